@@ -1,1 +1,1 @@
-"""The operations of tensors, each declared once with its kernel, its derivative rules and its properties."""
+"""The operations on tensors. Each operation is declared with its kernel, its derivative rules and its properties."""

@@ -1,6 +1,7 @@
 """Operations for the backward pass and for derivative rules: casts, ``sum_to_size``, ``expand``, strided access.
 
-A layout is the storage offset, the shape and the strides of a tensor, all counted in elements.
+A layout consists of the storage offset, the shape and the strides of a tensor; offset and strides are counted in
+elements.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..kernels.reductions import sum_along, sum_axes
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """Return a copy of ``self`` converted to ``dtype``.
 
-    If ``self`` is complex and ``dtype`` is real, only the real part is kept.
+    If ``self`` is complex and ``dtype`` is real, the imaginary part is discarded.
     """
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
@@ -44,13 +45,16 @@ to_dtype.derivative(self=1)  # the engine casts the gradient
 
 @pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1")
 def conj_physical(np: Any, self: Any, /) -> Any:
-    """Return the elementwise complex conjugate of ``self`` as a new array."""
+    """Return the complex conjugate of each element of ``self``, as a new array."""
     return self.conj()
 
 
 @op(function=False, method=False, opmath=True)
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
-    """Return ``self`` summed to the shape ``size``, which broadcasts to the shape of ``self``."""
+    """Return ``self`` summed over its broadcast dimensions, so that the result has the shape ``size``.
+
+    ``size`` must be a shape that broadcasts to the shape of ``self``.
+    """
     lead = self.ndim - len(size)
     if lead:
         self = sum_axes(np, self, tuple(range(lead)), False)
@@ -65,7 +69,7 @@ sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 
 def _span(layout: StridedLayout) -> tuple[int, int]:
-    """Return the storage offsets of the first and the last element of ``layout``, counted in elements."""
+    """Return the storage offsets of the first and the last element of a tensor with the layout ``layout``."""
     if 0 in layout.shape:
         return layout.offset, layout.offset
     reach = sum((size - 1) * step for size, step in zip(layout.shape, layout.strides, strict=True))
@@ -73,30 +77,35 @@ def _span(layout: StridedLayout) -> tuple[int, int]:
 
 
 def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return a view of the 1-d array ``memory``, a part of a storage, that has the layout ``layout``.
+    """Return a view of the array ``memory`` with the offset, shape and strides of ``layout``.
 
-    ``start`` is the storage offset of the first element of ``memory``.
+    ``memory`` is a 1-d array that holds a part of a storage. ``start`` is the offset of ``memory`` in this storage,
+    counted in elements.
     """
     strides = tuple(step * memory.itemsize for step in layout.strides)
     return as_strided_of(np)(memory[layout.offset - start :], layout.shape, strides)
 
 
 def as_strided_of(np: Any) -> Any:
-    """Return the function ``as_strided`` of the array module ``np``."""
+    """Return the function ``as_strided`` for arrays of the module ``np``, NumPy or CuPy."""
     return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
 
 
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
-    """Return a 1-d array of zeros that covers the elements of all ``layouts``, and its storage offset."""
+    """Return the tuple (memory, start) for the part of a storage that contains the elements of all ``layouts``.
+
+    ``memory`` is a new 1-d array of zeros, and ``start`` is its offset in the storage, counted in elements.
+    """
     spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
     return np.zeros(max(last for _, last in spans) - start + 1, dtype), start
 
 
 def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any) -> None:
-    """Write ``values`` to the elements of ``memory`` that ``layout`` describes. ``memory`` must be zero.
+    """Write ``values`` to the elements of ``memory`` at the positions that ``layout`` describes.
 
-    Values written to the same address are added. ``start`` is the storage offset of the first element of ``memory``.
+    ``memory`` is a 1-d array that holds a part of a storage, and must be zero. Values for the same position are added.
+    ``start`` is the offset of ``memory`` in the storage, counted in elements.
     """
     if overlaps(layout):
         np.add.at(memory, _strided_view(np, np.arange(memory.size), start, layout).ravel(), values.ravel())
@@ -105,9 +114,10 @@ def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any)
 
 
 def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return ``memory`` with each element divided by the number of elements of ``layout`` that share its address.
+    """Return ``memory`` with each element divided by the number of elements of ``layout`` at its address.
 
-    Elements outside ``layout`` are unchanged. ``start`` is the storage offset of the first element of ``memory``.
+    ``memory`` is a 1-d array that holds a part of a storage, and ``start`` is its offset in the storage, counted in
+    elements. Elements outside ``layout`` are unchanged.
     """
     if not overlaps(layout):
         return memory
@@ -118,7 +128,10 @@ def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) 
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of the elements with layout ``part`` of a storage in which ``self`` has the layout ``whole``."""
+    """Return a copy of the elements with the layout ``part``, read from the storage of ``self``.
+
+    ``whole`` is the layout of ``self`` in this storage. A layout is an offset, a shape and strides.
+    """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, whole, self)
     return _strided_view(np, _divided_by_counts(np, memory, start, whole), start, part).copy()
@@ -129,10 +142,10 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros with the layout ``whole`` plus ``self`` added to the elements that the layout ``part`` describes.
+    """Return zeros with the layout ``whole``, to which ``self`` is added at the addresses of the layout ``part``.
 
-    This is the adjoint of ``strided_read``: the gradient of the storage from the gradient of the elements that were
-    read.
+    ``part`` is the layout of ``self`` in the same storage. Elements of ``self`` with the same address are added. The
+    gradient of ``strided_read`` is computed with this operation.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
@@ -143,7 +156,7 @@ strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, p
 
 
 def overlaps(layout: StridedLayout) -> bool:
-    """Return whether two elements of ``layout`` may share an address."""
+    """Return whether two elements of a tensor with the layout ``layout`` may have the same address."""
     reach = 0
     for step, size in sorted(zip(layout.strides, layout.shape, strict=True)):
         if size > 1:
@@ -155,9 +168,9 @@ def overlaps(layout: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True)
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self`` in which the elements that the layout ``part`` describes are replaced by ``source``.
+    """Return a copy of ``self`` in which ``source`` replaces the elements at the addresses of the layout ``part``.
 
-    ``whole`` is the layout of ``self``. If ``source`` is None, the elements are replaced by zeros.
+    ``whole`` is the layout of ``self`` in the same storage. If ``source`` is None, the elements are replaced by zeros.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _strided_view(np, memory, start, whole)[...] = self
@@ -175,7 +188,7 @@ strided_write.derivative(
 def expand(np: Any, self: Any, /, size: Any) -> Any:
     """Return a view of ``self`` broadcast to the shape ``size``.
 
-    A size of -1 leaves the dimension unchanged.
+    If a size is -1, the size of the dimension is unchanged.
     """
     if self.__class__ is numpy.ndarray and self.flags.c_contiguous and self.size and self.dtype.kind != "V":
         for each in size:
@@ -207,10 +220,10 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Return the shape and the strides of an array after its expansion to ``size``.
+    """Return the shape and the strides of an array that is expanded to ``size``, for the fast path of ``expand``.
 
-    ``shape`` and ``steps`` are its shape and strides before. Return None if ``size`` contains -1 or if the array cannot
-    be expanded to ``size``.
+    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. Return None if the generic
+    path must be used: if ``size`` contains -1, if a new dimension has size 1, or if ``size`` is invalid.
     """
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
@@ -226,9 +239,9 @@ _summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
 
 
 def _sum_to_size_fast(x: Any, size: Any) -> Any:
-    """Return the array ``x`` summed to the shape ``size``.
+    """Return the array ``x`` summed to the shape ``size``, as ``sum_to_size`` does.
 
-    A float32 sum over the first dimension, such as the gradient of a bias, has a fast path.
+    The sum of a float32 array over the first dimension, such as the gradient of a bias, has a fast path.
     """
     if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
         return sum_along(numpy, x, 0, False)
@@ -236,9 +249,9 @@ def _sum_to_size_fast(x: Any, size: Any) -> Any:
 
 
 def _expand_fast(x: Any, size: Any) -> Any:
-    """Return the array ``x`` expanded to the shape ``size``.
+    """Return the array ``x`` expanded to the shape ``size``, as ``expand`` does.
 
-    If ``x`` is one float32 number and ``size`` is small, the result is a new array filled with the number, not a view.
+    If ``x`` is a float32 scalar and ``size`` is small, the result is a new array filled with ``x`` instead of a view.
     """
     if x.__class__ is numpy.float32 and math.prod(size) < LARGE:
         out = numpy.empty(size, F32)
@@ -251,9 +264,9 @@ ARRAYS.__dict__.update(sum_to_size=_sum_to_size_fast, expand=_expand_fast)
 
 
 def inexpandable(x: Any, size: list[int]) -> RuntimeError:
-    """Return PyTorch's error for an array ``x`` that cannot be expanded to ``size``.
+    """Return PyTorch's RuntimeError for an array ``x`` that cannot be expanded to the shape ``size``.
 
-    A size of -1 keeps the existing size.
+    A size of -1 in ``size`` means that the dimension keeps its size.
     """
     shape = x.shape
     lead = len(size) - len(shape)

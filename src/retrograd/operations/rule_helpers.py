@@ -1,4 +1,4 @@
-"""Derivative rules, operations used in derivative rules, and checks of operands that many operations share."""
+"""Derivative rules, operations for derivative rules, and checks of operands that many operations have in common."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from ..kernels.numba_dispatch import LARGE, looped
 
 
 def zero_grad_rule(F: Any, g: Any) -> Any:
-    """Return zeros in the shape of the gradient ``g``: the derivative rule of a piecewise constant function."""
+    """Return zeros in the shape of the gradient ``g``: the derivative rule of a piecewise constant function.
+
+    ``F`` is the namespace of operations.
+    """
     return F.zeros_as(g)
 
 
 def not_implemented(what: str) -> Callable[..., Any]:
-    """Return a derivative rule that raises PyTorch's error for a missing derivative.
+    """Return a derivative rule that raises NotImplementedError with PyTorch's message.
 
     ``what`` is the name of the operation in the message.
     """
@@ -63,7 +66,10 @@ where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def masked_product(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * other``, but 0 where ``other`` is 0, even if ``self`` is infinite or nan there."""
+    """Return ``self * other`` elementwise, but 0 where ``other`` is 0.
+
+    The result is 0 there even if ``self`` is infinite or nan.
+    """
     product = self * other
     if not self.ndim and self - self == 0:  # a finite 0-d array: this takes a quarter of the time of isfinite
         return product
@@ -74,14 +80,15 @@ def masked_product(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def kind_of(x: Any) -> str:
-    """Return ``x.dtype.kind``, NumPy's letter for the kind of a dtype; the empty string if ``x`` is a number."""
+    """Return ``x.dtype.kind``, NumPy's letter for the kind of a dtype, or an empty string if ``x`` is a number."""
     return x.dtype.kind if hasattr(x, "dtype") else ""
 
 
 def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
-    """Return the dtype of ``x`` as the two arguments of ``result_of``, which treats 0-d tensors separately.
+    """Return the dtype of ``x`` as the first two arguments of ``promotion.promoted_dtype``.
 
-    The result is (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d.
+    The result is (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d, because type promotion treats 0-d
+    tensors separately.
     """
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
@@ -93,9 +100,9 @@ def check_divisor(np: Any, dividend: Any, divisor: Any) -> None:
 
 
 def check_first(name: str, input: Any, other: Any) -> None:
-    """Raise TypeError if ``input`` is not a tensor, because PyTorch accepts a number only as ``other``.
+    """Raise TypeError if ``input``, the first operand of the function ``name``, is not a tensor.
 
-    ``name`` is the name of the function in the message.
+    As in PyTorch, only ``other`` may be a number.
     """
     if not isinstance(input, Tensor):
         raise TypeError(
@@ -106,7 +113,10 @@ def check_first(name: str, input: Any, other: Any) -> None:
 
 
 def no_complex(name: str) -> Callable[..., None]:
-    """Return a check of operands that raises NotImplementedError if the first operand of ``name`` is complex."""
+    """Return a function of the operands that raises NotImplementedError if the first operand is complex.
+
+    ``name`` is the name of the operation in the message.
+    """
 
     def check(x: Any, *others: Any) -> None:
         if kind_of(x) == "c":
@@ -116,7 +126,7 @@ def no_complex(name: str) -> Callable[..., None]:
 
 
 def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
-    """Return a check of operands that raises ``error(message)`` if an operand is complex."""
+    """Return a function of the operands that raises ``error(message)`` if an operand is complex."""
 
     def check(*operands: Any) -> None:
         if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):
@@ -126,9 +136,10 @@ def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[.
 
 
 def check_complex_parts(name: str, names: tuple[str, str], parts: tuple[Any, Any]) -> None:
-    """Raise PyTorch's error unless both ``parts`` are tensors of the same dtype: float16, float32 or float64.
+    """Raise an error unless both ``parts`` are tensors of the same dtype: float16, float32 or float64.
 
-    ``name`` is the name of the function in the message, and ``names`` are the names of its two arguments.
+    ``parts`` are the two arguments of the function ``name``, and ``names`` are the names of these arguments in the
+    message. The error is TypeError if an argument is not a tensor, else RuntimeError.
     """
     for position, each in enumerate(parts):
         if not isinstance(each, Tensor):

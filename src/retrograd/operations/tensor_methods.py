@@ -1,6 +1,6 @@
 """Set the methods, operators and properties of the class Tensor.
 
-Importing this module imports all operations.
+Importing this module imports the modules of all operations.
 """
 
 # ruff: noqa: F401 - the import of each module registers its operations
@@ -56,7 +56,7 @@ UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 
 def install() -> None:
-    """Set all methods, operators and properties on Tensor."""
+    """Set all methods, operators and properties as attributes of the class Tensor."""
     for name, function in METHODS.items():
         setattr(Tensor, name, public_form(function, "Tensor", name))
     for dunder, name in OPERATORS.items():
@@ -86,17 +86,17 @@ def install() -> None:
 
 
 def _listed(self: Tensor) -> list[str]:
-    """Return the names of attributes for ``dir()`` of a tensor.
+    """Return the names of the attributes of ``self``, for ``dir(tensor)``.
 
-    Names of PyTorch's Tensor that are not supported here are left out.
+    Attributes of PyTorch's Tensor that are not supported here are omitted.
     """
     return [name for name in object.__dir__(self) if name not in unsupported.TENSOR_ATTRIBUTES or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:
-    """Return a function that is both the setter and the deleter of the read-only property ``name``.
+    """Return a function that raises PyTorch's AttributeError for the read-only property ``name``.
 
-    The function raises PyTorch's AttributeError.
+    The function is used as the setter and as the deleter of the property.
     """
 
     def refuse(self: Tensor, value: Any = None) -> None:
@@ -108,7 +108,7 @@ def _unwritable(name: str) -> Callable[..., None]:
 def add_method(name: str, function: Any) -> None:
     """Make ``function`` a method of Tensor with the name ``name``.
 
-    Modules that import ``operations``, and thus cannot be imported here, call this function.
+    Modules that import ``operations`` call this function, because this module cannot import them.
     """
     setattr(Tensor, name, public_form(function, "Tensor", name))
 

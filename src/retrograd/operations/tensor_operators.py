@@ -1,4 +1,4 @@
-"""Operators of Tensor that no function computes: ``~``, ``+x``, and operators with a number on the left."""
+"""Operators of Tensor without a function of the same name: ``~``, ``+x``, operators with a number on the left."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from .elementwise.elementary import pow, reciprocal
 
 @public()
 def positive(input: Tensor) -> Tensor:
-    """Return ``input`` itself; raise RuntimeError for a bool tensor."""
+    """Return ``input`` itself. Raise RuntimeError for a bool tensor."""
     if input._array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 
 def invert(input: Tensor) -> Tensor:
-    """Return the bitwise complement of ``input``, or the logical complement of a bool tensor: the operator ``~``."""
+    """Return the bitwise complement of ``input``, or the logical NOT of a bool tensor: the operator ``~``.
+
+    Raise TypeError for dtypes other than integers and bool.
+    """
     if input._array.dtype.kind not in "biu":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return cast(Tensor, bitwise_not(input))
@@ -30,15 +33,16 @@ def invert(input: Tensor) -> Tensor:
 
 @public(function=False, name="__array_wrap__")
 def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
-    """Return the NumPy array ``array`` as a tensor. NumPy calls this with the result of its function of ``input``.
+    """Return the NumPy array ``array`` as a tensor.
 
-    ``context`` and ``return_scalar`` are parameters of NumPy's protocol that are ignored here.
+    NumPy calls this method to convert the result of a NumPy function that was called with the tensor ``input``.
+    ``context`` and ``return_scalar`` are parameters of NumPy's protocol that have no effect here.
     """
     return wrap(numpy.asarray(array))
 
 
 def _reversed(function: Any) -> Any:
-    """Return the reflected operator of ``function``: a function of (x, y) that computes ``function(y, x)``."""
+    """Return a function of (x, y) that computes ``function(y, x)``: the reflected form of a binary operator."""
 
     def reflected(input: Tensor, other: Any) -> Any:
         return function(other, input)
@@ -48,7 +52,7 @@ def _reversed(function: Any) -> Any:
 
 
 def _divided(input: Tensor, other: Any) -> Any:
-    """Return ``other / input``, computed as ``reciprocal(input) * other`` as in PyTorch."""
+    """Return ``other / input``, computed as ``reciprocal(input) * other`` for the same rounding as in PyTorch."""
     return reciprocal(input) * (wrap(other) if isinstance(other, numpy.ndarray) else other)
 
 

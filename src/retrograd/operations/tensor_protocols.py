@@ -1,4 +1,4 @@
-"""Methods of Tensor for Python's and NumPy's protocols: conversion, iteration, printing, copying, pickling."""
+"""Methods of Tensor for protocols of Python and NumPy: conversion, iteration, printing, copying, pickling."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _bool(self: Tensor) -> bool:
 
 
 def _single_value(self: Tensor) -> Any:
-    """Return the only element of ``self`` as a Python number.
+    """Return the only element of ``self`` as a Python number, and warn if ``self`` requires gradients.
 
-    Warn, as PyTorch does, if ``self`` requires a gradient.
+    Raise ValueError if ``self`` does not have exactly one element.
     """
     if self._array.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
@@ -72,7 +72,7 @@ def _float(self: Tensor) -> float:
 def _real(self: Tensor, name: str) -> Any:
     """Return the only element of ``self`` as a real number, for ``int(self)`` or ``float(self)``.
 
-    If the imaginary part is not 0, raise RuntimeError. ``name`` is the C type, such as ``double``, in the message.
+    Raise RuntimeError if the imaginary part is not 0. ``name`` is the C type in the error message, such as ``double``.
     """
     value = _single_value(self)
     if isinstance(value, complex):
@@ -125,9 +125,9 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _node_name(x: Tensor) -> str | None:
-    """Return the name of the graph node of ``x`` for the repr, or None if ``x`` has no node.
+    """Return the class name of ``x.grad_fn``, the graph node of ``x``, or None if there is no node.
 
-    If reading ``grad_fn`` raises an error, return "Invalid", as PyTorch prints.
+    If access to ``grad_fn`` raises RuntimeError, return "Invalid", which PyTorch prints in this case.
     """
     try:
         node = x.grad_fn
@@ -139,9 +139,8 @@ def _node_name(x: Tensor) -> str | None:
 def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
     """Return the repr of the tensor ``x``.
 
-    prefix    the beginning of the text
-    contents  text that replaces the elements; None prints the elements
-    more      further items at the end of the text, such as ``tangent=…``
+    ``prefix`` is the beginning of the text. ``contents`` is text that replaces the elements, unless it is None.
+    ``more`` holds further items for the end of the text, such as ``tangent=…``.
     """
     device = x.device
     return formatting.tensor_text(
@@ -192,10 +191,10 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """Return a deep copy of ``array``: a view of a copy of its whole storage.
+    """Return a deep copy of ``array``: a view, with the same strides, of a copy of the whole storage of ``array``.
 
-    ``memo`` is the dictionary of ``copy.deepcopy``. Arrays of one storage that are copied with one ``memo`` share the
-    copy.
+    ``memo`` is the dictionary of ``copy.deepcopy``. Arrays with the same storage that are copied with the same ``memo``
+    are views of the same copy.
     """
     memory = memory_owner(array)
     key = "memory", id(memory)
@@ -210,7 +209,7 @@ def _copied(array: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _like(x: Tensor, array: Any) -> Tensor:
-    """Return ``array`` as a tensor of the class of ``x``, which may be a subclass of Tensor."""
+    """Return a tensor that shares the memory of ``array`` and has the class of ``x``, Tensor or a subclass."""
     out = wrap(array)
     if x.__class__ is Tensor:
         return out
@@ -234,10 +233,10 @@ def _shallow(self: Tensor) -> Tensor:
 
 @pickled_as("tensor")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """Return the tensor that a pickle describes: an instance of ``cls`` with the elements ``array``.
+    """Return a tensor with the elements ``array``. ``pickle`` calls this function to load a tensor.
 
-    A ``cls`` of None means Tensor. ``attributes`` are the attributes in the ``__dict__`` of the tensor. ``place`` is
-    the name of its device, which is ignored if no GPU is available.
+    ``cls`` is the class of the tensor; None means Tensor. ``attributes`` are the items of the tensor's ``__dict__``.
+    ``place`` is the name of the device, which is ignored if there is no GPU.
     """
     tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():

@@ -1,4 +1,4 @@
-"""``to``, ``clone``, ``contiguous``, ``item``, ``numpy``, …: copying tensors and converting dtype, device or class."""
+"""Functions that copy tensors, and that convert dtype, device or class: ``to``, ``clone``, ``contiguous``, ``item``."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CHANNELS_LAST_RANKS = {channels_last: 4, channels_last_3d: 5}
 
 
 def check_rank(rank: int, memory_format: Any) -> None:
-    """Raise RuntimeError if ``memory_format`` does not exist for tensors of ``rank`` dimensions."""
+    """Raise RuntimeError if a tensor of ``rank`` dimensions cannot have the memory format ``memory_format``."""
     if rank != CHANNELS_LAST_RANKS.get(memory_format, rank):
         raise RuntimeError(
             f"required rank {CHANNELS_LAST_RANKS[memory_format]} tensor to use {memory_format.name} format"
@@ -58,13 +58,19 @@ clone_block.derivative(self=1)
 
 @public()
 def clone(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """Return a copy of ``input`` in the memory format ``memory_format``; gradients of the copy flow to ``input``."""
+    """Return a copy of ``input`` in the memory format ``memory_format``.
+
+    The copy is differentiable: its gradient is passed on to ``input``.
+    """
     return clone_block(input, memory_format)
 
 
 @public(function=False)
 def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tensor:
-    """Return ``input`` itself if it is contiguous in the memory format ``memory_format``, else a contiguous copy."""
+    """Return ``input``, or a copy of ``input`` that is contiguous in the memory format ``memory_format``.
+
+    ``input`` itself is returned if it is already contiguous in this format.
+    """
     if memory_format is contiguous_format and input._array.flags.c_contiguous:
         return input
     if not isinstance(memory_format, contiguous_format.__class__):
@@ -77,7 +83,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
-    """Return a copy of ``self`` on the device ``place``, for ``Tensor.to``."""
+    """Return a copy of ``self`` on the device ``place``."""
     return devices.to_device(self, place)
 
 
@@ -89,11 +95,11 @@ to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
 
 @public(function=False)
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Return ``input`` with another dtype, on another device, or both.
+    """Return ``input`` converted to another dtype, to another device, or to both.
 
     Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, where ``other`` is a tensor whose
-    dtype and device are used. Further arguments are ``non_blocking``, ``copy`` and ``memory_format``. Without a change,
-    ``input`` itself is returned, unless ``copy`` is true.
+    dtype and device are used. Further arguments are ``non_blocking``, ``copy`` and ``memory_format``. If no conversion
+    is necessary, ``input`` itself is returned, or a copy if ``copy`` is true.
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else cast_to(input, args[0])
@@ -113,7 +119,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def cast_to(input: Tensor, target: dtype) -> Tensor:
-    """Return ``input`` converted to the dtype ``target``; a conversion to an integer dtype or bool is not recorded."""
+    """Return ``input`` converted to the dtype ``target``.
+
+    The result is detached from the graph if ``target`` is an integer dtype or bool.
+    """
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
     if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
@@ -132,10 +141,10 @@ def _elsewhere(place: Any, input: Tensor) -> bool:
 
 
 def parse_to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """Return the device, the dtype, ``copy`` and the memory format from the arguments of ``Tensor.to``.
+    """Return the tuple (device, dtype, copy, memory format) from the arguments of ``Tensor.to``.
 
-    The device or dtype is None if it does not change. Raises TypeError for arguments that ``Tensor.to`` does not
-    accept.
+    ``args`` and ``kwargs`` are the positional and the keyword arguments. The device or dtype is None if it is not
+    passed. Raise TypeError for arguments that ``Tensor.to`` does not accept.
     """
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
     force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
@@ -175,7 +184,7 @@ def _caster(name: str, target: dtype) -> None:
         return input if input.dtype is target else cast_to(input, target)
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"Return the tensor converted to ``{target}``; itself if it has that dtype."
+    cast.__doc__ = f"Return ``input`` converted to ``{target}``, or ``input`` itself if it has this dtype."
     public(function=False, name=name, fast_path=to_dtype, when="inline", identity_if="_d is dtype.numpy", dtype=target)(
         cast
     )
@@ -192,15 +201,15 @@ LEGACY_TYPES: dict[str, Any] = {}
 
 @public(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return ``input`` with the dtype and on the device of ``other``; ``input`` itself if they are the same."""
+    """Return ``input`` converted to the dtype and the device of ``other``, or ``input`` itself if both are the same."""
     return to(input, other)
 
 
 @public(function=False)
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """Return ``input`` converted to ``dtype``, or without that argument the name of the legacy type of ``input``.
+    """Return ``input`` converted to ``dtype``, or the name of its legacy type if ``dtype`` is None.
 
-    ``dtype`` may also be a legacy type or its name, such as ``"torch.FloatTensor"``.
+    A legacy type is a class such as ``torch.FloatTensor``. ``dtype`` may also be a legacy type or the name of one.
     """
     if dtype is None:
         return legacy_type_name(input)
@@ -220,7 +229,7 @@ def legacy_type_name(x: Tensor) -> str:
 
 @public(function=False)
 def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """Return ``input`` in CPU memory: ``input`` itself if it is there, else a copy."""
+    """Return a copy of ``input`` on the CPU, or ``input`` itself if it is on the CPU."""
     return to(input, devices.CPU)
 
 
@@ -228,7 +237,10 @@ def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
 def cuda(
     input: Tensor, device: Any = None, non_blocking: bool = False, *, memory_format: Any = preserve_format
 ) -> Tensor:
-    """Return ``input`` on the GPU ``device``; raise an error that names the package to install if CuPy is missing."""
+    """Return a copy of ``input`` on the GPU ``device``, or ``input`` itself if it is on this GPU.
+
+    Raise an error that names the package to install if CuPy is missing.
+    """
     place = devices.as_device("cuda" if device is None else device)
     devices.cupy()
     return to(input, place)
@@ -238,14 +250,17 @@ def cuda(
 
 
 def numpy_array_of(x: Tensor) -> Any:
-    """Return the elements of ``x`` as a NumPy array, which is a copy if ``x`` is on a GPU."""
+    """Return the elements of ``x`` as a NumPy array.
+
+    The array shares the memory of ``x`` if ``x`` is on the CPU. Otherwise it is a copy.
+    """
     array = x._array
     return array if array.__class__ is numpy.ndarray else devices.to_device(array, devices.CPU)
 
 
 @public(function=False)
 def item(input: Tensor) -> Any:
-    """Return the only element of ``input`` as a Python number; raise RuntimeError if there is not exactly one."""
+    """Return the only element of ``input`` as a Python number. Raise RuntimeError unless ``input`` has one element."""
     array = input._array
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -254,17 +269,20 @@ def item(input: Tensor) -> Any:
 
 @public(function=False)
 def tolist(input: Tensor) -> Any:
-    """Return the elements of ``input`` as nested lists of Python numbers, or the number if ``input`` is 0-d."""
+    """Return the elements of ``input`` as nested lists of Python numbers.
+
+    If ``input`` is 0-d, the result is a single number.
+    """
     array = numpy_array_of(input)
     return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
 
 
 @public(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
-    """Return the elements of ``input`` as a NumPy array that shares its memory.
+    """Return a NumPy array that shares the memory of ``input``.
 
-    Raises an error if ``input`` requires gradients, is on a GPU or has dtype bfloat16. ``force=True`` returns an array
-    in these cases too, which is a copy if ``input`` is on a GPU.
+    Raise an error if ``input`` requires gradients, is on a GPU or has dtype bfloat16. With ``force=True`` these tensors
+    are converted, too; the array is a copy if ``input`` is on a GPU.
     """
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -283,7 +301,10 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
 
 @public(function=False)
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
-    """Return ``input`` as an instance of ``cls``, a subclass of Tensor, with the same memory and gradient edge."""
+    """Return a tensor of the class ``cls``, a subclass of Tensor, that shares the memory of ``input``.
+
+    The result has the same gradient edge as an alias of ``input``, so that gradients are passed on to ``input``.
+    """
     if not issubclass(cls, Tensor):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
@@ -305,7 +326,7 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
 
 @public()
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element of ``input`` is not zero."""
+    """Whether the only element of ``input`` is not zero. Raise RuntimeError unless ``input`` has one element."""
     if input._array.size != 1:
         what = "no values" if input._array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
@@ -332,9 +353,10 @@ def is_complex(input: Tensor) -> bool:
 
 @public(method=False)
 def typename(obj: Any) -> str:
-    """Return the name of the type of ``obj``; for a tensor, the name of its legacy type such as ``torch.FloatTensor``.
+    """Return the qualified name of the type of ``obj``.
 
-    If ``obj`` is a class or function, its own qualified name is returned.
+    For a tensor, return the name of its legacy type, such as ``torch.FloatTensor``. For a class or function, return the
+    qualified name of ``obj`` itself.
     """
     if isinstance(obj, Tensor):
         return legacy_type_name(obj)

@@ -1,4 +1,4 @@
-"""``zeros``, ``ones``, ``empty``, ``full``, ``eye`` and similar functions, also as ``*_like`` and ``new_*``.
+"""Functions that create tensors of a given shape: ``zeros``, ``ones``, ``empty``, ``full``, ``*_like``, ``new_*``.
 
 Functions that create tensors from existing data are in ``creation/from_data.py``.
 """
@@ -33,7 +33,7 @@ from ..engine_ops import as_strided_of
 
 
 def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
-    """Return a new leaf tensor of ``array``, which requires gradients if ``requires_grad`` is true."""
+    """Return a leaf tensor that shares the memory of ``array`` and has the given ``requires_grad``."""
     if requires_grad is False:
         return wrap(array)
     if requires_grad is not True:
@@ -42,17 +42,21 @@ def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
 
 
 def array_module_for(device: Any) -> Any:
-    """Return the module for arrays on ``device``: NumPy or CuPy; None is the default device."""
+    """Return the array module for ``device``: NumPy for the CPU, CuPy for a GPU.
+
+    None means the default device.
+    """
     if device is None and devices.get_default_device() is devices.CPU:
         return numpy
     return devices.array_module_for(devices.as_device(device))
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the shape in the arguments ``given`` of a function such as ``zeros``, or None to use the generic path.
+    """Return the shape that the arguments ``given`` of a function such as ``zeros`` describe, or None.
 
-    ``given`` must hold plain ints or one tuple of plain ints. None is also returned if the default device is not the
-    CPU, because the fast path creates NumPy arrays.
+    The fast path of the function uses the shape. The result is None if the generic path must be used: if ``given`` does
+    not hold non-negative ints or one tuple of such ints, or if the default device is not the CPU, because the fast path
+    creates NumPy arrays.
     """
     if len(given) == 1:
         (size,) = given
@@ -69,9 +73,9 @@ def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
 def parse_sizes(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     """Return the shape that was passed to the function ``name``, as a tuple of ints.
 
-    ``size`` holds the positional arguments: ints or one sequence of ints. If it is empty, the shape is ``named``, the
-    keyword argument. Raises TypeError for sizes that are not ints, and RuntimeError for negative sizes or for a tensor
-    of 2**61 elements or more.
+    ``size`` holds the positional arguments: ints or one sequence of ints. If ``size`` is empty, the shape is ``named``,
+    the keyword argument ``size`` of the function. Raise TypeError for sizes that are not ints. Raise RuntimeError for
+    negative sizes and for 2**61 elements or more, whose number of bytes exceeds int64.
     """
     for each in size:
         if each.__class__ is not int or each < 0:
@@ -114,8 +118,8 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
 def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
     """Return the NumPy dtype for ``value``, the argument ``dtype`` of the function ``name``.
 
-    If ``value`` is None, return the NumPy dtype for ``default``. If that is None too, return the NumPy dtype for the
-    default floating dtype.
+    If ``value`` is None, return the NumPy dtype for ``default``. If ``default`` is None too, return the NumPy dtype for
+    the default floating dtype. Raise TypeError if ``value`` is not a dtype.
     """
     if value is None:
         return (default or dtypes.default.floating).numpy
@@ -127,7 +131,7 @@ def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
 
 
 def as_python_number(value: Any) -> Any:
-    """Return ``value``, which is a number, a 0-d tensor or a NumPy scalar, as a Python number."""
+    """Return ``value``, a number, a 0-d tensor or a NumPy scalar, as a Python number."""
     return value.item() if isinstance(value, Tensor) else plain_number(value)
 
 
@@ -154,10 +158,11 @@ def _filled(
 
 
 def _common_filled(fill: int | None) -> Any:
-    """Return the fast path of ``zeros``, ``ones`` or ``empty``: a function that handles calls with sizes only.
+    """Return the fast path of ``zeros``, ``ones`` or ``empty``, for calls whose only arguments are sizes.
 
-    ``fill`` is 0 for ``zeros``, 1 for ``ones`` and None for ``empty``. The fast path returns an array of the default
-    dtype, or None for a call with other arguments, which the generic path handles.
+    ``fill`` is the value of the elements: 0 for ``zeros``, 1 for ``ones``, and None for ``empty``. The returned
+    function takes the tuple of arguments and returns an array of the default floating dtype, or None if the generic
+    path must be used.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -181,7 +186,9 @@ def zeros(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return zeros of the shape ``shape`` (ints or one sequence of ints), by default of the default floating dtype.
+    """Return a tensor of zeros of the shape ``shape``, which is passed as ints or as one sequence of ints.
+
+    By default, the dtype is the default floating dtype.
 
     >>> import retrograd as torch
     >>> torch.zeros(2, 3)
@@ -196,7 +203,9 @@ def ones(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return ones of the shape ``shape`` (ints or one sequence of ints), by default of the default floating dtype.
+    """Return a tensor of ones of the shape ``shape``, which is passed as ints or as one sequence of ints.
+
+    By default, the dtype is the default floating dtype.
 
     >>> import retrograd as torch
     >>> torch.ones(2, 3)
@@ -211,7 +220,10 @@ def empty(
     *shape: Any, size: Any = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return an uninitialised tensor of the shape ``shape`` (ints or one sequence of ints)."""
+    """Return an uninitialised tensor of the shape ``shape``, which is passed as ints or as one sequence of ints.
+
+    By default, the dtype is the default floating dtype.
+    """
     sizes = parse_sizes("empty", shape, size)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
@@ -260,7 +272,8 @@ def empty_permuted(
 ) -> Tensor:  # fmt: skip
     """Return an uninitialised tensor of shape ``size`` whose dimensions have the order ``physical_layout`` in memory.
 
-    The first dimension in ``physical_layout`` is the outermost in memory. There are no gaps between the elements.
+    The first dimension in ``physical_layout`` has the largest stride, the last has stride 1. There are no gaps between
+    the elements.
 
     >>> import retrograd as torch
     >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
@@ -306,7 +319,7 @@ def full(
 ) -> Tensor:  # fmt: skip
     """Return a tensor of shape ``size`` with ``fill_value`` in every element.
 
-    If no ``dtype`` is passed, the type of ``fill_value`` determines it. Raises RuntimeError if the dtype can not hold
+    If ``dtype`` is None, the dtype follows from the type of ``fill_value``. Raise RuntimeError if the dtype cannot hold
     ``fill_value``.
     """
     value = as_python_number(fill_value)
@@ -323,14 +336,14 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a 0-d tensor with the number ``s``, by default of the default floating dtype."""
+    """Return a 0-d tensor that holds the number ``s``. By default, the dtype is the default floating dtype."""
     return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad)
 
 
 def _common_eye(n: Any, m: Any) -> Any:
     """Return the array of ``eye(n, m)`` on the fast path, or None if the generic path must be used.
 
-    The fast path requires positive ints, or None for ``m``.
+    The fast path requires that ``n`` is a positive int and that ``m`` is a positive int or None.
     """
     size = simple_shape((n, n if m is None else m))
     if size is None or not all(size):
@@ -346,7 +359,7 @@ def eye(
     n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the identity matrix with ``n`` rows and ``m`` columns (by default ``n``).
+    """Return a matrix of ``n`` rows and ``m`` columns (default ``n``) with ones on the diagonal and zeros elsewhere.
 
     >>> import retrograd as torch
     >>> torch.eye(2)
@@ -371,9 +384,10 @@ def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any)
 
 
 def empty_array_like(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
-    """Return an uninitialised array of the shape of ``input``, of dtype ``kind`` and in the memory format ``order``.
+    """Return an uninitialised array with the shape of ``input``, the dtype ``kind`` and the memory format ``order``.
 
-    If ``order`` is None or ``preserve_format`` and ``input`` is dense, the array has the memory order of ``input``.
+    ``np`` is the array module. If ``order`` is None or ``preserve_format`` and ``input`` is dense, the array has the
+    memory order of ``input``.
     """
     array = input._array
     if order not in (None, preserve_format):
@@ -413,8 +427,8 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
     return public(method=False, name=name, array_factory=common)(create_like)
 
 
-zeros_like = _like_function("zeros_like", 0, "Return zeros with the shape, dtype and device of ``input``.")
-ones_like = _like_function("ones_like", 1, "Return ones with the shape, dtype and device of ``input``.")
+zeros_like = _like_function("zeros_like", 0, "Return a tensor of zeros with the shape, dtype and device of ``input``.")
+ones_like = _like_function("ones_like", 1, "Return a tensor of ones with the shape, dtype and device of ``input``.")
 empty_like = _like_function(
     "empty_like", None, "Return an uninitialised tensor with the shape, dtype and device of ``input``."
 )
@@ -425,7 +439,10 @@ def full_like(
     input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor with ``fill_value`` in every element and by default the shape, dtype and device of ``input``."""
+    """Return a tensor of the shape of ``input`` with ``fill_value`` in every element.
+
+    By default, the tensor has the dtype and the device of ``input``.
+    """
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = empty_array_like(np, input, kind, order), as_python_number(fill_value)
     array[...] = value if stores_like_pytorch(value, kind) else dtypes.number_to_array(value, kind)
@@ -452,11 +469,11 @@ def _new(create: Any, doc: str) -> None:
         return copy_per_slice(input, created)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"
-    new.__doc__ = f"Return {doc} of the shape ``shape`` with the dtype and device of this tensor."
+    new.__doc__ = f"Return {doc} of the shape ``shape`` with the dtype and device of ``input``."
     public(function=False, name=new.__name__)(new)
 
 
-for _create, _doc in ((zeros, "zeros"), (ones, "ones"), (empty, "an uninitialised tensor")):
+for _create, _doc in ((zeros, "a tensor of zeros"), (ones, "a tensor of ones"), (empty, "an uninitialised tensor")):
     _new(_create, _doc)
 
 
@@ -467,7 +484,7 @@ def new_full(
 ) -> Tensor:  # fmt: skip
     """Return a tensor of shape ``size`` with ``fill_value`` in every element.
 
-    By default it has the dtype and device of ``input``.
+    By default, the tensor has the dtype and the device of ``input``.
     """
     return copy_per_slice(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
@@ -479,14 +496,16 @@ def new_empty_strided(
 ) -> Tensor:  # fmt: skip
     """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements.
 
-    By default it has the dtype and device of ``input``.
+    By default, the tensor has the dtype and the device of ``input``.
     """
     return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
 
 
 @public(method=False)
 def result_type(tensor1: Any, tensor2: Any) -> dtype:
-    """Return the dtype to which the operands ``tensor1`` and ``tensor2`` promote, which are tensors or numbers.
+    """Return the dtype of an operation on ``tensor1`` and ``tensor2``, according to type promotion.
+
+    ``tensor1`` and ``tensor2`` are tensors or numbers.
 
     >>> import retrograd as torch
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)

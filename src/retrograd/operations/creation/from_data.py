@@ -1,4 +1,4 @@
-"""``tensor``, ``as_tensor``, ``from_numpy``, ``frombuffer``, ``from_dlpack``, …: tensors from existing data."""
+"""Functions that create tensors from existing data: ``tensor``, ``as_tensor``, ``from_numpy``, ``from_dlpack``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def tensor(
 ) -> Tensor:
     """Return a tensor with a copy of ``data``, which is a number, a nested sequence, a NumPy array or a tensor.
 
-    If no ``dtype`` is passed, arrays and tensors keep their dtype. Python numbers become bool, int64, or the default
-    floating or complex dtype. Raises an error for a number that an integer ``dtype`` can not hold.
+    If ``dtype`` is None, the dtype of an array or tensor is preserved, Python bools and ints become bool and int64, and
+    floats and complex numbers get the default dtype of their kind. Raise an error if a number is out of the range of an
+    integer ``dtype``.
 
     >>> import retrograd as torch
     >>> torch.tensor([[1, 2], [3, 4]])
@@ -61,7 +62,10 @@ def new_tensor(
     input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor with a copy of ``data``, by default with the dtype and device of ``input``."""
+    """Return a tensor with a copy of ``data``.
+
+    By default, the tensor has the dtype and the device of ``input``.
+    """
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
     array = array_from_data(
@@ -75,9 +79,10 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 
 
 def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
-    """Return ``data`` as an array if it is a float, a list of floats, a list of ints, or a list of such lists.
+    """Return ``data`` as an array on the fast path of ``tensor``, or None if the generic path must be used.
 
-    The lists in a list must have the same length. For any other data, return None. ``kind`` is the class of ``data``.
+    The fast path requires that ``data`` is a float, a list of floats, a list of ints, or a list of such lists of the
+    same length. ``kind`` is the class of ``data``, ``float`` or ``list``.
     """
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
@@ -94,7 +99,11 @@ def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
 
 
 def array_from_data(data: Any, target: dtype | None) -> Any:
-    """Return a new array with a copy of ``data`` in the dtype ``target``; None means the dtype of the data."""
+    """Return a new array with a copy of ``data`` in the dtype ``target``.
+
+    ``data`` is a number, a nested sequence, an array or a tensor. If ``target`` is None, the dtype is inferred from
+    ``data``.
+    """
     if isinstance(data, Tensor):
         array = data._array
         return array.astype(target.numpy) if target else array.copy("K")
@@ -150,7 +159,7 @@ def _array_of_sequence(data: Any, target: dtype | None) -> Any:
 
 
 def _inferred(data: Any) -> dtype | None:
-    """Return the dtype to which all elements of the nested sequence ``data`` promote, or None if it has no elements."""
+    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None if it is empty."""
     common: dtype | None = None
     if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
         return dtypes.default.floating if float in map(type, data) else dtypes.int64
@@ -186,10 +195,10 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
-    """Append the numbers in ``level``, a nested sequence in the data of ``tensor``, to the list ``flat``.
+    """Append the numbers in the nested sequence ``level`` to the list ``flat``.
 
-    ``level`` is nested ``depth`` deep, and the lengths of the sequences must be ``shape``. Raises ValueError for
-    another length.
+    ``level`` is the data of ``tensor`` or a sequence at nesting depth ``depth`` in this data. ``shape`` holds the
+    expected length of the sequences at each depth. Raise ValueError for a sequence of another length.
     """
     if not _is_sequence(level):
         raise TypeError("not a sequence")
@@ -205,7 +214,7 @@ def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
 def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
     """Return the numbers in ``flat`` as a 1-d array of the dtype ``target``.
 
-    Raises an error for an integer that is out of the range of ``target``.
+    Raise an error for an integer that is out of the range of ``target``.
     """
     quick = {bool, int} if target.category < dtypes.FLOATING else {bool, int, float}
     values = flat if set(map(type, flat)) <= quick else [_number(each, target) for each in flat]
@@ -220,9 +229,10 @@ def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
 
 
 def _number(value: Any, target: dtype) -> Any:
-    """Return ``value``, an element of the data of ``tensor``, as a Python number of the kind that ``target`` stores.
+    """Return ``value`` as a Python number that can be stored in an array of the dtype ``target``.
 
-    ``target`` is a dtype.
+    ``value`` is an element of the argument ``data`` of ``tensor``. Raise TypeError or RuntimeError if ``value`` cannot
+    be converted.
     """
     if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
         if value.__class__ is Tensor and value._array.size != 1:
@@ -291,7 +301,11 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @public(method=False)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return ``data`` as a tensor that shares its memory if ``dtype`` and ``device`` allow it, else as a copy."""
+    """Return ``data`` as a tensor.
+
+    The tensor shares the memory of ``data``, a tensor or NumPy array, if ``dtype`` and ``device`` do not require a
+    copy. Other data are copied.
+    """
     if isinstance(data, Tensor):
         return to(data, device, dtype)
     if isinstance(data, numpy.ndarray):
@@ -303,7 +317,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
-    """Return ``obj`` as a tensor that shares its memory if possible, else as a copy.
+    """Return ``obj`` as a tensor that shares the memory of ``obj`` if possible, else as a copy.
 
     ``obj`` is a tensor, an array, an object with the buffer protocol, or data for :func:`tensor`. ``copy=True`` always
     copies. ``copy=False`` raises ValueError if a copy is necessary.
@@ -340,10 +354,9 @@ def _with_requires_grad(result: Tensor, requires_grad: bool) -> Tensor:
 
 
 def _shared(obj: Any, dtype: Any) -> Tensor | None:
-    """Return a tensor that shares the memory of ``obj``, or None if ``obj`` has no memory that can be shared.
+    """Return a tensor that shares the memory of ``obj``, or None if ``obj`` is not an array, a tensor or a buffer.
 
-    This is the case of ``asarray`` without a copy. If ``obj`` is a buffer of bytes, ``dtype`` is the dtype of its
-    elements.
+    If ``obj`` is a buffer such as ``bytes``, its memory is interpreted as elements of ``dtype``.
     """
     if isinstance(obj, Tensor):
         return obj
@@ -360,7 +373,8 @@ def _shared(obj: Any, dtype: Any) -> Tensor | None:
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a 1-d tensor that shares the memory of ``buffer``, an object with the buffer protocol.
 
-    The tensor has ``count`` elements, or all if ``count`` is -1. The first element starts at the byte ``offset``.
+    The tensor has ``count`` elements, or all elements if ``count`` is -1. ``offset`` is the number of bytes before the
+    first element.
     """
     kind = numpy_dtype_for("frombuffer", dtype)
     try:
@@ -397,9 +411,9 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 
 class _CapsuleHolder:
-    """Wrapper of a DLPack capsule whose method ``__dlpack__`` returns this capsule.
+    """Object whose method ``__dlpack__`` returns a given DLPack capsule.
 
-    ``from_dlpack`` needs this class because ``numpy.from_dlpack`` does not accept a capsule.
+    ``from_dlpack`` passes this object to ``numpy.from_dlpack``, which does not accept a capsule.
     """
 
     def __init__(self, capsule: Any) -> None:
@@ -413,7 +427,7 @@ class _CapsuleHolder:
 
 
 class _WritableInterface:
-    """Wrapper that exposes the memory of an array to NumPy as writable memory.
+    """Object that exposes the memory of a read-only array to NumPy as writable memory.
 
     ``from_dlpack`` needs this class because NumPy marks arrays from unversioned DLPack capsules as read-only.
     """
@@ -432,7 +446,7 @@ def _writable(array: Any) -> Any:
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor that shares the memory of ``ext_tensor``, an object with ``__dlpack__`` or a DLPack capsule.
 
-    ``copy=True`` copies the memory.
+    With ``copy=True``, the tensor is a copy.
     """
     if isinstance(ext_tensor, Tensor):
         imported = ext_tensor.detach()
@@ -453,9 +467,10 @@ def from_file(
     filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, layout: Any = strided,
     device: Any = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a 1-d tensor of ``size`` elements whose memory is the contents of the file ``filename``.
+    """Return a 1-d tensor of ``size`` elements that is a memory map of the file ``filename``.
 
-    With ``shared=True`` the file is created or extended if necessary, and writing to the tensor writes to the file.
+    With ``shared=True``, the file is created or extended if necessary, and writes to the tensor change the file.
+    Otherwise writes to the tensor do not change the file.
     """
     kind = numpy_dtype_for("from_file", dtype)
     if shared:

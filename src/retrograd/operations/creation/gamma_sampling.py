@@ -1,6 +1,6 @@
 """Samples of gamma and Dirichlet distributions that are differentiable with respect to the parameters.
 
-Only ``retrograd.distributions`` uses this module, and imports it when it first needs it.
+Only ``retrograd.distributions`` uses this module, which is imported at the first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ def _check(name: str, alpha: Any) -> None:
 
 
 def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
-    """Return the samples ``draw(stream, alpha)``; for an ``alpha`` on a GPU, draw on the CPU and copy the samples."""
+    """Return the samples ``draw(stream, alpha)`` as an array of the module ``np``.
+
+    ``draw`` is a sampling function on the CPU, and ``stream`` is the state of the random number generator. If ``alpha``
+    is on a GPU, the samples are drawn on the CPU and copied.
+    """
     return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
 
 
@@ -30,15 +34,18 @@ def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
     backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
-    """Return the derivative of the gamma samples ``output`` with respect to their shape parameters ``self``."""
+    """Return the derivative of ``output`` with respect to ``self``.
+
+    ``output`` holds samples of gamma distributions, and ``self`` holds their shape parameters.
+    """
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
 
 @op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return gamma samples of rate 1; each element of ``self`` is the shape parameter of one sample.
+    """Return one sample of the gamma distribution with rate 1 for each shape parameter in ``self``.
 
-    ``stream`` is the stream of the random number generator.
+    ``stream`` is the state of the random number generator.
     """
     _check("gamma_cpu", self)
     return _drawn(np, draws.standard_gamma, stream, self)
@@ -49,7 +56,10 @@ standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamm
 
 @op(name="dirichlet_grad", backward="DirichletGradBackward0", function=False, method=False)
 def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
-    """Return the derivative of the Dirichlet samples ``x`` with respect to ``alpha``, divided by ``1 - x``."""
+    """Return the derivative of ``x`` with respect to ``alpha``, elementwise and divided by ``1 - x``.
+
+    ``x`` holds samples of Dirichlet distributions, and ``alpha`` holds their concentrations.
+    """
     return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)
 
 
@@ -62,9 +72,10 @@ def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 @op(name="dirichlet_block", backward="_DirichletBackward", function=False, method=False)
 def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return a Dirichlet sample for each row of concentrations in the last dimension of ``self``.
+    """Return one sample of the Dirichlet distribution for each row of concentrations in ``self``.
 
-    A sample sums to 1. ``stream`` is the random number generator's stream.
+    A row is a vector along the last dimension. The elements of a sample sum to 1. ``stream`` is the state of the random
+    number generator.
     """
     _check("dirichlet", self)
     return _drawn(np, draws.dirichlet, stream, self)
@@ -74,7 +85,7 @@ dirichlet_block.derivative(self=_dirichlet_rule)
 
 
 def standard_gamma(concentration: Tensor) -> Tensor:
-    """Return gamma samples of rate 1; each element of ``concentration`` is the shape parameter of one sample.
+    """Return one sample of the gamma distribution with rate 1 for each shape parameter in ``concentration``.
 
     The samples are differentiable with respect to ``concentration``.
     """
@@ -82,7 +93,10 @@ def standard_gamma(concentration: Tensor) -> Tensor:
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:
-    """Return a Dirichlet sample for each row of ``concentration``, differentiable with respect to ``concentration``."""
+    """Return one sample of the Dirichlet distribution for each row of ``concentration``.
+
+    A row is a vector along the last dimension. The samples are differentiable with respect to ``concentration``.
+    """
     return dirichlet_block(concentration, default_generator._stream)
 
 

@@ -21,9 +21,9 @@ from .from_data import array_from_data
 
 @public(function=False, name="new")
 def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
-    """Return a new tensor of the legacy type of ``input``, such as ``FloatTensor``: the method ``Tensor.new``.
+    """Return a new tensor of the dtype of ``input`` from ``args``, which are sizes or data: the method ``Tensor.new``.
 
-    The legacy type is called with ``args`` (sizes or data).
+    ``device`` has no effect.
     """
     return _legacy_tensor(input.dtype, args)
 
@@ -32,10 +32,11 @@ def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
 
 
 def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) -> Tensor:
-    """Return the tensor of dtype ``kind`` that a legacy constructor creates from its arguments ``args``.
+    """Return a tensor of dtype ``kind`` from ``args``, the arguments of a constructor such as ``FloatTensor``.
 
-    ``FloatTensor(2, 3)`` has the shape (2, 3) and zeros, and ``FloatTensor([1, 2])`` the elements 1 and 2. For a tensor
-    ``x``, ``FloatTensor(x)`` is an alias of ``x``, whose dtype must be ``kind`` unless ``any_dtype`` is true.
+    Sizes create a tensor of zeros: ``FloatTensor(2, 3)`` has the shape (2, 3). A sequence holds the elements, as in
+    ``FloatTensor([1, 2])``. For a tensor ``x``, ``FloatTensor(x)`` is an alias of ``x``. Raise TypeError if the dtype
+    of ``x`` is not ``kind`` and ``any_dtype`` is false.
     """
     if not args:
         return wrap(numpy.empty(0, kind.numpy))
@@ -67,7 +68,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _options(kind: dtype) -> str:
-    """Return PyTorch's description, for error messages, of the legacy type for the dtype ``kind``."""
+    """Return PyTorch's description of the dtype ``kind`` as tensor options, for error messages of the legacy types."""
     return (
         f"TensorOptions(dtype={dtypes.cpp_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"
@@ -107,10 +108,11 @@ Tensor._construct = staticmethod(_construct)
 
 
 class _LegacyTypeMeta(type):
-    """Metaclass of the legacy types.
+    """Metaclass of PyTorch's legacy tensor types, such as ``torch.FloatTensor``.
 
-    ``isinstance(x, torch.FloatTensor)`` compares the dtype and the device, because tensors are not instances of these
-    classes.
+    Tensors are not instances of the legacy types. The metaclass therefore implements
+    ``isinstance(x, torch.FloatTensor)`` as a comparison of the dtype and the device of ``x`` with those of the legacy
+    type.
     """
 
     element: dtype
@@ -131,7 +133,7 @@ def _legacy_type(name: str, kind: dtype, place: str) -> Any:
         return _legacy_tensor(kind, args)
 
     module = "torch" if place == "cpu" else "torch.cuda"
-    doc = f"Legacy constructor of tensors of dtype ``{kind}`` from sizes or data."
+    doc = f"Legacy type that creates tensors of dtype ``{kind}`` from sizes or data."
     return _LegacyTypeMeta(
         name,
         (),
@@ -153,7 +155,7 @@ LEGACY_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.ite
 
 @public(method=False)
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default floating dtype to that of ``t``, a legacy type or its name."""
+    """Set the default floating dtype to the dtype of ``t``, a legacy type such as ``torch.FloatTensor`` or its name."""
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",

@@ -1,6 +1,6 @@
-"""``rand``, ``randn``, ``randint``, ``randperm``, ``normal``, ``bernoulli`` and other random samples; ``Generator``.
+"""Functions that draw random samples: ``rand``, ``randn``, ``randint``, ``randperm``, ``normal``; class ``Generator``.
 
-The values are the same as PyTorch's for the same seed.
+With the same seed, the samples are the same as PyTorch's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .factory import array_module_for, empty_array_like, new_leaf, numpy_dtype_f
 
 
 class Generator:
-    """Random number generator with its own state, as ``torch.Generator``.
+    """Random number generator with its own state, compatible with ``torch.Generator``.
 
     >>> import retrograd as torch
     >>> g = torch.Generator().manual_seed(0)
@@ -66,17 +66,17 @@ class Generator:
         return self
 
     def initial_seed(self) -> int:
-        """Return the seed of this generator that was set last."""
+        """Return the seed that was last set for this generator."""
         return self._stream.initial_seed
 
     def seed(self) -> int:
-        """Set the seed of this generator to a random number from the operating system and return the seed."""
+        """Set the seed of this generator to a random number from the operating system, and return the seed."""
         chosen = int.from_bytes(os.urandom(8)) >> 1
         self._stream.seed_with(chosen)
         return chosen
 
     def get_state(self) -> Tensor:
-        """Return the state of this generator as a uint8 tensor, in PyTorch's layout."""
+        """Return the state of this generator as a uint8 tensor, in the format of PyTorch."""
         return wrap(self._stream.state())
 
     @strips_frames
@@ -89,7 +89,7 @@ class Generator:
         self._stream.set_state(new_state._array)
 
     def clone_state(self) -> Generator:
-        """Return a new generator in the same state as this one."""
+        """Return a new generator with a copy of the state of this generator."""
         other = Generator(self.device)
         other._stream.set_state(self._stream.state())
         return other
@@ -97,7 +97,7 @@ class Generator:
 
 @pickled_as("generator")
 def _generator(device: str, state: Any) -> Generator:
-    """Return a new generator on ``device`` with the state ``state``; ``pickle`` calls this to restore a generator."""
+    """Return a new generator on ``device`` with the state ``state``. ``pickle`` calls this to load a generator."""
     restored = Generator(device)
     restored.__setstate__(state)
     return restored
@@ -112,19 +112,19 @@ def _stream(generator: Generator | None) -> draws.Stream:
 
 @public(method=False)
 def manual_seed(seed: int) -> Generator:
-    """Set the seed of the default generator to ``seed`` and return this generator."""
+    """Set the seed of the default generator to ``seed``, and return the default generator."""
     return default_generator.manual_seed(int(seed))
 
 
 @public(method=False)
 def seed() -> int:
-    """Set the seed of the default generator to a random number from the operating system and return the seed."""
+    """Set the seed of the default generator to a random number from the operating system, and return the seed."""
     return default_generator.seed()
 
 
 @public(method=False)
 def initial_seed() -> int:
-    """Return the seed of the default generator that was set last."""
+    """Return the seed that was last set for the default generator."""
     return default_generator.initial_seed()
 
 
@@ -142,9 +142,9 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator[None]:
-    """Save the state of the default generator, and restore it at the end of the ``with`` block.
+    """Context manager that restores the state of the default generator at the end of the ``with`` block.
 
-    If ``enabled`` is false, do nothing. ``devices`` and further arguments have no effect.
+    If ``enabled`` is false, the state is not restored. The other arguments have no effect.
     """
     before = default_generator.get_state()
     try:
@@ -158,10 +158,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
-    """Return a leaf tensor on ``device`` with the elements of the array ``sample(shape)``.
+    """Return a leaf tensor of random samples on ``device``.
 
-    Under vmap, the samples are equal or different for the elements of the batch, as the argument ``randomness`` of vmap
-    requires.
+    ``sample(shape)`` draws the samples and returns an array. In a function that is called by ``vmap``, the argument
+    ``randomness`` of ``vmap`` determines whether all elements of the batch get the same samples.
     """
     if in_vmap():
         return draw(sample, shape)
@@ -175,10 +175,10 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
 def _drawn_like(
     input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
 ) -> Tensor:
-    """Return a leaf tensor of samples in the shape and memory order of ``input``, such as the result of ``rand_like``.
+    """Return a leaf tensor of random samples with the shape of ``input``, for functions such as ``rand_like``.
 
-    ``kind`` is the dtype, ``order`` the memory format and ``sample`` the function that draws the samples. If the result
-    is not contiguous, ``sample`` is called with the keyword arguments in ``serial``.
+    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. If the result
+    is not contiguous, ``sample`` is called with the additional keyword arguments ``serial``.
     """
     if in_vmap():
         return draw(sample, input._array.shape)
@@ -187,10 +187,10 @@ def _drawn_like(
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
-    """Register the public function ``name``, which is ``rand`` or ``randn``, and its ``_like`` form.
+    """Declare the public functions ``name`` and ``name_like``, where ``name`` is ``rand`` or ``randn``.
 
-    ``sample`` draws samples of the distribution that ``doc`` describes. If the result of the ``_like`` form is not
-    contiguous, ``sample`` is called with the keyword arguments ``serial``.
+    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes them in the docstrings. If the result of
+    ``name_like`` is not contiguous, ``sample`` is called with the additional keyword arguments ``serial``.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -237,8 +237,8 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         )
 
     for function, title, text, fast_path in (
-        (create, name, f"Return {doc}, of shape ``shape`` (ints or one sequence).", common),
-        (create_like, f"{name}_like", f"Return {doc}, in the shape and dtype of ``input``.", common_like),
+        (create, name, f"Return {doc} with the shape ``shape``, ints or one sequence.", common),
+        (create_like, f"{name}_like", f"Return {doc} with the shape and dtype of ``input``.", common_like),
     ):
         function.__name__ = function.__qualname__ = title
         function.__doc__ = text
@@ -246,10 +246,11 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
 
 
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
-    """Return an array of samples of dtype ``kind`` in the shape and memory order of ``like``, for ``rand_like``.
+    """Return an array of random samples with the shape of ``like``, for functions such as ``rand_like``.
 
-    PyTorch fills memory in order, so the samples are drawn for the dimensions in the order of decreasing stride.
-    ``sample`` draws them; if the result is not contiguous, it is called with the keyword arguments ``serial``.
+    If ``memory_format`` is ``preserve_format``, the array has the memory order of ``like``. As in PyTorch, successive
+    samples are stored at increasing addresses. ``kind`` is the dtype, and ``sample(shape)`` draws the samples. If the
+    result is not contiguous, ``sample`` is called with the additional keyword arguments ``serial``.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -260,7 +261,7 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
 
 
 def dims_by_stride(array: Any) -> list[int]:
-    """Return the dimensions of ``array`` as a list, ordered by decreasing stride."""
+    """Return the dimensions of ``array`` as a list of ints, ordered by decreasing absolute stride."""
     return sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
 
 
@@ -270,14 +271,14 @@ def _check_floating(name: str, kind: Any) -> None:
         raise dtypes.unsupported(what, kind)
 
 
-_sampler("rand", samplers.uniform, "uniform random numbers in [0, 1)")
-_sampler("randn", samplers.normal, "normal random numbers of mean 0 and variance 1", blocks=False)
+_sampler("rand", samplers.uniform, "a tensor of random numbers of the uniform distribution on [0, 1)")
+_sampler("randn", samplers.normal, "a tensor of random numbers of the standard normal distribution", blocks=False)
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
     """Return the array of ``randint(*given)`` on the fast path, or None if the generic path must be used.
 
-    The fast path requires bounds that are ints from 0 to 2**28.
+    The fast path requires that the size is a tuple and that the bounds are ints in the range from 0 to 2**28.
     """
     if len(given) == 2:
         low, high, size = 0, *given
@@ -297,7 +298,7 @@ def randint(
     out: Tensor | None = None, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return random integers from ``low`` (by default 0) to ``high - 1``, by default of dtype int64.
+    """Return random integers from ``low`` (by default 0) to ``high - 1``. The default dtype is int64.
 
     Call it as ``randint(high, size)`` or ``randint(low, high, size)``.
     """
@@ -334,9 +335,9 @@ def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
     requires_grad: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
-    """Return random integers in the shape and dtype of ``input``, from ``low`` to ``high - 1``.
+    """Return random integers from ``low`` to ``high - 1`` in a tensor with the shape and dtype of ``input``.
 
-    If only one bound is passed, it is ``high``, and ``low`` is 0.
+    ``randint_like(input, high)`` draws integers from 0 to ``high - 1``.
     """
     if high is None:
         low, high = 0, low
@@ -355,7 +356,10 @@ def randint_like(
 
 
 def _common_order(n: Any) -> Any:
-    """Return the array of ``randperm(n)`` on the CPU on the fast path, or None if the generic path must be used."""
+    """Return the array of ``randperm(n)`` on the fast path, or None if the generic path must be used.
+
+    The fast path requires that ``n`` is a non-negative int and that the default device is the CPU.
+    """
     if n.__class__ is not int or n < 0 or active_levels() or array_module_for(None) is not numpy:
         return None
     return samplers.permutation(default_generator._stream, n, draws.I64)
@@ -366,7 +370,7 @@ def randperm(
     n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a random permutation of the integers from 0 to ``n - 1``, by default of dtype int64."""
+    """Return a random permutation of the integers from 0 to ``n - 1``. The default dtype is int64."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = numpy_dtype_for("randperm", dtype, dtypes.int64)
@@ -383,10 +387,10 @@ def randperm(
 
 
 def _scaled_noise(number: int) -> Any:
-    """Declare and return the operation ``noise * std + mean`` of ``normal``, whose gradients are zero.
+    """Declare and return the operation that computes ``noise * std + mean`` for ``normal``.
 
-    ``number`` is the suffix of the node name: 1 if only the argument ``mean`` of ``normal`` is a tensor, 2 if only
-    ``std`` is a tensor, 3 if both are tensors.
+    As in PyTorch, the gradients of ``mean`` and ``std`` are zero. The name of the graph node ends in ``number``: 1 if
+    only ``mean`` is a tensor in the call of ``normal``, 2 if only ``std`` is a tensor, 3 if both are tensors.
     """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
@@ -407,10 +411,10 @@ def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
     dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return normal random numbers with mean ``mean`` and standard deviation ``std``.
+    """Return random numbers of the normal distribution with mean ``mean`` and standard deviation ``std``.
 
-    If ``mean`` or ``std`` is a tensor, or both are, they broadcast to the shape of the result and hold one element for
-    each sample. If both are numbers, ``size`` is the shape of the result.
+    If ``mean`` and ``std`` are numbers, ``size`` is the shape of the result. If at least one of ``mean`` and ``std`` is
+    a tensor, the result has the shape to which they broadcast, and each sample has its own mean and standard deviation.
     """
     tensors = [each for each in (mean, std) if isinstance(each, Tensor)]
     if not tensors:
@@ -453,9 +457,9 @@ def _check_std(std: float) -> None:
 
 @op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
 def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return, for each element of ``self``, 1 with the probability in this element, else 0.
+    """Return samples of Bernoulli distributions: 1 with the probability ``self``, else 0, elementwise.
 
-    ``stream`` is the random number generator's stream.
+    ``stream`` is the state of the random number generator.
     """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
@@ -474,9 +478,10 @@ bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
 def bernoulli(
     input: Tensor, p: float | None = None, *, generator: Generator | None = None, out: Tensor | None = None
 ) -> Tensor:
-    """Return, for each element of ``input``, 1 with the probability in this element, else 0.
+    """Return samples of Bernoulli distributions in a tensor of the shape of ``input``.
 
-    If ``p`` is passed, it is the probability for all elements.
+    A sample is 1 with the probability in the corresponding element of ``input``, else 0. If ``p`` is passed, it is the
+    probability for all samples.
     """
     if p is not None:
         return input.clone().detach().bernoulli_(p, generator=generator)
@@ -485,9 +490,9 @@ def bernoulli(
 
 @op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
 def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
-    """Return, for each element of ``self``, a Poisson sample with this element as its rate.
+    """Return one sample of the Poisson distribution for each rate in ``self``.
 
-    ``stream`` is the stream of the random number generator.
+    ``stream`` is the state of the random number generator.
     """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("poisson_cpu", self.dtype)
@@ -501,24 +506,24 @@ poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return, for each element of ``input``, a Poisson sample with this element as its rate."""
+    """Return one sample of the Poisson distribution for each rate in ``input``."""
     return poisson_block(input, _stream(generator))
 
 
 @op(name="binomial_block", function=False, method=False, differentiable=0)
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
-    """Return binomial samples: the number of successes in ``count`` trials with the success probability ``prob``.
+    """Return samples of binomial distributions with ``count`` trials of success probability ``prob``.
 
-    ``count`` and ``prob`` have one element for each sample. ``stream`` is the stream of the random number generator.
+    ``count`` and ``prob`` hold one element for each sample. ``stream`` is the state of the random number generator.
     """
     return samplers.binomial(stream, count, prob)
 
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return binomial samples: the number of successes in ``count`` trials with the success probability ``prob``.
+    """Return samples of binomial distributions with ``count`` trials of success probability ``prob``.
 
-    ``count`` and ``prob`` are tensors with one element for each sample.
+    ``count`` and ``prob`` are tensors with one element for each sample. A sample is the number of successes.
 
     >>> import retrograd as torch
     >>> torch.binomial(torch.tensor([0.0, 5.0]), torch.tensor([0.5, 1.0]))
@@ -541,9 +546,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 @op(name="multinomial_block", function=False, method=False, differentiable=0)
 def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
-    """Return ``count`` indices for each row of ``self``, drawn with probabilities proportional to the row's elements.
+    """Return ``count`` random indices for each row of weights in ``self``.
 
-    If ``replacement`` is false, no index is drawn twice. ``stream`` is the random number generator's stream.
+    A row is a vector along the last dimension. An index is drawn with a probability proportional to its weight. If
+    ``replacement`` is false, no index is drawn twice for a row. ``stream`` is the state of the random number generator.
     """
     rows = self.reshape(-1, self.shape[-1])
     return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
@@ -554,10 +560,10 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return ``num_samples`` indices for each row of ``input``, drawn with probabilities proportional to its elements.
+    """Return ``num_samples`` random indices for each row of weights in ``input``.
 
-    ``input`` is one row (1-d) or several rows (2-d) of non-negative weights. If ``replacement`` is false, no index is
-    drawn twice.
+    ``input`` is 1-d (one row) or 2-d (several rows), and the weights are not negative. An index is drawn with a
+    probability proportional to its weight. If ``replacement`` is false, no index is drawn twice for a row.
     """
     weights = input._array
     if weights.ndim not in (1, 2):
@@ -582,13 +588,13 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
-    """Declare and return the operation by which methods such as ``uniform_`` overwrite all elements of a tensor.
+    """Declare and return the operation that replaces all elements of a tensor, for methods such as ``uniform_``.
 
-    ``node`` is the name of its backward node.
+    ``node`` is the name of the graph node.
     """
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
-        """Return ``values``, the samples that replace the elements of ``self``; the gradient of ``self`` is zero."""
+        """Return ``values``, the samples that replace the elements of ``self``. The gradient of ``self`` is zero."""
         return values
 
     block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)
@@ -608,9 +614,9 @@ _OVERWRITE = {
 
 
 def _writable_directly(x: Tensor) -> bool:
-    """Whether a method such as ``uniform_`` may write samples to the memory of ``x`` without further checks.
+    """Whether a method such as ``uniform_`` may write samples directly to the memory of ``x``.
 
-    Otherwise the samples are written by an in-place operation, which checks ``x`` and may be recorded.
+    If not, the samples must be written by an in-place operation, which checks ``x`` and may be recorded in the graph.
     """
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
@@ -626,10 +632,10 @@ def _writable_directly(x: Tensor) -> bool:
 
 
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
-    """Overwrite ``x`` with the samples ``sample(shape)`` in the order of memory, and return ``x``.
+    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``.
 
-    ``node`` is the name of the backward node. If the memory of ``x`` is not contiguous and ``one_by_one`` is not None,
-    ``one_by_one`` draws the samples instead of ``sample``.
+    Successive samples are stored at increasing addresses. ``node`` is the name of the graph node. If ``x`` is not
+    contiguous, ``one_by_one(shape)`` draws the samples instead of ``sample``, unless ``one_by_one`` is None.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -646,9 +652,9 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with the samples ``sample(shape)`` under vmap, and return ``x``.
+    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, in a function called by ``vmap``; return ``x``.
 
-    Raises RuntimeError if vmap requires different samples for each element of the batch, but ``x`` is not batched.
+    Raise RuntimeError if ``vmap`` requires different samples for each element of the batch and ``x`` is not batched.
     """
     if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(
@@ -662,7 +668,10 @@ def _write_drawn(x: Tensor, sample: Any) -> Tensor:
 def uniform_(
     input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **rest: float
 ) -> Tensor:
-    """Overwrite ``input`` with uniform random numbers from ``from`` up to but without ``to``, and return ``input``."""
+    """Overwrite ``input`` with random numbers of the uniform distribution on [from, to), and return ``input``.
+
+    The lower bound can be passed as ``from_`` or, in ``rest``, as the keyword argument ``from``.
+    """
     low, high = rest.pop("from", from_), to
     _check_floating("uniform_", input._array.dtype)
     if low > high:
@@ -685,9 +694,9 @@ def uniform_(
 
 @public(function=False)
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Overwrite ``input`` with normal random numbers and return ``input``.
+    """Overwrite ``input`` with random numbers of a normal distribution, and return ``input``.
 
-    ``mean`` is their mean and ``std`` their standard deviation.
+    The distribution has the mean ``mean`` and the standard deviation ``std``.
     """
     if std < 0:
         _check_std(std)
@@ -720,11 +729,11 @@ _MISSING: Any = object()
 def random_(
     input: Tensor, from_: Any = _MISSING, to: Any = _MISSING, *, generator: Generator | None = None, **rest: Any
 ) -> Tensor:
-    """Overwrite ``input`` with random integers and return ``input``.
+    """Overwrite ``input`` with random integers, and return ``input``.
 
-    ``random_(from, to)`` draws from ``from`` to ``to - 1`` and ``random_(to)`` from 0 to ``to - 1``. ``random_()``
-    draws from the range of the dtype, or, for a floating dtype, from the range of integers that the dtype represents
-    exactly.
+    ``random_(from, to)`` draws integers from ``from`` to ``to - 1``, and ``random_(to)`` from 0 to ``to - 1``.
+    ``random_()`` draws integers from 0 to the largest integer of the dtype. For a floating dtype, this is the largest
+    integer up to which the dtype represents all integers exactly.
     """
     low = rest.pop("from", from_)
     kind, stream = input._array.dtype, _stream(generator)
@@ -744,7 +753,7 @@ def random_(
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite each element of ``input`` with 1 with probability ``p``, else with 0, and return ``input``.
 
-    ``p`` is a number, or a tensor with the probability for each element.
+    ``p`` is a number, or a tensor that broadcasts to the shape of ``input`` and holds a probability for each element.
     """
     kind, stream = input._array.dtype, _stream(generator)
     if kind.kind == "c":
@@ -761,11 +770,11 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 
 
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
-    """Register the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
+    """Declare the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
 
-    ``doc`` describes the distribution, ``sample`` draws the samples, and ``defaults`` holds the names and defaults of
-    the parameters. ``check`` returns an error message for invalid parameters, else an empty string. ``refuse`` raises
-    an error for a dtype that is not supported.
+    ``sample`` draws the samples, and ``doc`` describes them in the docstring. ``defaults`` maps the names of the
+    parameters of the distribution to their default values. ``check`` returns an error message for invalid parameters,
+    else an empty string. ``refuse`` is called with a dtype that is not a real floating dtype and may raise an error.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
@@ -780,15 +789,15 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
         return _write(node, input, lambda shape: sample(_stream(generator), shape, input._array.dtype, *parameters))
 
     fill.__name__ = fill.__qualname__ = name
-    fill.__doc__ = f"Overwrite with {doc} and return the tensor."
+    fill.__doc__ = f"Overwrite ``input`` with {doc}, and return ``input``."
     public(function=False, name=name)(fill)
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function that raises PyTorch's error for sampling a continuous distribution in an integer dtype.
+    """Return a function of a dtype that raises PyTorch's error for a distribution of floating-point numbers.
 
-    The function is called with the dtype. ``name`` is the name of the distribution, and ``shown`` is a function that
-    returns the name of the dtype for the message.
+    ``name`` is the name of the distribution, and ``shown`` returns the name of the dtype. The error message contains
+    both names.
     """
 
     def refuse(dtype: Any) -> None:
@@ -801,10 +810,10 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Return a function that raises PyTorch's error for a dtype that a distribution does not support.
+    """Return a function of a dtype that raises PyTorch's error if the dtype is not supported.
 
-    The function is called with the dtype, and raises if NumPy's kind of the dtype is in the string ``kinds``. ``name``
-    is PyTorch's name of the kernel, for the message.
+    ``kinds`` are NumPy's letters for the kinds of dtypes that are not supported. ``name`` is the name of PyTorch's
+    kernel in the error message.
     """
 
     def refuse(dtype: Any) -> None:

@@ -1,4 +1,4 @@
-"""``arange``, ``range``, ``linspace`` and ``logspace``: evenly spaced values."""
+"""Functions that create evenly spaced values: ``arange``, ``range``, ``linspace`` and ``logspace``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_f
 
 
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
-    """Return the array of ``arange`` on the fast path, or None if the generic path must be used.
+    """Return the array of ``arange(start, end, step)`` on the fast path, or None if the generic path must be used.
 
-    The fast path requires plain ints ``start``, ``end`` and ``step`` that are not out of range.
+    The fast path requires that ``start``, ``end`` and ``step`` are ints whose result does not overflow int64.
     """
     if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
@@ -37,10 +37,10 @@ def arange(
     start: Any = None, end: Any = None, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the values from ``start`` up to but without ``end``, in steps of ``step``.
+    """Return the values from ``start`` (included) to ``end`` (excluded) in steps of ``step``, as a 1-d tensor.
 
-    With one argument, the values start at 0 and the argument is ``end``. If no ``dtype`` is passed, the result is int64
-    if all arguments are integers, else it has the default floating dtype.
+    ``arange(end)`` starts at 0. If ``dtype`` is None, the result has dtype int64 if all arguments are integers, else
+    the default floating dtype.
     """
     if end is None:
         start, end = None, start
@@ -77,7 +77,10 @@ def _range(
     start: Any, end: Any, step: Any = 1, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the values from ``start`` to ``end``, both included, in steps of ``step``; deprecated, as in PyTorch."""
+    """Return the values from ``start`` to ``end``, both included, in steps of ``step``, as a 1-d tensor.
+
+    The function is deprecated, as in PyTorch.
+    """
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
@@ -92,9 +95,10 @@ def _range(
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
-    """Return the array of ``linspace`` on the fast path, or None if the generic path must be used.
+    """Return the array of ``linspace(start, end, steps)`` on the fast path, or None if the generic path must be used.
 
-    The fast path requires int or float ends and 2 to 4096 ``steps``.
+    The fast path requires that ``start`` and ``end`` are ints or floats and that ``steps`` is from 2 to 4096, the limit
+    for cached arrays.
     """
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
@@ -111,9 +115,9 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _from_both_ends(steps: int, kind: Any) -> Any:
-    """Return, for each of ``steps`` values of ``linspace``, its signed distance from the nearer end, in dtype ``kind``.
+    """Return an array of ``steps`` signed distances from the nearer end, counted in steps, for ``linspace``.
 
-    The distances are counted in steps: 0, 1, … in the first half and …, -1, 0 in the second half.
+    The first half of the array is 0, 1, 2 and so on. The second half increases to -1 and 0. ``kind`` is the dtype.
     """
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
@@ -124,9 +128,10 @@ def linspace(
     start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return ``steps`` evenly spaced values from ``start`` to ``end``, both included.
+    """Return ``steps`` evenly spaced values from ``start`` to ``end``, both included, as a 1-d tensor.
 
-    If no ``dtype`` is passed, they have the default floating dtype, or the default complex dtype if an end is complex.
+    If ``dtype`` is None, the result has the default complex dtype if ``start`` or ``end`` is complex, else the default
+    floating dtype.
 
     >>> import retrograd as torch
     >>> torch.linspace(0, 1, 3)
@@ -137,9 +142,10 @@ def linspace(
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
-    """Check and return ``start``, ``end`` and ``steps`` as Python numbers, and return the NumPy dtype of the result.
+    """Check the arguments of ``linspace`` or ``logspace``, and return them as Python numbers with the NumPy dtype.
 
-    These are the arguments of the function ``name``, which is ``linspace`` or ``logspace``.
+    The result is the tuple (start, end, steps, NumPy dtype of the result). ``name`` is the name of the function, for
+    error messages.
     """
     _check_ends(name, start=start, end=end)
     first, last = as_python_number(start), as_python_number(end)
@@ -159,7 +165,7 @@ def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
 
 
 def _check_ends(name: str, **ends: Any) -> None:
-    """Raise RuntimeError if one of the arguments ``ends`` of the function ``name`` is a tensor that is not 0-d."""
+    """Raise RuntimeError if one of ``ends``, arguments of the function ``name``, is a tensor that is not 0-d."""
     ranks = {which: each._array.ndim for which, each in ends.items() if isinstance(each, Tensor)}
     if any(ranks.values()):
         described = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
@@ -169,8 +175,8 @@ def _check_ends(name: str, **ends: Any) -> None:
 def _evenly_spaced(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
     """Return ``steps`` evenly spaced values of dtype ``kind`` from ``start`` to ``end``.
 
-    Each value is computed from the nearer end in the precision of ``kind``, because PyTorch does so and the rounding
-    must agree.
+    Each value is computed from the nearer end in the precision of ``kind`` (in float64 for integers), so that the
+    rounding is the same as in PyTorch. ``np`` is the array module.
     """
     if kind.kind in "iu":
         work: Any = np.dtype(np.float64)
@@ -194,7 +200,10 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the ``steps`` values ``base ** x``, where ``x`` is evenly spaced from ``start`` to ``end`` (included)."""
+    """Return ``steps`` values ``base ** x`` as a 1-d tensor.
+
+    The exponents x are evenly spaced from ``start`` to ``end``, both included.
+    """
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
     np = array_module_for(device)
     if kind.kind in "iu":

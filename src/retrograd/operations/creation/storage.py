@@ -1,4 +1,4 @@
-"""``UntypedStorage``, pinned and shared memory, DLPack export and ``hash_tensor``; and deprecated functions."""
+"""``UntypedStorage``, pinned and shared memory, DLPack export, ``hash_tensor``, and deprecated functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..shape.views import reshape
 
 
 class UntypedStorage:
-    """Memory of a tensor as a sequence of bytes, as ``Tensor.untyped_storage()`` returns it.
+    """Memory of a tensor as a sequence of bytes. ``Tensor.untyped_storage()`` returns an object of this class.
 
     ``UntypedStorage(n)`` allocates ``n`` zero bytes. ``UntypedStorage(sequence)`` stores a sequence of ints as bytes.
 
@@ -41,17 +41,17 @@ class UntypedStorage:
         return memory.reshape(-1, order="A").view("uint8")
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte of the storage."""
+        """Return the address of the first byte of this storage."""
         return address(self._memory)
 
     def nbytes(self) -> int:
-        """Return the number of bytes of the storage."""
+        """Return the number of bytes of this storage."""
         return int(self._memory.nbytes)
 
     size = __len__ = nbytes
 
     def element_size(self) -> int:
-        """Return the size of an element in bytes, which is 1 because the elements are bytes."""
+        """Return 1, the size of an element in bytes, because the elements are bytes."""
         return 1
 
     def __getitem__(self, index: Any) -> Any:
@@ -66,12 +66,15 @@ class UntypedStorage:
         return list(self._bytes.tolist())
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Write the int ``value`` to every byte of this storage and return this storage."""
+        """Write the int ``value`` to every byte of this storage, and return this storage."""
         self._bytes[...] = value
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
-        """Copy the bytes of ``source`` into this storage and return this storage."""
+        """Copy the bytes of ``source`` into this storage, and return this storage.
+
+        ``non_blocking`` has no effect.
+        """
         self._bytes[...] = source._bytes
         return self
 
@@ -80,7 +83,10 @@ class UntypedStorage:
         return UntypedStorage(self._bytes.copy())
 
     def cpu(self) -> UntypedStorage:
-        """Return this storage if it is on the CPU, else a copy there."""
+        """Return a storage on the CPU with the bytes of this storage.
+
+        If this storage is on the CPU, the result shares its memory. Otherwise the result is a copy.
+        """
         return UntypedStorage(devices.to_device(self._memory, devices.CPU))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
@@ -89,12 +95,12 @@ class UntypedStorage:
         return UntypedStorage(devices.to_device(self._memory, place))
 
     def is_shared(self) -> bool:
-        """Whether the memory is shared with processes that this process forks."""
+        """Whether child processes that are created by ``fork`` share the memory of this storage."""
         return isinstance(_buffer_of(self._memory), mmap.mmap)
 
     @property
     def device(self) -> devices.device:
-        """Device that the memory of this storage is on."""
+        """Device on which the memory of this storage is allocated."""
         return devices.device_of(self._memory)
 
     @property
@@ -109,7 +115,7 @@ class UntypedStorage:
 
 @public(function=False)
 def untyped_storage(input: Tensor) -> UntypedStorage:
-    """Return the storage of ``input``."""
+    """Return the storage of ``input``: the memory that ``input`` shares with its views, as bytes."""
     return UntypedStorage(input._array)
 
 
@@ -118,7 +124,7 @@ public(function=False, name="storage")(untyped_storage)
 
 @public(function=True)
 def get_device(input: Tensor) -> int:
-    """Return the index of the GPU of ``input``, or -1 for a tensor on the CPU."""
+    """Return the index of the GPU on which ``input`` is, or -1 if ``input`` is on the CPU."""
     place = input.device
     return -1 if place.index is None else place.index
 
@@ -137,13 +143,13 @@ def is_inference(input: Tensor) -> bool:
 
 @public(method=False)
 def detach(input: Tensor) -> Tensor:
-    """Return a view of ``input`` that is not part of the graph."""
+    """Return a view of ``input`` that is detached from the graph and does not require gradients."""
     return input.detach()
 
 
 @public(method=False)
 def detach_(input: Tensor) -> Tensor:
-    """Remove ``input`` from the graph and return ``input``."""
+    """Detach ``input`` from the graph in place, and return ``input``."""
     return input.detach_()
 
 
@@ -155,7 +161,10 @@ def is_storage(obj: Any) -> bool:
 
 @public(function=False)
 def const_data_ptr(input: Tensor) -> int:
-    """Return the address of the first element of ``input``, for callers that do not write to it."""
+    """Return the address of the first element of ``input``.
+
+    In PyTorch, the caller of this function must not write to the memory.
+    """
     return input.data_ptr()
 
 
@@ -164,10 +173,10 @@ def const_data_ptr(input: Tensor) -> int:
 
 @op(name="hash_tensor_block", function=False, method=False)
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the hash of ``hash_tensor``: the bitwise exclusive or of the elements of ``self`` along ``dim``.
+    """Return the bitwise exclusive OR of the elements of ``self`` along ``dim``, as uint64.
 
-    Each element is represented by the bits of a float64 or int64. If ``keepdim`` is true, the dimensions ``dim`` stay
-    with size 1.
+    The elements are converted to float64 or int64, and their bits are combined. If ``keepdim`` is true, the reduced
+    dimensions are kept with size 1.
     """
     wide = self.astype("float64" if dtypes.dtype_of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
@@ -175,11 +184,10 @@ def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> An
 
 @public()
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Tensor:
-    """Return a uint64 hash of the elements of ``input`` along ``dim``, by default of all elements.
+    """Return a uint64 hash of the elements of ``input`` along ``dim``, by default along all dimensions.
 
-    The hash is the bitwise exclusive or of the elements, each as the bits of a float64 or int64. Equal tensors
-    therefore have equal hashes. If ``keepdim`` is true, the dimensions ``dim`` stay with size 1. Raises RuntimeError
-    for complex dtypes.
+    The hash is the bitwise exclusive OR of the elements, which are converted to float64 or int64. If ``keepdim`` is
+    true, the reduced dimensions are kept with size 1. Raise RuntimeError for complex dtypes.
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
@@ -200,7 +208,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
 
 @public(function=False)
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Whether the memory of ``input`` is page-locked: always False, because no memory is ever page-locked."""
+    """Whether the memory of ``input`` is pinned (page-locked): always False, as pinning is not supported."""
     if device is not None:
         warn(
             "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this argument.",
@@ -211,7 +219,10 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
 
 @public(function=False)
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """Return ``input`` itself; raise RuntimeError if there is no GPU, as PyTorch does."""
+    """Return ``input`` itself, because pinning (page-locking) memory is not supported.
+
+    Raise RuntimeError if there is no GPU, as PyTorch does.
+    """
     if not devices.gpu_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     return input
@@ -219,7 +230,10 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
 
 @public(function=False)
 def is_shared(input: Tensor) -> bool:
-    """Whether the memory of ``input`` is shared with processes that this process forks; always True on a GPU."""
+    """Whether child processes that are created by ``fork`` share the memory of ``input``.
+
+    The result for a tensor on a GPU is always True.
+    """
     return input.is_cuda or isinstance(_buffer_of(input._array), mmap.mmap)
 
 
@@ -230,9 +244,9 @@ def _buffer_of(array: Any) -> Any:
 
 @public(function=False)
 def share_memory_(input: Tensor) -> Tensor:
-    """Move the elements of ``input`` to memory shared with processes that this process forks, and return ``input``.
+    """Move the elements of ``input`` to memory that is shared with child processes; return ``input``.
 
-    Views that were created before still have the old memory.
+    Child processes must be created by ``fork``. Existing views of ``input`` keep the old memory.
     """
     if not is_shared(input):
         array = input._array
@@ -246,7 +260,7 @@ def share_memory_(input: Tensor) -> Tensor:
 def record_stream(input: Tensor, s: Any) -> None:
     """Do nothing if ``input`` is on a GPU, because CuPy manages its memory.
 
-    Raises NotImplementedError on the CPU, as PyTorch does.
+    Raise NotImplementedError if ``input`` is on the CPU, as PyTorch does.
     """
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
@@ -254,10 +268,10 @@ def record_stream(input: Tensor, s: Any) -> None:
 
 @public(function=False)
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
-    """Return the tensor by which ``load_state_dict`` replaces ``input``, if ``swap_tensors`` is enabled.
+    """Return the tensor that replaces ``input`` in ``load_state_dict`` if ``swap_tensors`` is enabled.
 
-    This is ``input`` with the elements of ``other`` copied into it, or with ``assign=True`` it is ``other``. The result
-    is detached from the graph.
+    The result is ``other`` if ``assign`` is true. Otherwise ``other`` is copied into ``input``, and the result is
+    ``input``. The result is detached from the graph.
     """
     return other.detach() if assign else input.copy_(other).detach()
 
@@ -267,9 +281,9 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 
 @public(name="__dlpack__", function=False)
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-    """Return a DLPack capsule of the memory of ``input``: the method ``Tensor.__dlpack__``.
+    """Return a DLPack capsule that shares the memory of ``input``: the method ``Tensor.__dlpack__``.
 
-    Raises BufferError if ``input`` requires gradients.
+    Raise BufferError if ``input`` requires gradients.
     """
     if input.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -283,16 +297,16 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
 
 @public(name="__dlpack_device__", function=False)
 def export_device(input: Tensor) -> tuple[int, int]:
-    """Return the device of ``input`` as DLPack describes it: the method ``Tensor.__dlpack_device__``.
+    """Return the device of ``input`` in DLPack's format: the method ``Tensor.__dlpack_device__``.
 
-    The result is a tuple of DLPack's number for the device type and the index of the device.
+    The result is the tuple (DLPack's number of the device type, index of the device).
     """
     return (2, input.get_device()) if input.is_cuda else (1, 0)
 
 
 @public(method=False)
 def to_dlpack(input: Tensor) -> Any:
-    """Return a DLPack capsule of the memory of ``input``, which can be consumed only once."""
+    """Return a DLPack capsule that shares the memory of ``input``. A capsule can be consumed only once."""
     return export(input.detach())
 
 
@@ -301,9 +315,9 @@ def to_dlpack(input: Tensor) -> Any:
 
 @public(method=False)
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Return the ``pow``-norm of ``v`` over all dimensions except ``dim``; the other dimensions keep size 1.
+    """Return the ``pow``-norm of ``v`` over all dimensions except ``dim``.
 
-    ``dim=-1`` returns the norm over all dimensions as a 0-d tensor.
+    The reduced dimensions are kept with size 1. ``dim=-1`` returns the norm over all dimensions as a 0-d tensor.
     """
     if dim == -1:
         return vector_norm(v, pow)
@@ -313,14 +327,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 
 @public(method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return ``linalg.vector_norm(input, 2, dim, keepdim)``; deprecated."""
+    """Return ``linalg.vector_norm(input, 2, dim, keepdim)``. The function is deprecated."""
     _warn_of_norm("frobenius", "vector_norm(A, 2., dim, keepdim)")
     return vector_norm(input, 2, dim, keepdim)
 
 
 @public(method=False)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return ``linalg.matrix_norm(input, "nuc", dim, keepdim)``; deprecated."""
+    """Return ``linalg.matrix_norm(input, "nuc", dim, keepdim)``. The function is deprecated."""
     _warn_of_norm("nuclear", "matrix_norm(A, 'nuc', dim, keepdim)")
     dim, keepdim = ((-2, -1), dim) if isinstance(dim, bool) else (dim, keepdim)
     return matrix_norm(input, "nuc", dim, keepdim)
@@ -335,14 +349,14 @@ def _warn_of_norm(name: str, new: str) -> None:
 
 @public(function=False)
 def resize(input: Tensor, *sizes: Any) -> Tensor:
-    """Return ``input`` in the shape ``sizes``, as :func:`reshape` does; deprecated."""
+    """Return ``input`` reshaped to ``sizes``, as :func:`reshape` does. The method is deprecated."""
     warn("non-inplace resize is deprecated")
     return _resized(input, sizes)
 
 
 @public(function=False)
 def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
-    """Return ``input`` in the shape of ``tensor``, as :func:`reshape` does; deprecated."""
+    """Return ``input`` reshaped to the shape of ``tensor``, as :func:`reshape` does. The method is deprecated."""
     warn("non-inplace resize_as is deprecated")
     return _resized(input, tuple(tensor.size()))
 

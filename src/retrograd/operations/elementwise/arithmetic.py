@@ -33,7 +33,7 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Return ``self + alpha * other`` elementwise; the operands broadcast.
+    """Return ``self + alpha * other`` elementwise. The operands are broadcast to a common shape.
 
     >>> import retrograd as torch
     >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
@@ -47,9 +47,10 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
-    """Return ``x * alpha``, the scaled operand of :func:`add` and :func:`sub`, in the dtype of ``x``.
+    """Return ``x * alpha`` in the dtype of ``x``, an intermediate result of :func:`add` and :func:`sub`.
 
-    Raise PyTorch's error if ``alpha`` is of a wrong kind for this dtype, such as a float for integers.
+    Raise RuntimeError if the dtype of ``x`` cannot hold numbers of the type of ``alpha``, for example if ``x`` has an
+    integer dtype and ``alpha`` is a float.
     """
     if alpha.__class__ is float and x.__class__ is np.ndarray and x.dtype.kind == "f":  # the common case first
         return np.multiply(x, np.asarray(alpha, x.dtype))
@@ -66,7 +67,7 @@ def _scaled(np: Any, x: Any, alpha: Any) -> Any:
 
 
 def _no_booleans(*operands: Any) -> None:
-    """Raise PyTorch's error if one of ``operands`` is boolean."""
+    """Raise RuntimeError, with PyTorch's message for ``-``, if one of ``operands`` is boolean."""
     boolean = [kind_of(each) == "b" or each.__class__ is bool for each in operands]
     if any(boolean):
         raise RuntimeError(_BOOL_MINUS if all(boolean) else _ONE_BOOL_MINUS)
@@ -76,7 +77,7 @@ def _no_booleans(*operands: Any) -> None:
     inplace_stmt=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
-    """Return ``self - alpha * other`` elementwise; the operands broadcast."""
+    """Return ``self - alpha * other`` elementwise. The operands are broadcast to a common shape."""
     return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
 
 
@@ -118,14 +119,14 @@ def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 @public(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
-    """Return ``other - alpha * input`` elementwise."""
+    """Return ``other - alpha * input`` elementwise (reverse subtraction). ``other`` is a tensor or a number."""
     check_first("rsub", input, other)
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
 @pointwise("other", "self", aliases=("multiply",))
 def mul(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * other`` elementwise; the operands broadcast.
+    """Return ``self * other`` elementwise. The operands are broadcast to a common shape.
 
     >>> import retrograd as torch
     >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
@@ -140,7 +141,7 @@ def mul(np: Any, self: Any, other: Any, /) -> Any:
     name="div_true", backward="DivBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def div_true(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self / other`` elementwise; integers are converted to floats first."""
+    """Return ``self / other`` elementwise. Integers are converted to the default floating dtype first."""
     return np.divide(self, other)
 
 
@@ -172,7 +173,7 @@ div_trunc.op.opmath = False  # the quotient is rounded to its dtype before it is
 def _floor_divide(np: Any, a: Any, b: Any) -> Any:
     """Return ``a / b`` elementwise, rounded towards minus infinity.
 
-    Raise PyTorch's error if an integer is divided by 0.
+    Raise RuntimeError for integer arrays if ``b`` contains 0.
     """
     if a.dtype.kind in "iu":
         check_divisor(np, a, b)
@@ -194,8 +195,8 @@ _NOT_GIVEN: Any = "true"
 def div(input: Any, other: Any, *, rounding_mode: str | None = _NOT_GIVEN, out: Tensor | None = None) -> Any:
     """Return ``input / other`` elementwise.
 
-    If ``rounding_mode`` is None, the quotient is not rounded. "trunc" rounds it towards zero, "floor" towards minus
-    infinity.
+    ``rounding_mode="trunc"`` rounds the quotient towards zero, and ``rounding_mode="floor"`` towards minus infinity. By
+    default and for None, the quotient is not rounded.
 
     >>> import retrograd as torch
     >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
@@ -225,7 +226,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = _NOT_GIVEN) -
 
 @public()
 def true_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Return ``input / other`` elementwise; integers are converted to floats first."""
+    """Return ``input / other`` elementwise. Integers are converted to the default floating dtype first."""
     return div_true(input, other)
 
 
@@ -246,7 +247,7 @@ def floor_divide(np: Any, self: Any, other: Any, /) -> Any:
 def _remainder(np: Any, a: Any, b: Any) -> Any:
     """Return ``a % b`` elementwise; the remainder has the sign of ``b``.
 
-    Raise PyTorch's error if an integer is divided by 0.
+    Raise RuntimeError for integer arrays if ``b`` contains 0.
     """
     if getattr(a, "dtype", b).kind in "biu":
         check_divisor(np, a, b)
@@ -334,7 +335,9 @@ def fmod_number(np: Any, self: Any, other: Any, /) -> Any:
 
 @public()
 def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Return the remainder of ``input / other`` elementwise. It has the sign of ``input``, as in C's ``fmod``.
+    """Return the remainder of ``input / other`` elementwise.
+
+    The remainder has the sign of ``input``, as in C's ``fmod``.
 
     >>> import retrograd as torch
     >>> torch.fmod(torch.tensor([-3, 3]), 2)
@@ -355,7 +358,7 @@ def fmod_(input: Tensor, other: Any) -> Tensor:
 
 @pointwise(lambda g: -g, aliases=("negative",))
 def neg(np: Any, self: Any, /) -> Any:
-    """Return ``-self`` elementwise. Raises RuntimeError for a bool tensor."""
+    """Return ``-self`` elementwise. Raise RuntimeError for a bool tensor."""
     if self.dtype == bool:
         raise RuntimeError(
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
@@ -369,7 +372,9 @@ def neg(np: Any, self: Any, /) -> Any:
     refuses=("abs_cpu", "b"), numbers=False,
 )  # fmt: skip
 def abs(np: Any, self: Any, /) -> Any:
-    """Return the absolute value of each element of ``self``; for a complex tensor this is a real tensor.
+    """Return the absolute value of each element of ``self``.
+
+    The result for a complex tensor is a real tensor.
 
     >>> import retrograd as torch
     >>> torch.abs(torch.tensor([-1.0, 2.0]))
@@ -391,7 +396,7 @@ public(name="absolute_", function=False, fast_path=abs, in_place=True)(_abs_in_p
 
 @pointwise(zero_grad_rule, in_place="method")
 def sign(np: Any, self: Any, /) -> Any:
-    """Return the sign of each element of ``self``: -1, 0 or 1, and 0 for nan.
+    """Return the sign of each element of ``self``: -1, 0 or 1. The sign of nan is 0.
 
     >>> import retrograd as torch
     >>> torch.sign(torch.tensor([-2.0, 0.0, 3.0]))
@@ -416,7 +421,10 @@ def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
 
 @pointwise(_sgn_rule, holomorphic=False, in_place="method")
 def sgn(np: Any, self: Any, /) -> Any:
-    """Return the sign of each element of ``self``. The sign of a complex x is ``x / abs(x)``, or 0 if x is 0."""
+    """Return the sign of each element of ``self``: -1, 0 or 1 for a real element.
+
+    The sign of a complex element x is ``x / abs(x)``, or 0 if x is 0.
+    """
     if self.dtype.kind == "b":
         return self.copy()
     if self.size >= LARGE and (large := looped("sign", self)) is not None:
@@ -470,10 +478,10 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
 
 
 def _weight(input: Tensor, weight: Any) -> Any:
-    """Return the argument ``weight`` of ``lerp(input, end, weight)``, prepared for the operation.
+    """Return ``weight``, the argument of ``lerp(input, end, weight)``, as a tensor or a number.
 
-    A 0-d real tensor of another dtype than ``input`` becomes a number, unless it requires a gradient. Any other
-    ``weight`` is returned unchanged.
+    A 0-d tensor ``weight`` is converted to a Python number if its dtype is real and differs from that of ``input``, and
+    if it does not require gradients. Any other ``weight`` is returned unchanged.
     """
     if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
         return weight
@@ -530,7 +538,7 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """Return ``self + value * tensor1 / tensor2`` elementwise.
 
-    Raises RuntimeError if ``tensor1`` and ``tensor2`` both have integer dtypes.
+    Raise RuntimeError if ``tensor1`` and ``tensor2`` both have integer or bool dtypes.
     """
     if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Elementwise operations of integers and booleans: ``bitwise_and``, ``bitwise_not``, shifts, ``gcd``, ``lcm``."""
+"""Elementwise operations on integers and booleans: ``bitwise_and``, ``bitwise_not``, shifts, ``gcd``, ``lcm``."""
 
 from __future__ import annotations
 
@@ -9,37 +9,40 @@ from ...dispatch.declare import pointwise
 
 @pointwise(refuses=("bitwise_and_cpu", "fc"))
 def bitwise_and(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the bitwise AND of ``self`` and ``other`` elementwise; for booleans the logical AND."""
+    """Return ``self & other`` elementwise: the bitwise AND of integers, the logical AND of booleans."""
     return np.bitwise_and(self, other)
 
 
 @pointwise(refuses=("bitwise_or_cpu", "fc"))
 def bitwise_or(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the bitwise OR of ``self`` and ``other`` elementwise; for booleans the logical OR."""
+    """Return ``self | other`` elementwise: the bitwise OR of integers, the logical OR of booleans."""
     return np.bitwise_or(self, other)
 
 
 @pointwise(refuses=("bitwise_xor_cpu", "fc"))
 def bitwise_xor(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the bitwise XOR of ``self`` and ``other`` elementwise; for booleans the logical XOR."""
+    """Return ``self ^ other`` elementwise: the bitwise XOR of integers, the logical XOR of booleans."""
     return np.bitwise_xor(self, other)
 
 
 @pointwise(refuses=("bitwise_not_cpu", "fc"), in_place="method")
 def bitwise_not(np: Any, self: Any, /) -> Any:
-    """Return the bitwise complement of each element of ``self``; for booleans the logical NOT."""
+    """Return ``~self`` elementwise: the bitwise complement of integers, the logical NOT of booleans."""
     return np.invert(self)
 
 
 @pointwise(refuses=("lshift_cpu", "bfc"))
 def bitwise_left_shift(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the integers ``self`` shifted to the left by ``other`` bits, elementwise."""
+    """Return ``self << other`` elementwise: the integers ``self`` shifted to the left by ``other`` bits."""
     return np.left_shift(self, other)
 
 
 @pointwise(refuses=("rshift_cpu", "bfc"))
 def bitwise_right_shift(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the integers ``self`` shifted to the right by ``other`` bits, elementwise; the sign is preserved."""
+    """Return ``self >> other`` elementwise: the integers ``self`` shifted to the right by ``other`` bits.
+
+    The shift is arithmetic: it preserves the sign.
+    """
     return np.right_shift(self, other)
 
 

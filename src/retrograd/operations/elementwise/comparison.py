@@ -1,6 +1,6 @@
 """Elementwise comparisons and tests: ``eq``, ``lt``, ``logical_and``, ``isnan``, ``isclose`` and others.
 
-Their results are bool tensors and have no derivatives.
+The functions return bool tensors and are not differentiable.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..rule_helpers import zero_grad_rule
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False,
 )  # fmt: skip
 def eq(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self == other``, as a bool tensor.
+    """Return a bool tensor that is True where ``self == other``.
 
     >>> import retrograd as torch
     >>> torch.eq(torch.tensor([1, 2]), 2)
@@ -33,7 +33,7 @@ def eq(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("not_equal",),
 )  # fmt: skip
 def ne(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self != other``, as a bool tensor."""
+    """Return a bool tensor that is True where ``self != other``."""
     return np.not_equal(self, other)
 
 
@@ -41,7 +41,7 @@ def ne(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("less",), refuses=("lt_cpu", "c"),
 )  # fmt: skip
 def lt(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self < other``, as a bool tensor."""
+    """Return a bool tensor that is True where ``self < other``."""
     return np.less(self, other)
 
 
@@ -50,7 +50,7 @@ def lt(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("le_cpu", "c"),
 )  # fmt: skip
 def le(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self <= other``, as a bool tensor."""
+    """Return a bool tensor that is True where ``self <= other``."""
     return np.less_equal(self, other)
 
 
@@ -58,7 +58,7 @@ def le(np: Any, self: Any, other: Any, /) -> Any:
     zero_grad_rule, zero_grad_rule, result=bool, numbers="second", in_place=False, aliases=("greater",), refuses=("gt_cpu", "c"),
 )  # fmt: skip
 def gt(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self > other``, as a bool tensor."""
+    """Return a bool tensor that is True where ``self > other``."""
     return np.greater(self, other)
 
 
@@ -67,15 +67,15 @@ def gt(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("ge_cpu", "c"),
 )  # fmt: skip
 def ge(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self >= other``, as a bool tensor."""
+    """Return a bool tensor that is True where ``self >= other``."""
     return np.greater_equal(self, other)
 
 
 def _in_place(function: Any, names: tuple[str, ...]) -> None:
     """Export the in-place forms of the comparison ``function``, such as ``lt_``, as methods of Tensor.
 
-    ``names`` are the method names without the final underscore. As in PyTorch, the graph node of a comparison with a
-    tensor and that of a comparison with a number have different names.
+    ``names`` are the method names without the final underscore. As in PyTorch, the name of the graph node depends on
+    the type of the second operand, which is a tensor or a number.
     """
     of_number = function.op
     of_tensor = variant(function, in_place_backward=of_number.backward[:-1] + "1")
@@ -98,7 +98,7 @@ for _function, _names in (
 
 @pointwise(result=bool, numbers=False)
 def logical_and(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self`` and ``other`` are both nonzero, as a bool tensor.
+    """Return a bool tensor that is True where ``self`` and ``other`` are both nonzero.
 
     >>> import retrograd as torch
     >>> torch.logical_and(torch.tensor([True, False]), torch.tensor([True, True]))
@@ -109,37 +109,37 @@ def logical_and(np: Any, self: Any, other: Any, /) -> Any:
 
 @pointwise(result=bool, numbers=False)
 def logical_or(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where ``self`` or ``other`` or both are nonzero, as a bool tensor."""
+    """Return a bool tensor that is True where at least one of ``self`` and ``other`` is nonzero."""
     return np.logical_or(self, other)
 
 
 @pointwise(result=bool, numbers=False)
 def logical_xor(np: Any, self: Any, other: Any, /) -> Any:
-    """Return True where exactly one of ``self`` and ``other`` is nonzero, as a bool tensor."""
+    """Return a bool tensor that is True where exactly one of ``self`` and ``other`` is nonzero."""
     return np.logical_xor(self, other)
 
 
 @pointwise(result=bool, in_place="method")
 def logical_not(np: Any, self: Any, /) -> Any:
-    """Return True where ``self`` is zero, as a bool tensor."""
+    """Return a bool tensor that is True where ``self`` is zero."""
     return np.logical_not(self)
 
 
 @pointwise(result=bool, in_place=False)
 def isnan(np: Any, self: Any, /) -> Any:
-    """Return True where ``self`` is nan, as a bool tensor."""
+    """Return a bool tensor that is True where ``self`` is nan."""
     return np.not_equal(self, self)
 
 
 @pointwise(result=bool, in_place=False)
 def isinf(np: Any, self: Any, /) -> Any:
-    """Return True where ``self`` is infinite, as a bool tensor."""
+    """Return a bool tensor that is True where ``self`` is infinite."""
     return np.isinf(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
 def isposinf(np: Any, self: Any, /) -> Any:
-    """Return True where ``self`` is positive infinity, as a bool tensor."""
+    """Return a bool tensor that is True where ``self`` is positive infinity."""
     if self.dtype.kind == "c":
         raise RuntimeError("isposinf does not support complex inputs.")
     return np.equal(self, np.inf)
@@ -147,7 +147,7 @@ def isposinf(np: Any, self: Any, /) -> Any:
 
 @pointwise(result=bool, in_place=False)
 def isneginf(np: Any, self: Any, /) -> Any:
-    """Return True where ``self`` is negative infinity, as a bool tensor."""
+    """Return a bool tensor that is True where ``self`` is negative infinity."""
     if self.dtype.kind == "c":
         raise RuntimeError("isneginf does not support complex inputs.")
     return np.equal(self, -np.inf)
@@ -155,19 +155,22 @@ def isneginf(np: Any, self: Any, /) -> Any:
 
 @pointwise(result=bool, in_place=False)
 def isfinite(np: Any, self: Any, /) -> Any:
-    """Return True where ``self`` is neither infinite nor nan, as a bool tensor."""
+    """Return a bool tensor that is True where ``self`` is neither infinite nor nan."""
     return np.isfinite(self) if self.dtype.kind in "fcV" else np.ones(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
 def isreal(np: Any, self: Any, /) -> Any:
-    """Return True where the imaginary part of ``self`` is zero, as a bool tensor; True for all real elements."""
+    """Return a bool tensor that is True where the imaginary part of ``self`` is zero.
+
+    All elements of a real tensor count as real.
+    """
     return np.equal(np.imag(self), 0)
 
 
 @pointwise(result=bool, in_place=False)
 def signbit(np: Any, self: Any, /) -> Any:
-    """Return True where the sign of ``self`` is negative, including -0.0, as a bool tensor."""
+    """Return a bool tensor that is True where the sign bit of ``self`` is set: negative numbers and -0.0."""
     if self.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return np.signbit(self) if self.dtype.kind in "fV" else np.less(self, 0)
@@ -186,9 +189,9 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
 
 @op(name="isclose_arrays", function=False, method=False)
 def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, equal_nan: bool) -> Any:
-    """Return True where ``abs(self - other) <= atol + rtol * abs(other)``, as a bool array.
+    """Return a bool array that is True where ``abs(self - other) <= atol + rtol * abs(other)``.
 
-    Equal infinities are close. If ``equal_nan`` is true, two nan are close, too.
+    Infinities of the same sign are close to each other. If ``equal_nan`` is true, nan is close to nan.
     """
     near = np.equal(self, other)
     if equal_nan and self.dtype.kind in "fcV":
@@ -203,9 +206,9 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
 
 @public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """Return True where ``abs(input - other) <= atol + rtol * abs(other)``, as a bool tensor.
+    """Return a bool tensor that is True where ``abs(input - other) <= atol + rtol * abs(other)``.
 
-    Equal infinities are close. If ``equal_nan`` is true, two nan are close, too.
+    Infinities of the same sign are close to each other. If ``equal_nan`` is true, nan is close to nan.
 
     >>> import retrograd as torch
     >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0 + 1e-9, 2.1]))
@@ -219,7 +222,7 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Return whether ``abs(input - other) <= atol + rtol * abs(other)`` holds for all elements.
 
-    Equal infinities are close. If ``equal_nan`` is true, two nan are close, too.
+    Infinities of the same sign are close to each other. If ``equal_nan`` is true, nan is close to nan.
 
     >>> import retrograd as torch
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))

@@ -1,4 +1,4 @@
-"""Complex tensors: ``real``, ``imag``, ``conj``, ``complex``, ``view_as_real`` and ``view_as_complex``."""
+"""Operations on complex tensors: ``real``, ``imag``, ``conj``, ``complex``, ``view_as_real``, ``view_as_complex``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ..shape.views import PROPERTIES
 
 @op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
 def view_as_real(np: Any, self: Any, /) -> Any:
-    """Return a view of the complex tensor ``self`` as a real tensor with one more dimension.
+    """Return a view of the complex tensor ``self`` as a real tensor with an additional last dimension.
 
-    This last dimension, of size 2, holds the real and the imaginary part of each element.
+    The last dimension has size 2 and holds the real part and the imaginary part of each element.
     """
     if self.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
@@ -32,9 +32,10 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 
 
 def _as_complex(F: Any, g: Any) -> Any:
-    """Return the pairs (real part, imaginary part) in ``g`` (…, 2) as complex numbers.
+    """Return the gradient of ``view_as_real``: the real array ``g`` of shape (…, 2) as a complex array.
 
-    The result is a view if ``g`` is contiguous, otherwise a new array.
+    ``F`` is the namespace of operations. The last dimension of ``g`` holds the real part and the imaginary part of each
+    element. The result is a view if ``g`` is a contiguous NumPy array that owns its memory, otherwise a copy.
     """
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
     return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
@@ -45,7 +46,10 @@ view_as_real.derivative(self=_as_complex)
 
 @op(name="complex_of_pairs", function=False, method=False, holomorphic=False)
 def complex_of_pairs(np: Any, self: Any, /) -> Any:
-    """Return a new complex array from ``self`` (…, 2), whose last dimension holds the real and the imaginary parts."""
+    """Return the real array ``self`` of shape (…, 2) as a new complex array.
+
+    The last dimension of ``self`` holds the real part and the imaginary part of each element.
+    """
     return np.array(self, order="C").view(np.complex64 if self.itemsize == 4 else np.complex128)[..., 0]
 
 
@@ -54,9 +58,9 @@ complex_of_pairs.derivative(self=lambda F, g: F.view_as_real(g))
 
 @op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
 def view_as_complex(np: Any, self: Any, /) -> Any:
-    """Return a view of the real tensor ``self`` (…, 2) as a complex tensor.
+    """Return a view of the real tensor ``self`` of shape (…, 2) as a complex tensor.
 
-    The last dimension of ``self`` holds the real and the imaginary parts.
+    The last dimension of ``self`` holds the real part and the imaginary part of each element.
     """
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
@@ -107,7 +111,7 @@ imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtyp
 def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
     """Return a complex array of ``dtype`` with the real part ``re`` and the imaginary part ``im``.
 
-    One of the two may be None, which means zeros.
+    One of ``re`` and ``im`` may be None, which is equivalent to zeros.
     """
     out = np.zeros((re if im is None else im).shape, dtype)
     if re is not None:
@@ -128,13 +132,16 @@ def _part(input: Tensor, which: int) -> Tensor:
 
 @public(method=False)
 def real(input: Tensor) -> Tensor:
-    """Return a view of the real part of ``input``; a real tensor itself is returned."""
+    """Return a view of the real part of ``input``.
+
+    If ``input`` is a real tensor, return ``input`` itself.
+    """
     return _part(input, 0) if input.is_complex() else input
 
 
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
-    """Return a view of the imaginary part of ``input``. Raises RuntimeError for a real tensor."""
+    """Return a view of the imaginary part of ``input``. Raise RuntimeError for a real tensor."""
     if not input.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _part(input, 1)
@@ -163,28 +170,31 @@ conj_block.derivative(self=lambda F, g: F.conj_block(g))
 
 @public()
 def conj(input: Tensor) -> Tensor:
-    """Return a copy of the complex conjugate of ``input``; a real tensor itself is returned.
+    """Return the complex conjugate of ``input`` as a new tensor.
 
-    In PyTorch, the result is a lazy view.
+    If ``input`` is a real tensor, return ``input`` itself. In PyTorch, the result is a view that is conjugated lazily.
     """
     return conj_block(input) if input.is_complex() else input
 
 
 @public()
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return a copy of the complex conjugate of ``input``; a real tensor itself is returned."""
+    """Return the complex conjugate of ``input`` as a new tensor.
+
+    If ``input`` is a real tensor, return ``input`` itself.
+    """
     return RULE_NAMESPACES[Tensor].conj_physical(input) if input.is_complex() else input
 
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return ``input`` itself, because conjugation and negation are never lazy here."""
+    """Return ``input`` itself, because this package never conjugates or negates lazily."""
     return _tensor(input)
 
 
 @public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
-    """Return False, because conjugation and negation are never lazy here."""
+    """Return False, because this package never conjugates or negates lazily."""
     return _tensor(input) is None
 
 
@@ -196,7 +206,10 @@ def _tensor(input: Any) -> Any:
 
 @op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)
 def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
-    """Return the complex tensor with the real part ``real`` and the imaginary part ``imag``, which broadcast."""
+    """Return the complex array with the real part ``real`` and the imaginary part ``imag``.
+
+    ``real`` and ``imag`` are broadcast to a common shape.
+    """
     out = np.empty(
         np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128
     )
@@ -209,7 +222,10 @@ complex_pair.derivative(real=lambda F, g: F.real(g), imag=lambda F, g: F.imag_of
 
 @public(method=False, name="complex")
 def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
-    """Return the complex tensor with the real part ``real`` and the imaginary part ``imag``, which broadcast."""
+    """Return the complex tensor with the real part ``real`` and the imaginary part ``imag``.
+
+    ``real`` and ``imag`` are broadcast to a common shape.
+    """
     check_complex_parts("complex", ("real", "imag"), (real, imag))
     error = broadcast_mismatch(real._array.shape, imag._array.shape)
     if error is not None:

@@ -32,8 +32,8 @@ F: Any = TENSORS
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     """Return ``self ** exponent`` elementwise for a number ``exponent``.
 
-    Small exponents are computed by multiplication, division and square roots, because NumPy's power is slower and not
-    more exact.
+    Exponents such as 2, 3, -1 and 0.5 are computed by multiplication, division or square root, which are faster than
+    NumPy's ``power`` and as accurate.
     """
     large = self.size >= LARGE
     if exponent == 2:
@@ -64,14 +64,14 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
 
 
 def _power_derivative_of_array(x: Any, exponent: Any) -> Any:
-    """Return the derivative of ``x ** exponent`` for an array ``x``: ``exponent * x ** (exponent - 1)``."""
+    """Return ``exponent * x ** (exponent - 1)``, the derivative of ``x ** exponent``, for an array ``x``."""
     if exponent == 2:
         return x + x  # NumPy takes twice as long for 2 * x
     return exponent * ARRAYS.pow_scalar(x, exponent - 1)
 
 
 def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
-    """Return the derivative of ``x ** exponent`` for a Tensor ``x``: ``exponent * x ** (exponent - 1)``."""
+    """Return ``exponent * x ** (exponent - 1)``, the derivative of ``x ** exponent``, for a Tensor ``x``."""
     return exponent * TENSORS.pow_scalar(x, exponent - 1)
 
 
@@ -80,9 +80,10 @@ TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
 
 
 def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
-    """Return the gradient of ``pow`` with respect to the base ``self``, where ``g`` is the gradient of its result.
+    """Return the gradient of ``self ** exponent`` with respect to ``self``.
 
-    The gradient is 0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
+    ``F`` is the namespace of operations, and ``g`` is the gradient of the power. The result is 0 where ``exponent`` is
+    0, even if ``g`` is infinite or nan.
     """
     return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
 
@@ -93,7 +94,7 @@ def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
     name="pow_tensor", backward="PowBackward1", function=False, method=False, in_place=False, refuses=("pow", "b"),
 )  # fmt: skip
 def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
-    """Return ``self ** exponent`` elementwise."""
+    """Return ``self ** exponent`` elementwise for a tensor ``exponent``."""
     if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
         if self.dtype.kind == "i" and np.any(exponent < 0):
             # Integer division: 1 and -1 are their own inverses, the inverse of a larger integer is 0.
@@ -124,28 +125,28 @@ def safe_less_one(np: Any, exponent: Any, /) -> Any:
 def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
     """Return ``power * log(self)``, the derivative of ``power`` with respect to ``exponent``.
 
-    ``power`` is ``self ** exponent`` or one of its derivatives by ``exponent``. The result is 0 where ``self`` is 0 and
-    ``exponent`` is not negative.
+    ``power`` is ``self ** exponent`` or one of its derivatives with respect to ``exponent``. The result is 0 where
+    ``self`` is 0 and ``exponent`` is not negative.
     """
     return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
 @public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
-    """Return the derivative of f with respect to ``self``, where f is ``self ** exponent * log(self)``."""
+    """Return the derivative of ``self ** exponent * log(self)`` with respect to ``self``."""
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
-    """Return the derivative of f with respect to ``exponent``, where f is ``self ** exponent * log(self)``."""
+    """Return the derivative of ``self ** exponent * log(self)`` with respect to ``exponent``."""
     out = F.pow_tensor(self, exponent)
     return F.log_power(self, exponent, F.log_power(self, exponent, out))
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a function of arrays that is computed by ``function``, a function of Tensors."""
+    """Return a version of ``function`` that takes and returns arrays instead of Tensors."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -154,7 +155,10 @@ def _on_arrays(function: Any) -> Any:
 
 
 def _register_for_rules(function: Any) -> None:
-    """Make ``function``, which takes and returns Tensors, available to derivative rules as an attribute of ``F``."""
+    """Make ``function``, which takes and returns Tensors, callable in derivative rules.
+
+    Derivative rules call operations as attributes of their argument ``F``, the namespace of operations.
+    """
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
 
@@ -168,7 +172,7 @@ _register_for_rules(log_power_twice)
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
     """Return the gradient of ``out = base ** exponent`` with respect to ``exponent``, for a number ``base``.
 
-    ``g`` is the gradient of ``out``, and ``out_dtype`` is the dtype of ``out``.
+    ``F`` is the namespace of operations, ``g`` is the gradient of ``out``, and ``out_dtype`` is the dtype of ``out``.
     """
     if not base:  # log(0) times the power, but 0 where the power is finite
         log_base = math.nan if out_dtype.kind == "c" else -math.inf
@@ -198,7 +202,7 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
 
 @public(fast_path=pow_scalar, when="exponent.__class__ is float or exponent.__class__ is int")
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
-    """Return ``input ** exponent`` elementwise; one of the two may be a number.
+    """Return ``input ** exponent`` elementwise. One of ``input`` and ``exponent`` may be a number.
 
     >>> import retrograd as torch
     >>> torch.pow(2, torch.tensor([1, 2, 3]))
@@ -239,7 +243,10 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
 
 @public(function=False)
 def float_power_(input: Tensor, exponent: Any) -> Tensor:
-    """In-place version of :func:`float_power`; the tensor must be float64 or complex128."""
+    """In-place version of :func:`float_power`.
+
+    Raise RuntimeError unless ``input`` has the dtype of the result, which is float64 or complex128.
+    """
     operands = _in_double(input, exponent)
     if operands[0].dtype is not input.dtype:
         raise RuntimeError(
@@ -252,7 +259,8 @@ def float_power_(input: Tensor, exponent: Any) -> Tensor:
 def _in_double(input: Any, exponent: Any) -> list[Any]:
     """Return ``input`` and ``exponent``, the operands of :func:`float_power`, in double precision.
 
-    Tensors are converted to float64, or to complex128 if one of the two operands is complex. Numbers are unchanged.
+    Tensors are converted to complex128 if ``input`` or ``exponent`` is complex, otherwise to float64. Numbers are
+    returned unchanged.
     """
     is_complex = any(
         (isinstance(each, Tensor) and each.is_complex()) or isinstance(each, complex) for each in (input, exponent)
@@ -266,7 +274,7 @@ def _in_double(input: Any, exponent: Any) -> list[Any]:
     in_place=False,
 )  # fmt: skip
 def square_block(np: Any, self: Any, /) -> Any:
-    """Return the square of each element of ``self``, whose dtype is not bool."""
+    """Return the square of each element of ``self``. The dtype of ``self`` must not be bool."""
     if self.size >= LARGE:
         return multiply(self, self)
     return np.multiply(self, self)
@@ -274,7 +282,7 @@ def square_block(np: Any, self: Any, /) -> Any:
 
 @public()
 def square(input: Tensor, *, out: Tensor | None = None) -> Any:
-    """Return the square of each element of ``input``; for a bool tensor an int64 tensor."""
+    """Return the square of each element of ``input``. The result for a bool tensor has dtype int64."""
     if not isinstance(input, Tensor) or input._array.dtype.kind != "b":
         return square_block(input)
     return pow(input, 2)
@@ -288,7 +296,7 @@ def square_(input: Tensor) -> Tensor:
 
 @pointwise(lambda g, out: g / (2 * out), floats=True)
 def sqrt(np: Any, self: Any, /) -> Any:
-    """Return the square root of each element of ``self``; nan for negative elements.
+    """Return the square root of each element of ``self``. The square root of a negative real element is nan.
 
     >>> import retrograd as torch
     >>> torch.sqrt(torch.tensor([4.0, -1.0]))
@@ -337,7 +345,7 @@ def exp2(np: Any, self: Any, /) -> Any:
 @exported("special", "expm1")
 @pointwise(lambda g, out: g * (out + 1), floats=True)
 def expm1(np: Any, self: Any, /) -> Any:
-    """Return ``exp(self) - 1`` elementwise, also accurate for small elements."""
+    """Return ``exp(self) - 1`` elementwise, accurate also for elements close to 0."""
     return np.expm1(self)
 
 
@@ -367,7 +375,7 @@ def log10(np: Any, self: Any, /) -> Any:
 @exported("special", "log1p")
 @pointwise(lambda g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
-    """Return ``log(1 + self)`` elementwise, also accurate for small elements."""
+    """Return ``log(1 + self)`` elementwise, accurate also for elements close to 0."""
     if self.size >= LARGE and (large := looped("log1p", self)) is not None:
         return large
     return np.log1p(self)
@@ -432,9 +440,10 @@ def atan(np: Any, self: Any, /) -> Any:
 
 
 def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
-    """Return ``x / (self**2 + other**2)``, but 0 where the divisor is 0.
+    """Return ``x / (self**2 + other**2)`` elementwise, but 0 where the divisor is 0.
 
-    This computes the gradients of :func:`atan2`; the angle of the origin has no derivative, which is replaced by 0.
+    ``F`` is the namespace of operations. The gradients of :func:`atan2` are computed with this function; at the origin,
+    where the derivative does not exist, the gradients are 0.
     """
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)
@@ -446,9 +455,9 @@ def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     floats=True, aliases=("arctan2",), refuses=("atan2_cpu", "c"), numbers=False,
 )  # fmt: skip
 def atan2(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the angle, in radians from -π to π, of the point (``other``, ``self``), elementwise.
+    """Return the angle of the point with x-coordinate ``other`` and y-coordinate ``self``, elementwise.
 
-    ``self`` is the y-coordinate and ``other`` the x-coordinate.
+    The angles are in radians, from -π to π.
 
     >>> import retrograd as torch
     >>> torch.atan2(torch.tensor([1.0]), torch.tensor([-1.0]))
@@ -471,10 +480,10 @@ def cosh(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False)
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """Return the gradient of tanh with respect to its input: ``slope * (1 - value * value)``.
+    """Return ``slope * (1 - value * value)``, the gradient of tanh with respect to its input.
 
-    ``value`` is the result of tanh, and ``slope`` is the gradient of ``value``. The computation is a single operation,
-    so that ``create_graph=True`` adds only one node to the graph.
+    ``value`` is the result of tanh, and ``slope`` is the gradient of ``value``. The gradient is computed by one
+    operation, so that ``create_graph=True`` adds only one node to the graph.
     """
     if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
         return large
@@ -512,18 +521,21 @@ def _acosh_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 
 @pointwise(_acosh_rule, floats=True, aliases=("arccosh",), in_place=False)
 def acosh(np: Any, self: Any, /) -> Any:
-    """Return the inverse hyperbolic cosine of each element of ``self``; nan for elements below 1."""
+    """Return the inverse hyperbolic cosine of each element of ``self``. The result for real elements below 1 is nan."""
     return np.arccosh(self)
 
 
 @pointwise(lambda g, self: g / (1 - self * self), floats=True, aliases=("arctanh",), in_place=False)
 def atanh(np: Any, self: Any, /) -> Any:
-    """Return the inverse hyperbolic tangent of each element of ``self``; nan for elements outside [-1, 1]."""
+    """Return the inverse hyperbolic tangent of each element of ``self``.
+
+    The result for real elements outside [-1, 1] is nan.
+    """
     return np.arctanh(self)
 
 
 def _in_place_too(function: Any) -> None:
-    """Export the in-place forms of ``function``, such as ``asinh_`` and ``arcsinh_``, as public functions.
+    """Export the in-place forms of ``function``, such as ``asinh_`` and its alias ``arcsinh_``.
 
     As in PyTorch, the names of their graph nodes end in 1, for example ``AsinhBackward1``.
     """
@@ -542,7 +554,7 @@ for _inverse in (asinh, acosh, atanh):
 
 @op(function=False, method=False)
 def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
-    """Return the gradient of sigmoid with respect to its input: ``slope * (1 - value) * value``.
+    """Return ``slope * (1 - value) * value``, the gradient of sigmoid with respect to its input.
 
     ``value`` is the result of sigmoid, and ``slope`` is the gradient of ``value``.
     """
@@ -577,7 +589,10 @@ def sigmoid(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
-    """Return the gradient of relu or threshold: ``grad_output`` where ``self > threshold``, and 0 elsewhere."""
+    """Return the gradient of ``relu`` or ``threshold`` with respect to its input ``self``.
+
+    The gradient is ``grad_output``, the gradient of the result, where ``self > threshold``, and 0 elsewhere.
+    """
     if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
         return large
     return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
@@ -646,7 +661,10 @@ def _sinc_rule(F: Any, g: Any, self: Any) -> Any:
 @exported("special", "sinc")
 @pointwise(_sinc_rule, floats=True)
 def sinc(np: Any, self: Any, /) -> Any:
-    """Return ``sin(π * self) / (π * self)``, the normalised sinc, elementwise; 1 where ``self`` is 0."""
+    """Return the normalised sinc ``sin(π * self) / (π * self)`` elementwise.
+
+    The result is 1 where ``self`` is 0.
+    """
     turned = self * self.dtype.type(math.pi)
     return np.where(turned == 0, 1, np.sin(turned) / np.where(turned == 0, 1, turned)).astype(self.dtype)
 
@@ -660,9 +678,10 @@ def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 
 @pointwise(_angle_rule, floats=True, holomorphic=False, in_place=False)
 def angle(np: Any, self: Any, /) -> Any:
-    """Return the angle (argument) of each complex element of ``self``, in radians.
+    """Return the angle (argument) of each element of ``self``, in radians.
 
-    The angle of a negative real element is π, and the angle of any other real element is 0.
+    The angle of a negative real element is π. The angle of any other real element is 0, except that of nan, which is
+    nan.
     """
     if self.dtype.kind == "c":
         return np.angle(self)
@@ -687,7 +706,7 @@ polar_block.derivative(
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Any:
     """Return the complex tensor with the absolute values ``abs`` and the angles ``angle`` in radians.
 
-    Both must be float32 or both float64.
+    ``abs`` and ``angle`` must have the same dtype, float32 or float64.
     """
     check_complex_parts("polar", ("abs", "angle"), (abs, angle))
     if abs.dtype is dtypes.float16:
@@ -716,7 +735,10 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
     function=False, method=False,
 )  # fmt: skip
 def frexp_block(np: Any, self: Any, /) -> Any:
-    """Return the mantissas and the int32 exponents of ``self``, where ``self = mantissa * 2 ** exponent``."""
+    """Return the mantissas and the exponents of ``self``, such that ``self = mantissa * 2 ** exponent``.
+
+    The exponents have dtype int32. The absolute value of the mantissa is in [0.5, 1), or 0, for a finite element.
+    """
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self.astype(np.float32) if self.itemsize == 2 else self)
@@ -728,18 +750,18 @@ frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 
 @public()
 def frexp(input: Tensor, *, out: Any = None) -> Any:
-    """Return the named tuple (mantissa, exponent) with ``input = mantissa * 2 ** exponent`` elementwise.
+    """Return the named tuple (mantissa, exponent) such that ``input = mantissa * 2 ** exponent`` elementwise.
 
-    The absolute values of the mantissas are in [0.5, 1) or 0; the exponents are int32.
+    The exponents have dtype int32. The absolute value of the mantissa is in [0.5, 1), or 0, for a finite element.
     """
     return _Frexp(frexp_block(input))
 
 
 @op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
 def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * 2 ** other`` for integers ``other``.
+    """Return ``self * 2 ** other`` elementwise for integers ``other``.
 
-    The power is not computed separately, because it could overflow although the product does not.
+    The result is correct even where ``2 ** other`` itself would overflow.
     """
     if other.dtype.kind == "b":
         raise dtypes.unsupported("ldexp_cpu_exp", other.dtype)
@@ -756,12 +778,15 @@ ldexp_block.derivative(self=lambda F, g, other: F.ldexp_block(g, other))
     name="ldexp_power", backward="LdexpBackward0", floats=True, function=False, method=False, in_place=False,
 )  # fmt: skip
 def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * 2 ** other`` for any real ``other``."""
+    """Return ``self * 2 ** other`` elementwise for real numbers ``other``."""
     return self * np.exp2(other)
 
 
 def _ldexp_call(input: Tensor, other: Tensor) -> Any:
-    """Return the operation that computes ``ldexp(input, other)``; raise TypeError if an argument is not a tensor."""
+    """Return the operation that computes ``ldexp(input, other)``, chosen by the dtypes of the arguments.
+
+    Raise TypeError if ``input`` or ``other`` is not a tensor.
+    """
     for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(each, Tensor):
             raise TypeError(
@@ -772,7 +797,7 @@ def _ldexp_call(input: Tensor, other: Tensor) -> Any:
 
 
 def _writable_ldexp(target: Any) -> None:
-    """Raise PyTorch's RuntimeError if ``target``, to which ``ldexp`` writes, has an integer or bool dtype."""
+    """Raise RuntimeError if ``target``, the tensor to which ``ldexp`` writes, has an integer or bool dtype."""
     if target is not None and target._array.dtype.kind in "biu":
         raise RuntimeError(f"ldexp can't be cast to the desired output type {dtypes.scalar_name(target.dtype)}")
 

@@ -20,25 +20,25 @@ from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, rea
 
 @pointwise(zero_grad_rule, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
-    """Return the largest integer not greater than each element of ``self``, in the same dtype."""
+    """Return each element of ``self`` rounded down to an integer, in the dtype of ``self``."""
     return np.floor(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(zero_grad_rule, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
-    """Return the smallest integer not less than each element of ``self``, in the same dtype."""
+    """Return each element of ``self`` rounded up to an integer, in the dtype of ``self``."""
     return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(zero_grad_rule, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
-    """Return each element of ``self`` rounded towards zero, in the same dtype."""
+    """Return each element of ``self`` rounded towards zero to an integer, in the dtype of ``self``."""
     return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
 
 
 @pointwise(1, refuses=("frac_cpu", "bic"))
 def frac(np: Any, self: Any, /) -> Any:
-    """Return the fractional part ``self - trunc(self)`` elementwise, which has the sign of the element."""
+    """Return the fractional part ``self - trunc(self)`` elementwise. The result has the sign of ``self``."""
     return self - np.trunc(self)
 
 
@@ -47,7 +47,7 @@ def frac(np: Any, self: Any, /) -> Any:
     refuses=("round_vml_cpu", "bc"),
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
-    """Return each element of ``self`` rounded to the nearest integer; ties are rounded to even."""
+    """Return each element of ``self`` rounded to the nearest integer. Ties are rounded to the even integer."""
     return np.rint(self) if self.dtype.kind in "fV" else self.copy()
 
 
@@ -56,7 +56,10 @@ def round_whole(np: Any, self: Any, /) -> Any:
 
 )  # fmt: skip
 def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
-    """Return each element of ``self`` rounded to ``decimals`` decimal places, a number that may be negative."""
+    """Return each element of ``self`` rounded to ``decimals`` decimal places.
+
+    A negative ``decimals`` rounds to tens, hundreds and so on.
+    """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("round_cpu" if decimals else "round_vml_cpu", self.dtype)
     scale = self.dtype.type(10.0 ** (decimals if decimals > 0 else -decimals))
@@ -67,7 +70,7 @@ def round_decimals(np: Any, self: Any, /, decimals: int) -> Any:
 def round(input: Tensor, *, decimals: int | None = None, out: Tensor | None = None) -> Any:
     """Return each element of ``input`` rounded to ``decimals`` decimal places.
 
-    By default, elements are rounded to the nearest integer. Ties are rounded to even.
+    By default, elements are rounded to the nearest integer. Ties are rounded to the even digit.
 
     >>> import retrograd as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 2.25]), decimals=1)
@@ -99,7 +102,7 @@ def round_(input: Tensor, *, decimals: int | None = None) -> Tensor:
     in_place=False, check=real_only("maximum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def maximum(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the maximum of ``self`` and ``other`` elementwise; nan if either element is nan.
+    """Return the maximum of ``self`` and ``other`` elementwise. The result is nan where an operand is nan.
 
     >>> import retrograd as torch
     >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
@@ -114,13 +117,16 @@ def maximum(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("minimum not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def minimum(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the minimum of ``self`` and ``other`` elementwise; nan if either element is nan."""
+    """Return the minimum of ``self`` and ``other`` elementwise. The result is nan where an operand is nan."""
     return np.minimum(self, other)
 
 
 @op(function=False, method=False)
 def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
-    """Return ``g``, the gradient of a maximum or minimum, halved where ``self`` and ``other`` are equal."""
+    """Return ``g / 2`` where ``self`` equals ``other``, and ``g`` elsewhere.
+
+    ``g`` is the gradient of a maximum or minimum of ``self`` and ``other``.
+    """
     return np.where(self == other, g / 2, g)
 
 
@@ -133,7 +139,10 @@ where_half.derivative(g=lambda F, g, self, other: F.where_half(g, self, other))
     in_place=False, check=real_only("fmax not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmax(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the maximum of ``self`` and ``other`` elementwise; a nan is ignored if the other element is a number."""
+    """Return the maximum of ``self`` and ``other`` elementwise, ignoring nan.
+
+    The result is nan only where both operands are nan.
+    """
     return np.fmax(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
@@ -143,12 +152,18 @@ def fmax(np: Any, self: Any, other: Any, /) -> Any:
     in_place=False, check=real_only("fmin not implemented for complex tensors."), numbers=False,
 )  # fmt: skip
 def fmin(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the minimum of ``self`` and ``other`` elementwise; a nan is ignored if the other element is a number."""
+    """Return the minimum of ``self`` and ``other`` elementwise, ignoring nan.
+
+    The result is nan only where both operands are nan.
+    """
     return np.fmin(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
 def _in_bounds(x: Any, low: Any, high: Any) -> Any:
-    """Return True where ``low <= x <= high``. A bound of None is ignored."""
+    """Return a bool array that is True where ``low <= x <= high``.
+
+    One of ``low`` and ``high`` may be None, which means no bound.
+    """
     if low is None:
         return x <= high
     return (x >= low) if high is None else (x >= low) & (x <= high)
@@ -156,9 +171,10 @@ def _in_bounds(x: Any, low: Any, high: Any) -> Any:
 
 @op(function=False, method=False, backward="WhereBackward0")
 def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """Return the gradient of ``clamp``: ``grad_output`` where ``min <= self <= max``, and 0 elsewhere.
+    """Return the gradient of ``clamp`` with respect to its input ``self``.
 
-    A bound of None is ignored.
+    The gradient is ``grad_output``, the gradient of the result, where ``min <= self <= max``, and 0 elsewhere. A bound
+    of None is ignored.
     """
     if self.size >= LARGE and self.dtype.kind == "f":
         bounds = (-math.inf if min is None else min, math.inf if max is None else max)
@@ -173,7 +189,10 @@ clamp_backward.derivative(
 
 
 def _clamp_over(x: Any, low: Any, high: Any) -> None:
-    """Clamp the floating-point array ``x`` to the range from ``low`` to ``high`` in place."""
+    """Clamp the floating-point array ``x`` to the range from ``low`` to ``high`` in place.
+
+    A bound of None is ignored.
+    """
     raised = x
     if low is not None:
         raised = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
@@ -187,7 +206,10 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
     inplace_stmt=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
-    """Return ``self`` with elements clamped to the numbers ``min`` and ``max``. None means no bound."""
+    """Return ``self`` with each element clamped to the range from ``min`` to ``max``, which are numbers.
+
+    A bound of None is ignored.
+    """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if self.size >= LARGE and self.dtype.kind == "f":
@@ -200,9 +222,9 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
 
 
 def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """Return the bound ``value`` of ``clamp``, a number, as an array of ``dtype``.
+    """Return ``value``, a number that is a bound of ``clamp``, as an array or scalar of ``dtype``.
 
-    Raises RuntimeError if ``dtype`` is an integer dtype that cannot hold the number.
+    Raise RuntimeError if ``dtype`` is an integer dtype that cannot hold ``value``.
     """
     if dtype.kind == "f":
         return np.asarray(value, dtype)
@@ -216,15 +238,16 @@ def _limit(np: Any, value: Any, dtype: Any) -> Any:
     name="clamp_tensor", backward="ClampBackward0", refuses=("clamp_cpu", "b"), function=False, method=False, in_place=False,
 )  # fmt: skip
 def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
-    """Return ``self`` with each element clamped to the elements of the tensors ``min`` and ``max``."""
+    """Return ``self`` clamped elementwise to the range from ``min`` to ``max``, which are tensors."""
     return np.minimum(np.maximum(self, min), max)
 
 
 # One bound, a tensor or a number. PyTorch's nodes have different names for clamp and clamp_min.
 def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
-    """Declare and return the operation ``name``, which clamps a tensor to one bound that is also a tensor.
+    """Declare and return the operation ``name``, which clamps a tensor to one bound, also a tensor.
 
-    ``kernel`` is ``_at_least`` or ``_at_most``. ``backward`` is the name of the graph node.
+    ``kernel`` is the function that computes the result: ``_at_least`` for a lower bound, ``_at_most`` for an upper
+    bound. ``backward`` is the name of the graph node.
     """
     inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
     return pointwise(
@@ -249,12 +272,12 @@ def _above(F: Any, g: Any, self: Any, bound: Any) -> Any:
 
 
 def _at_least(np: Any, self: Any, bound: Any, /) -> Any:
-    """Return ``self`` with each element clamped to the lower bound ``bound``, a tensor."""
+    """Return the maximum of ``self`` and the tensor ``bound`` elementwise: ``self`` clamped to a lower bound."""
     return np.maximum(self, bound)
 
 
 def _at_most(np: Any, self: Any, bound: Any, /) -> Any:
-    """Return ``self`` with each element clamped to the upper bound ``bound``, a tensor."""
+    """Return the minimum of ``self`` and the tensor ``bound`` elementwise: ``self`` clamped to an upper bound."""
     return np.minimum(self, bound)
 
 
@@ -266,13 +289,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
-    """Return ``self`` with each element clamped to the lower bound ``bound``, a number."""
+    """Return ``self`` with each element clamped to be at least the number ``bound``."""
     return np.maximum(self, _limit(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
-    """Return ``self`` with each element clamped to the upper bound ``bound``, a number."""
+    """Return ``self`` with each element clamped to be at most the number ``bound``."""
     return np.minimum(self, _limit(np, bound, self.dtype))
 
 
@@ -281,12 +304,19 @@ _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 
 
 def _is_plain_number(x: Any) -> bool:
-    """Return whether ``x`` is a 0-d tensor that requires no gradient. ``clamp`` treats such a bound as a number."""
+    """Return whether ``x`` is a 0-d tensor that does not require gradients.
+
+    ``clamp`` treats such a tensor as a number if its other bound is a number.
+    """
     return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
 
 
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
-    """Return the tuple (operation, its tensors, its parameters) that computes ``clamp(input, low, high)``."""
+    """Return the operation that computes ``clamp(input, low, high)``, and the arguments for the operation.
+
+    The result is the tuple (operation, tuple of tensors, tuple of numbers). Raise TypeError if one bound is a number
+    and the other a tensor.
+    """
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = [isinstance(each, Tensor) for each in (low, high) if each is not None]
@@ -314,9 +344,10 @@ def _is_complex(x: Any) -> bool:
 
 
 def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
-    """Return (operation, its tensors, its parameters) for the function ``name``, "clamp_min" or "clamp_max".
+    """Return the operation that computes ``clamp_min`` or ``clamp_max``, and the arguments for the operation.
 
-    The operation is ``of_tensor`` if ``bound`` is a tensor, otherwise ``of_number``.
+    The operation is ``of_tensor`` if ``bound`` is a tensor, and ``of_number`` if ``bound`` is a number. ``name`` is the
+    name of the function, for error messages. The result is the tuple (operation, tuple of tensors, tuple of numbers).
     """
     if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
         argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"
@@ -334,7 +365,7 @@ def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number:
 
 
 def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
-    """Return ``input`` of ``clamp``, converted to the common dtype of ``input`` and the numbers ``bounds``.
+    """Return the tensor ``input``, converted to the dtype to which ``input`` and the numbers ``bounds`` promote.
 
     A bound of None is ignored.
     """
@@ -347,7 +378,11 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
 
 
 def _clamped(call: _Call) -> Tensor:
-    """Return the result of a clamp, whose operation, tensors and parameters are the tuple ``call``."""
+    """Return the result of the clamp operation that is described by ``call``.
+
+    ``call`` is the tuple (operation, tuple of tensors, tuple of numbers) that ``_clamp_call`` or ``_bound_call``
+    returned.
+    """
     block, tensors, params = call
     if params:
         tensors = (_promoted(tensors[0], params),)
@@ -355,10 +390,10 @@ def _clamped(call: _Call) -> Tensor:
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
-    """Write the result of a clamp into its first tensor and return this tensor.
+    """Apply the clamp operation that is described by ``call`` to its first tensor in place; return the tensor.
 
-    ``call`` is the tuple (operation, its tensors, its parameters). Raises RuntimeError if the dtype of the result
-    cannot be cast to that of the tensor.
+    ``call`` is the tuple (operation, tuple of tensors, tuple of numbers) that ``_clamp_call`` or ``_bound_call``
+    returned. Raise RuntimeError if the dtype of the result cannot be cast to the dtype of the tensor.
     """
     block, tensors, params = call
     if params:
@@ -374,7 +409,7 @@ _BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__c
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Return ``input`` with each element clamped to the range from ``min`` to ``max``.
 
-    The bounds are numbers or broadcastable tensors. None means no bound.
+    ``min`` and ``max`` are numbers or tensors that broadcast with ``input``. A bound of None is ignored.
 
     >>> import retrograd as torch
     >>> torch.clamp(torch.tensor([-1.0, 0.5, 2.0]), 0, 1)
@@ -391,13 +426,13 @@ def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 @public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return ``input`` with each element clamped to the lower bound ``min``, a number or a tensor."""
+    """Return ``input`` with each element clamped to be at least ``min``, which is a number or a tensor."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
 @public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return ``input`` with each element clamped to the upper bound ``max``, a number or a tensor."""
+    """Return ``input`` with each element clamped to be at most ``max``, which is a number or a tensor."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
@@ -469,7 +504,10 @@ def _check_step(input: Any, values: Any) -> None:
     zero_grad_rule, lambda F, g, self: F.where_else(self == 0, g), backward="NotImplemented", check=_check_step, numbers=False,
 )  # fmt: skip
 def heaviside(np: Any, self: Any, values: Any, /) -> Any:
-    """Return the Heaviside step function of ``self``: 0 for negative elements, 1 for positive ones, ``values`` at 0."""
+    """Return the Heaviside step function of each element of ``self``.
+
+    The result is 0 where ``self`` is negative, 1 where ``self`` is positive, and ``values`` where ``self`` is 0.
+    """
     return np.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
@@ -477,7 +515,10 @@ def heaviside(np: Any, self: Any, values: Any, /) -> Any:
     lambda F, g, self, other: F.where_else(self != other, g), zero_grad_rule, refuses=("nextafter_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def nextafter(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the next floating-point number after ``self`` in the direction of ``other``, elementwise."""
+    """Return the next representable number after ``self`` in the direction of ``other``, elementwise.
+
+    The result depends on the floating-point dtype of the operands.
+    """
     return np.where(self == other, other, np.nextafter(self, other))
 
 
@@ -490,9 +531,10 @@ def _replace_nonfinite(np: Any, x: Any, nan: Any, posinf: Any, neginf: Any) -> A
 
 @pointwise(lambda F, g, self: g * F.isfinite(self))
 def nan_to_num(np: Any, self: Any, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Return ``self`` with nan, infinity and minus infinity replaced by the numbers ``nan``, ``posinf`` and ``neginf``.
+    """Return ``self`` with nan, infinity and minus infinity replaced by ``nan``, ``posinf`` and ``neginf``.
 
-    By default, nan is replaced by 0, and the infinities by the largest and the smallest number of the dtype.
+    By default, nan is replaced by 0, infinity by the largest finite number of the dtype, and minus infinity by the
+    lowest finite number.
 
     >>> import retrograd as torch
     >>> torch.nan_to_num(torch.tensor([1.0, torch.nan]))

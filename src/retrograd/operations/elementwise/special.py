@@ -1,7 +1,7 @@
 """Elementwise special functions: ``lgamma``, ``erf``, ``igamma``, ``xlogy``, Bessel functions, polynomials.
 
-SciPy computes most of them (see ``kernels/scipy_backend.py``). Names that begin with ``special_`` are public only in
-``retrograd.special``.
+Most functions call SciPy, see ``kernels/scipy_backend.py``. Functions whose names begin with ``special_`` are public
+only in ``retrograd.special``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROOT_PI = math.sqrt(math.pi)
 @exported("special", "gammaln")
 @pointwise(lambda F, g, self: g * F.digamma(self), floats=True, in_place="method", refuses=("lgamma_vml_cpu", "c"))
 def lgamma(np: Any, self: Any, /) -> Any:
-    """Return the logarithm of the absolute value of the gamma function of each element of ``self``.
+    """Return ``log(abs(Γ(self)))`` elementwise, where Γ is the gamma function.
 
     >>> import retrograd as torch
     >>> torch.lgamma(torch.tensor([1.0, 5.0]))
@@ -50,7 +50,7 @@ def digamma(np: Any, self: Any, /) -> Any:
     in_place_backward="PolygammaBackward1",
 )  # fmt: skip
 def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
-    """Return the derivative of order ``n`` of the digamma function for each element of ``self``."""
+    """Return the ``n``-th derivative of the digamma function at each element of ``self``."""
     if self.dtype.kind == "c":
         raise dtypes.unsupported(("digamma", "trigamma", "polygamma")[min(n, 2)], self.dtype)
     if n == 0:
@@ -62,9 +62,9 @@ def polygamma_block(np: Any, self: Any, /, n: int) -> Any:
 
 
 def _hurwitz(np: Any, x: Any, q: Any) -> Any:
-    """Return the Hurwitz zeta function of ``x`` and ``q``: the sum of ``(k + q) ** -x`` over k from 0 to infinity.
+    """Return the Hurwitz zeta function: the sum of ``(k + q) ** -x`` over k from 0 to infinity, elementwise.
 
-    As in PyTorch, the result is nan for an infinite ``q`` if ``x > 1``.
+    As in PyTorch, the result is nan where ``q`` is infinity and ``x > 1``.
     """
     values = special(np, "zeta", x, q)
     return np.where((q == np.inf) & (x > 1), np.nan, values).astype(values.dtype)
@@ -79,9 +79,9 @@ def _trigamma(np: Any, x: Any) -> Any:
 
 
 def _order(n: Any) -> int:
-    """Return the order ``n`` of a polygamma function as an int.
+    """Return ``n``, the order of a polygamma function, as an int.
 
-    Raise PyTorch's error if ``n`` is negative or no int.
+    Raise TypeError if ``n`` is not an integer, and RuntimeError if ``n`` is negative.
     """
     if isinstance(n, bool) or not isinstance(n, (int, numpy.integer)):
         raise TypeError(f"polygamma(): argument 'n' (position 1) must be int, not {type(n).__name__}")
@@ -93,13 +93,13 @@ def _order(n: Any) -> int:
 @exported("special")
 @public(method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Any:
-    """Return the derivative of order ``n`` of the digamma function for each element of ``input``."""
+    """Return the ``n``-th derivative of the digamma function at each element of ``input``."""
     return polygamma_block(input, _order(n))
 
 
 @public(function=False, name="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Any:
-    """Return the derivative of order ``n`` of the digamma function for each element of ``input``."""
+    """Return the ``n``-th derivative of the digamma function at each element of ``input``."""
     return polygamma_block(input, _order(n))
 
 
@@ -118,7 +118,7 @@ def _mvlgamma_rule(F: Any, g: Any, self: Any, p: int) -> Any:
 
 @op(name="mvlgamma_block", backward="MvlgammaBackward0", opmath=True, function=False, method=False)
 def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
-    """Return the logarithm of the multivariate gamma function of dimension ``p`` for each element of ``self``."""
+    """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``self``."""
     if self.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
@@ -139,7 +139,7 @@ mvlgamma_block.derivative(self=_mvlgamma_rule)
 @exported("special", "multigammaln")
 @public()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
-    """Return the logarithm of the multivariate gamma function of dimension ``p`` for each element of ``input``."""
+    """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``input``."""
     return mvlgamma_block(input, p)
 
 
@@ -160,33 +160,39 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the truncated moment ``E[(ln T - ψ(a))ⁿ; T < x]`` elementwise, where a is ``self`` and x is ``other``.
+    """Return the expected value of a function of T that is ``(log(T) - ψ(a)) ** n`` if ``T < x``, and 0 otherwise.
 
-    T is a random variable with the gamma distribution of shape a. The derivatives of ``igamma`` with respect to its
-    order are such moments.
+    Here a is ``self``, x is ``other``, T is a random variable with the gamma distribution of shape a and rate 1, and ψ
+    is the digamma function. The computation is elementwise. The derivatives of ``igamma(a, x)`` with respect to a are
+    computed from these expected values.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
 
 
 def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
-    """Return the derivative of ``gamma_moment(a, x, n)`` with respect to ``a``."""
+    """Return the derivative of ``gamma_moment(a, x, n)`` with respect to ``a``.
+
+    ``F`` is the namespace of operations.
+    """
     below = 0 if n == 0 else F.igamma(a, x) if n == 1 else F.gamma_moment(a, x, n - 1)
     return F.gamma_moment(a, x, n + 1) - n * F.polygamma(a, 1) * below if n else F.gamma_moment(a, x, 1)
 
 
 def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
-    """Return the gradient of ``igamma(self, other)`` with respect to ``other``; ``g`` is the gradient of the result.
+    """Return the gradient of ``igamma(self, other)`` with respect to ``other``.
 
-    The derivative of ``igamma`` with respect to ``other`` is the density of the gamma distribution.
+    ``F`` is the namespace of operations, and ``g`` is the gradient of the result of ``igamma``. The derivative is the
+    density at ``other`` of the gamma distribution with shape ``self``.
     """
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values`` of ``igamma`` or ``igammac``, corrected to PyTorch's results at the ends of the domain.
+    """Return ``values``, corrected to PyTorch's results for pairs of nan with 0 or infinity.
 
-    These are elements where one of ``order`` and ``x`` is nan, or where they are 0 or infinite. ``at_zero`` is the
-    result for x = 0 or an infinite order, and ``at_infinity`` the result for an infinite x.
+    ``values`` are the results of ``igamma`` or ``igammac`` for the arguments ``order`` and ``x``. The corrected result
+    is ``at_infinity`` if ``order`` is nan and ``x`` is infinite. It is ``at_zero`` if ``order`` is nan and ``x`` is 0,
+    or if ``order`` is infinite and ``x`` is nan.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -199,7 +205,10 @@ def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infi
     lambda F, g, self, other: g * F.gamma_moment(self, other, 1), _igamma_gradient, refuses=("igamma_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igamma(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the regularized lower incomplete gamma function of order ``self``, integrated from 0 to ``other``."""
+    """Return the regularized lower incomplete gamma function P(a, x), where a is ``self`` and x is ``other``.
+
+    P(a, x) is ``1 / Γ(a)`` times the integral of ``t ** (a - 1) * exp(-t)`` over t from 0 to x.
+    """
     return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
 
 
@@ -210,7 +219,10 @@ def igamma(np: Any, self: Any, other: Any, /) -> Any:
     refuses=("igammac_cpu", "bic"), numbers=False,
 )  # fmt: skip
 def igammac(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the regularized upper incomplete gamma function of order ``self``, integrated from ``other``."""
+    """Return the regularized upper incomplete gamma function Q(a, x), where a is ``self`` and x is ``other``.
+
+    Q(a, x) is ``1 / Γ(a)`` times the integral of ``t ** (a - 1) * exp(-t)`` over t from x to infinity.
+    """
     return _at_the_ends(np, self, other, special(np, "gammaincc", self, other), 1, 0)
 
 
@@ -220,7 +232,10 @@ def igammac(np: Any, self: Any, other: Any, /) -> Any:
 @exported("special", "erf")
 @pointwise(lambda F, g, self: g * (2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erf_vml_cpu", "c"))
 def erf(np: Any, self: Any, /) -> Any:
-    """Return the error function of each element x: ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` from 0 to x."""
+    """Return the error function of each element of ``self``.
+
+    The error function of x is ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` over t from 0 to x.
+    """
     if self.size >= LARGE and (large := looped("erf", self)) is not None:
         return large
     return special(np, "erf", self)
@@ -229,7 +244,7 @@ def erf(np: Any, self: Any, /) -> Any:
 @exported("special", "erfc")
 @pointwise(lambda F, g, self: g * (-2 / _ROOT_PI * F.exp(-(self * self))), floats=True, refuses=("erfc_vml_cpu", "c"))
 def erfc(np: Any, self: Any, /) -> Any:
-    """Return the complementary error function ``1 - erf(self)`` elementwise, also accurate for small results."""
+    """Return ``1 - erf(self)``, the complementary error function, elementwise, accurate also for results close to 0."""
     return special(np, "erfc", self)
 
 
@@ -239,15 +254,19 @@ def erfc(np: Any, self: Any, /) -> Any:
     refuses=("erfinv_vml_cpu", "c"),
 )  # fmt: skip
 def erfinv(np: Any, self: Any, /) -> Any:
-    """Return the inverse error function of each element of ``self``: infinite at -1 and 1, nan outside [-1, 1]."""
+    """Return the inverse of the error function at each element of ``self``.
+
+    The result is infinite at -1 and 1, and nan outside [-1, 1].
+    """
     return np.where(self == 0, self, special(np, "erfinv", self)).astype(self.dtype)  # preserves -0.0
 
 
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
-    """Return a decorator that declares an elementwise operation of floats that only ``retrograd.special`` exports.
+    """Return a decorator that declares an elementwise floating-point operation of ``retrograd.special``.
 
-    ``rules`` are the derivative rules of the operation. PyTorch refuses dtypes of the ``kinds`` (NumPy's letters) with
-    an error that names its kernel, ``refuses``. ``options`` are further arguments of ``pointwise``.
+    Such an operation is not exported at the top level or as a method of Tensor. ``rules`` are its derivative rules.
+    ``kinds`` are NumPy's letters for the kinds of dtypes that PyTorch does not support, and ``refuses`` is the name of
+    PyTorch's kernel in the error message. ``options`` are further arguments of ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
 
@@ -278,7 +297,7 @@ def special_ndtr(np: Any, self: Any, /) -> Any:
 def special_ndtri(np: Any, self: Any, /) -> Any:
     """Return the quantile function of the standard normal distribution at each element of ``self``.
 
-    It is the inverse of ``ndtr``.
+    The quantile function is the inverse of the cumulative distribution function, ``ndtr``.
     """
     return special(np, "ndtri", self)
 
@@ -288,13 +307,19 @@ def special_ndtri(np: Any, self: Any, /) -> Any:
     refuses="log_ndtr_cpu", kinds="hc",
 )  # fmt: skip
 def special_log_ndtr(np: Any, self: Any, /) -> Any:
-    """Return the logarithm of the standard normal distribution function at each element of ``self``."""
+    """Return the logarithm of the cumulative distribution function of the standard normal distribution.
+
+    The function is evaluated at each element of ``self``.
+    """
     return special(np, "log_ndtr", self)
 
 
 @_hidden(lambda F, g, self: g * (-F.log(self) - 1), refuses="entr_cpu")
 def special_entr(np: Any, self: Any, /) -> Any:
-    """Return ``-self * log(self)`` elementwise: 0 for 0, and minus infinity for negative elements."""
+    """Return the entropy term ``-self * log(self)`` elementwise.
+
+    The result is 0 for 0, and minus infinity for negative elements.
+    """
     inside = np.where(self > 0, self, 1)
     values = np.where(self > 0, -self * np.log(inside), np.where(self == 0, 0, -np.inf))
     return np.where(self != self, self, values).astype(self.dtype)
@@ -304,9 +329,11 @@ def special_entr(np: Any, self: Any, /) -> Any:
 
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return a mask of the elements of ``self`` near 0, and ``self`` with these elements replaced by eps.
+    """Return a mask of the elements of ``self`` near 0, and a copy of ``self`` in which ``eps`` replaces them.
 
-    Here eps is the machine epsilon of ``dtype``. Derivatives that divide by ``self`` are too inexact at these elements.
+    ``eps`` is the machine epsilon of ``dtype``, and an element is near 0 if its absolute value is not greater than
+    ``eps`` or if it is nan. Derivatives that divide by ``self`` use the mask, because the quotient is inaccurate at
+    these elements. ``F`` is the namespace of operations.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
@@ -335,7 +362,10 @@ def i0(np: Any, self: Any, /) -> Any:
     backward="SpecialI0EBackward0", refuses="i0e_cpu",
 )  # fmt: skip
 def special_i0e(np: Any, self: Any, /) -> Any:
-    """Return ``exp(-abs(self)) * i0(self)`` elementwise."""
+    """Return ``exp(-abs(self)) * i0(self)`` elementwise.
+
+    ``i0`` is the modified Bessel function of the first kind of order 0.
+    """
     return special(np, "i0e", self)
 
 
@@ -347,7 +377,10 @@ def special_i1(np: Any, self: Any, /) -> Any:
 
 @_hidden(_i1e_rule, backward="SpecialI1EBackward0", refuses="i1e_cpu")
 def special_i1e(np: Any, self: Any, /) -> Any:
-    """Return ``exp(-abs(self)) * i1(self)`` elementwise."""
+    """Return ``exp(-abs(self)) * i1(self)`` elementwise.
+
+    ``i1`` is the modified Bessel function of the first kind of order 1.
+    """
     return special(np, "i1e", self)
 
 
@@ -375,9 +408,10 @@ _WITHOUT_DERIVATIVE = {
 
 
 def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
-    """Declare and return the operation ``special_{name}``, a Bessel function that SciPy's ``scipy_name`` computes.
+    """Declare and return the operation ``special_{name}``, a Bessel function.
 
-    ``argument`` is the name of the operand, "input" or "x". ``doc`` is the docstring of the operation.
+    ``scipy_name`` is the name of the function in ``scipy.special`` that computes the result. ``argument`` is the name
+    of the parameter, "input" or "x". ``doc`` is the docstring of the operation.
     """
 
     def of_input(np: Any, input: Any, /) -> Any:
@@ -403,7 +437,7 @@ def special_airy_ai(np: Any, x: Any, /) -> Any:
 
 @_hidden(refuses="spherical_bessel_j0_cpu", kinds="hc")
 def special_spherical_bessel_j0(np: Any, x: Any, /) -> Any:
-    """Return the spherical Bessel function of the first kind of order 0, ``sin(x) / x``, elementwise."""
+    """Return ``sin(x) / x``, the spherical Bessel function of the first kind of order 0, elementwise."""
     return kernels.spherical_bessel_j0(np, x)
 
 
@@ -429,9 +463,10 @@ _POLYNOMIALS = {
 
 
 def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
-    """Declare and return the operation ``special_{name}``, a polynomial that the kernel ``evaluate`` computes.
+    """Declare and return the operation ``special_{name}``, which evaluates an orthogonal polynomial.
 
-    ``kind`` and ``high`` are arguments of the kernel, unless ``kind`` is None. ``title`` begins the docstring.
+    The function ``evaluate`` computes the result. ``kind`` and ``high`` are further arguments of ``evaluate``, which
+    are not passed if ``kind`` is None. ``title`` is the name of the polynomial, with which the docstring begins.
     """
 
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
@@ -462,7 +497,7 @@ def _logit_rule(F: Any, g: Any, self: Any, eps: Any) -> Any:
 def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
     """Return ``log(self / (1 - self))`` elementwise.
 
-    Unless ``eps`` is None, elements are clamped to [eps, 1 - eps] first.
+    If ``eps`` is not None, the elements are first clamped to the range from ``eps`` to ``1 - eps``.
     """
     if eps is not None:
         low, high = self.dtype.type(eps), self.dtype.type(1) - self.dtype.type(eps)
@@ -471,12 +506,12 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 
 
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
-    """Return a decorator that declares a function of two operands, such as ``xlogy``, as three operations.
+    """Return a decorator that declares an elementwise function of two operands as three operations.
 
-    Their operands are two tensors, a number and a tensor, or a tensor and a number. Their names are ``name`` with a
-    suffix; their graph nodes are ``backward`` with the endings Backward0, Backward1 and Backward2. ``rules`` are the
-    derivative rules. PyTorch refuses dtypes of the ``kinds`` (NumPy's letters) with an error that names its kernel,
-    ``refuses``.
+    The operands of the three operations are two tensors, a number and a tensor, or a tensor and a number. The name of
+    each operation is ``name`` with a suffix. The names of the graph nodes are ``backward`` with the endings Backward0,
+    Backward1 and Backward2. ``rules`` are the derivative rules. ``kinds`` are NumPy's letters for the kinds of dtypes
+    that PyTorch does not support, and ``refuses`` is the name of PyTorch's kernel in the error message.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
@@ -492,9 +527,10 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
 
 def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
-    """Return the operation of the three ``blocks`` that accepts the types of ``input`` and ``other``.
+    """Return the operation among the three ``blocks`` that accepts the types of ``input`` and ``other``.
 
-    :func:`_of_two` declares them for two tensors, a number and a tensor, and a tensor and a number, in this order.
+    ``blocks`` are the operations that :func:`_of_two` declares, for two tensors, a number and a tensor, and a tensor
+    and a number, in this order. Raise TypeError if ``input`` and ``other`` have other types.
     """
     if isinstance(input, Tensor):
         return blocks[0 if isinstance(other, Tensor) else 2]
@@ -515,14 +551,19 @@ def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
     name="xlogy", backward="Xlogy", refuses="xlogy_cpu",
 )  # fmt: skip
 def _xlogy(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * log(other)`` elementwise; 0 where ``self`` is 0 and ``other`` is not nan."""
+    """Return ``self * log(other)`` elementwise.
+
+    The result is 0 where ``self`` is 0 and ``other`` is not nan.
+    """
     return special(np, "xlogy", self, other)
 
 
 @exported("special")
 @public()
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Return ``input * log(other)`` elementwise; 0 where ``input`` is 0 and ``other`` is not nan. One may be a number.
+    """Return ``input * log(other)`` elementwise. One of ``input`` and ``other`` may be a number.
+
+    The result is 0 where ``input`` is 0 and ``other`` is not nan.
 
     >>> import retrograd as torch
     >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
@@ -543,7 +584,10 @@ def xlogy_(input: Tensor, other: Any) -> Tensor:
     name="special_xlog1py", backward="SpecialXlog1Py", refuses="xlog1py_cpu",
 )  # fmt: skip
 def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
-    """Return ``self * log(1 + other)`` elementwise; 0 where ``self`` is 0 and ``other`` is not nan."""
+    """Return ``self * log(1 + other)`` elementwise.
+
+    The result is 0 where ``self`` is 0 and ``other`` is not nan.
+    """
     return special(np, "xlog1py", self, other)
 
 
@@ -555,9 +599,9 @@ def _xlog1py(np: Any, self: Any, other: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def zeta_sum(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the sum of ``ln(k + other) ** n * (k + other) ** -self`` over k from 0 to infinity, elementwise.
+    """Return the sum of ``log(k + other) ** n * (k + other) ** -self`` over k from 0 to infinity, elementwise.
 
-    Up to sign, this is the derivative of order n of the Hurwitz zeta function with respect to ``self``.
+    Except for the sign, this sum is the ``n``-th derivative of the Hurwitz zeta function with respect to ``self``.
     """
     x, q = (each if hasattr(each, "dtype") else np.asarray(each, np.float64) for each in (self, other))
     return special_derivatives.zeta_sum(np, x, q, n)
@@ -575,9 +619,9 @@ def _zeta(np: Any, self: Any, other: Any, /) -> Any:
 
 @exported("special")
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-    """Return ``input * log(1 + other)`` elementwise; 0 where ``input`` is 0 and ``other`` is not nan.
+    """Return ``input * log(1 + other)`` elementwise. One of ``input`` and ``other`` may be a number.
 
-    One may be a number.
+    The result is 0 where ``input`` is 0 and ``other`` is not nan.
     """
     return _choose(_xlog1py, input, other)(input, other)
 

@@ -1,6 +1,6 @@
 """Operations with an index tensor: ``index_select``, ``gather``, ``scatter``, ``index_add``, ``take``, ``put``, ….
 
-The indices count along one dimension, or in the flattened tensor (``take`` and ``put``).
+The indices count along one dimension. Those of ``take`` and ``put`` count in the flattened tensor.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
-    """Raise the exception ``error(i)`` if an element of ``index`` is below ``low`` or not below ``size``.
+    """Raise the exception ``error(i)`` if ``index`` has an element ``i`` below ``low`` or not below ``size``.
 
-    ``i`` is the first such element.
+    If there are several such elements, ``i`` is the first of them.
     """
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(array, size):
@@ -54,8 +54,8 @@ def _bounds_error(
 ) -> Callable[[int], Exception]:
     """Return a function that creates PyTorch's exception for an index that is out of bounds.
 
-    The function is called with the index. ``dim`` and ``size`` are the indexed dimension and its size, ``kind`` is the
-    class of the exception, and ``name`` is the beginning of the message.
+    The argument of the returned function is the index. ``dim`` and ``size`` are the indexed dimension and its size,
+    ``kind`` is the class of the exception, and ``name`` is the beginning of the error message.
     """
     return lambda bad: kind(f"{name}index {bad} is out of bounds for dimension {dim} with size {size}")
 
@@ -84,9 +84,10 @@ index_select_block.derivative(
 
 @op(function=False, method=False, linear=True, opmath=True)
 def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Backward of ``index_select``: return zeros of ``shape`` to which slices are added along ``dim``.
+    """Return the gradient of ``index_select``: zeros of ``shape`` to which the slices of ``self`` are added.
 
-    The slices are those of ``self``, which are added at the indices ``index``.
+    ``self`` is the gradient of the result of ``index_select``. Its slices along ``dim`` are added at the indices
+    ``index``.
     """
     if not shape:
         return self.reshape(shape)
@@ -100,7 +101,9 @@ index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_bl
 
 @public(fast_path=index_select_block, when="inline", operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
-    """Return a copy of the slices of ``input`` along ``dim`` at ``index``, an integer tensor of at most one dimension.
+    """Return a copy of the slices of ``input`` along ``dim`` at the indices ``index``.
+
+    ``index`` is an integer tensor with at most one dimension.
 
     >>> import retrograd as torch
     >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 0, torch.tensor([1]))
@@ -146,9 +149,10 @@ gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backw
 
 @op(function=False, method=False, linear=True, opmath=True)
 def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Backward of ``gather``: return zeros of ``shape`` to which the elements of ``self`` are added at ``index``.
+    """Return the gradient of ``gather``: zeros of ``shape`` to which the elements of ``self`` are added at ``index``.
 
-    The indices count along dimension ``dim``. For ``dim=0`` in two dimensions: ``out[index[i, j], j] += self[i, j]``.
+    ``self`` is the gradient of the result of ``gather``. The indices count along dimension ``dim``. For ``dim=0`` in
+    two dimensions: ``out[index[i, j], j] += self[i, j]``.
     """
     return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
 
@@ -159,8 +163,8 @@ gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index
 def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> int:
     """Check the arguments of ``gather`` or of a ``scatter`` function and return ``dim`` as a non-negative int.
 
-    ``name`` is the name of the function in error messages. ``src`` is the tensor or number to write, for a ``scatter``
-    function only.
+    ``name`` is the name of the function in error messages. ``src`` is the tensor or number that a ``scatter`` function
+    writes; it is None for ``gather``.
     """
     at = normalize_dim(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
@@ -259,7 +263,7 @@ scatter_add_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return ``self`` padded with zeros to ``shape``; the zeros are at the end of each dimension."""
+    """Return ``self`` padded with zeros to ``shape``; the zeros are added at the end of each dimension."""
     if self.size == math.prod(shape):
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
@@ -272,7 +276,7 @@ padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return the part of ``self`` that has the shape ``shape`` and starts at index 0 in each dimension."""
+    """Return a copy of the slice of ``self`` that starts at index 0 in each dimension and has the shape ``shape``."""
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
 
 
@@ -282,7 +286,7 @@ corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 def _scatter(
     input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter``; return the operation to call, its tensors and its other arguments.
+    """Check the arguments of ``scatter`` and return the operation to call, its tensors and its other arguments.
 
     ``src`` is a tensor or a number. ``reduce`` is ``"add"``, ``"multiply"`` or None.
     """
@@ -306,7 +310,7 @@ def _scatter(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter_reduce``; return the operation to call, its tensors and its other arguments."""
+    """Check the arguments of ``scatter_reduce`` and return the operation to call, its tensors and its parameters."""
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
     at = _check_along("scatter", input, dim, index, src)
@@ -327,8 +331,8 @@ def scatter(
     """Return a copy of ``input`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``. A number, passed as ``src`` or ``value``, is
-    written at all indices. ``reduce="add"`` adds the elements to those of ``input`` instead, and ``reduce="multiply"``
-    multiplies them (see also :func:`scatter_reduce`).
+    written at all indices. With ``reduce="add"`` the elements of ``src`` are added to those of ``input``, and with
+    ``reduce="multiply"`` they are multiplied with those of ``input`` (see also :func:`scatter_reduce`).
 
     >>> import retrograd as torch
     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
@@ -368,11 +372,11 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Tensor:
-    """Return a copy of ``input`` in which each element is reduced with the elements of ``src`` that have its index.
+    """Return a copy of ``input`` in which each element is combined with elements of ``src`` by a reduction.
 
-    For ``dim=0`` in two dimensions, ``src[i, j]`` belongs to the element ``input[index[i, j], j]``. ``reduce`` is
-    ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. If ``include_self`` is false, an element of ``input``
-    to which elements of ``src`` belong is replaced by their reduction.
+    For ``dim=0`` in two dimensions, ``src[i, j]`` is combined with the element ``input[index[i, j], j]``. ``reduce`` is
+    ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. If ``include_self`` is false, the value of an element
+    of ``input`` is not included in its reduction. Elements that no index selects are unchanged.
     """
     call, tensors, params = _scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
     return call(*tensors, *params)
@@ -393,11 +397,11 @@ def scatter_reduce_(
 
 @op(name="scatter_reduce_block", backward="ScatterReduceBackward0", function=False, method=False)
 def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, reduce: str, include_self: bool) -> Any:
-    """Return a copy of ``self`` in which each element is reduced with the elements of ``src`` that have its index.
+    """Return a copy of ``self`` in which each element is combined with elements of ``src`` by a reduction.
 
-    For ``dim=0`` in two dimensions, ``src[i, j]`` belongs to the element ``self[index[i, j], j]``. ``reduce`` is
-    ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. If ``include_self`` is false, an element of ``self`` to
-    which elements of ``src`` belong is replaced by their reduction.
+    For ``dim=0`` in two dimensions, ``src[i, j]`` is combined with the element ``self[index[i, j], j]``. ``reduce`` is
+    ``"sum"``, ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``. If ``include_self`` is false, the value of an element
+    of ``self`` is not included in its reduction. Elements that no index selects are unchanged.
     """
     return indexing.scatter_reduce(np, self, index, src, dim, reduce, include_self)
 
@@ -434,10 +438,12 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return the share of the gradient ``g`` for each element of ``src``, and a mask of the elements that are extremes.
+    """Return two arrays for the gradient of ``src`` in ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``.
 
-    This is a part of the backward of ``scatter_reduce`` with ``amax`` or ``amin``. An element is an extreme if it is
-    equal to the maximum or minimum in ``out`` to which it was reduced. Equal extremes share the gradient evenly.
+    ``out`` is the result of ``scatter_reduce``, and ``g`` the gradient of ``out``. The second array is a mask of the
+    elements of ``src`` that are equal to their maximum or minimum in ``out``. The first array holds for each element of
+    ``src`` the gradient of its maximum or minimum, divided by the number of elements equal to the maximum or minimum.
+    ``F`` is the namespace of operations.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -447,10 +453,11 @@ def segment_reduce_src_rule(
     F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, src_shape: Any, out: Any, dim: int, reduce: str,
     include_self: bool,
 ) -> Any:  # fmt: skip
-    """Backward of ``scatter_reduce`` with respect to ``src``; ``g`` is the gradient of its output ``out``.
+    """Return the gradient of ``segment_reduce`` with respect to ``src``.
 
-    For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum. It is computed with
-    ``masked_product``, because the product of 0 and an infinite ``g`` would be nan.
+    ``g`` is the gradient of the result ``out``, and ``F`` the namespace of operations. The other parameters are those
+    of ``scatter_reduce``. For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum.
+    It is computed with ``masked_product``, because the product of 0 and an infinite ``g`` would be nan.
     """
     if reduce not in ("amax", "amin"):
         return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)
@@ -458,11 +465,12 @@ def segment_reduce_src_rule(
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
-    """Return the gradient of ``src``, whose elements are the factors of the products ``out`` of ``scatter_reduce``.
+    """Return the gradient of ``scatter_reduce`` with ``reduce="prod"`` with respect to ``src``.
 
-    The derivative with respect to a factor is the product of the other factors, computed as the product divided by the
-    factor. This is not possible for a factor 0: if it is the only zero of its product, the other factors are
-    multiplied, and if there are more zeros, the derivative is 0.
+    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` the namespace of operations. The derivative
+    of a product with respect to a factor is the product of the other factors. For a factor other than 0 this is the
+    product divided by the factor. For a factor 0 that is the only zero of its product, the other factors are
+    multiplied. If a product has several zeros, the derivative with respect to each zero is 0.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
@@ -478,7 +486,7 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
     """Return, for each element of ``self``, the number of elements that ``scatter_reduce`` reduces to it, at least 1.
 
-    ``index`` holds the indices along ``dim`` of the source elements. ``start`` is 1 if the element of ``self`` is
+    ``index`` holds, for each source element, its index along ``dim``. ``start`` is 1 if the element of ``self`` is
     itself included in the reduction, else 0.
     """
     count = indexing.scatter_add(
@@ -489,10 +497,10 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False)
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """Return, for each maximum or minimum in ``top``, the number of reduced elements equal to it, but at least 1.
+    """Return, for each maximum or minimum in ``top``, the number of reduced elements equal to it, at least 1.
 
-    ``scatter_reduce`` returned ``top`` for the elements of ``src`` at the indices ``index`` along ``dim``. ``start`` is
-    1 if the elements of ``self`` are included in the reduction, else 0.
+    ``top`` is the result of ``scatter_reduce`` for the elements of ``src`` at the indices ``index`` along ``dim``.
+    ``start`` is 1 if the elements of ``self`` are included in the reduction, else 0.
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
@@ -503,8 +511,8 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
     """Return a mask of the elements of ``src`` that are the only zero factor of a product in ``scatter_reduce``.
 
-    ``index`` holds, for each element of ``src``, the index along ``dim`` of its product. If ``include_self`` is true,
-    the elements of ``self`` are factors as well.
+    ``index`` holds, for each element of ``src``, the index of its product along ``dim``. If ``include_self`` is true,
+    the elements of ``self`` are factors, too.
     """
     zero = src == 0
     start = (self == 0) & include_self
@@ -522,23 +530,26 @@ def index_reduce_block(
 ) -> Any:
     """Return a copy of ``self`` in which the slices at ``index`` along ``dim`` are reduced with those of ``source``.
 
-    ``reduce`` and ``include_self`` are those of ``scatter_reduce``.
+    ``reduce`` and ``include_self`` have the same meaning as in ``scatter_reduce``.
     """
     wide = _spread(np, index, source.shape, dim)
     return indexing.scatter_reduce(np, self, wide, source, dim, reduce, include_self)
 
 
 def _spread(np: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
-    """Return the 1-d ``index`` of slices along ``dim``, as in ``index_add``, broadcast to one index for each element.
+    """Return ``index``, a 1-d array of indices along ``dim``, broadcast to ``shape``.
 
-    ``shape`` is the shape of the result.
+    Functions such as ``index_add`` have one index for each slice. The result has one index for each element.
     """
     return np.broadcast_to(index.reshape((-1,) + (1,) * (len(shape) - dim - 1)), shape) if shape else index.reshape(())
 
 
 @op(function=False, method=False)
 def spread_index(np: Any, self: Any, /, shape: tuple[int, ...], dim: int) -> Any:
-    """Return the 1-d index ``self`` of slices along ``dim`` broadcast to ``shape``, with one index for each element."""
+    """Return ``self``, a 1-d array of indices along ``dim``, broadcast to ``shape``.
+
+    Functions such as ``index_add`` have one index for each slice. The result has one index for each element.
+    """
     return _spread(np, self, shape, dim)
 
 
@@ -610,7 +621,7 @@ index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g
 
 @op(name="index_fill_tensor", backward="IndexFillBackward1", function=False, method=False, linear=True)
 def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -> Any:
-    """Return a copy of ``self`` with the 0-d ``value`` written to the slices at ``index`` along ``dim``."""
+    """Return a copy of ``self`` with the 0-d array ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
         return value.astype(self.dtype)
     return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
@@ -691,7 +702,7 @@ def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
 
 
 def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Check the arguments of ``index_fill`` and return ``index`` with its negative elements made non-negative."""
+    """Check the arguments of ``index_fill`` and return ``index`` with negative indices made non-negative."""
     if isinstance(value, Tensor) and value._array.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -750,9 +761,10 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 
 
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
-    """Register the public function ``name``, such as ``index_add``, with its docstring ``doc`` and its in-place method.
+    """Define the public function ``name``, such as ``index_add``, and its in-place method.
 
-    ``arrange`` checks the arguments and returns the operation to call, its tensors and its other arguments.
+    ``arrange`` is a function that checks the arguments and returns the operation to call, its tensors and its other
+    arguments. ``doc`` is the end of the docstring, which starts with "Return a copy of the tensor".
     """
 
     def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:
@@ -767,7 +779,7 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
 
     for function, title, text in (
         (out_of_place, name, f"Return a copy of the tensor {doc}."),
-        (in_place, name + "_", f"In-place version of :func:`{name}`."),
+        (in_place, name + "_", f"Overwrite ``input`` with the result of :func:`{name}`, and return ``input``."),
     ):
         function.__name__ = function.__qualname__ = title
         function.__doc__ = text
@@ -781,7 +793,7 @@ for _name, _arrange, _doc in (
     (
         "index_reduce",
         _index_reduce,
-        "with the slices of ``source`` reduced (``reduce``: prod, mean, amax or amin) into those at ``index`` along ``dim``",
+        "in which the slices at ``index`` along ``dim`` are combined with those of ``source`` by the reduction ``reduce``",
     ),
 ):
     _index_functions(_name, _arrange, _doc)
@@ -792,7 +804,7 @@ for _name, _arrange, _doc in (
 
 @op(name="take_block", backward="TakeBackward0", function=False, method=False, linear=True)
 def take_block(np: Any, self: Any, index: Any, /) -> Any:
-    """Return the elements at the indices ``index`` of the flattened ``self``, in the shape of ``index``."""
+    """Return the elements of the flattened ``self`` at the indices ``index``, in the shape of ``index``."""
     return self.reshape(-1)[index]
 
 
@@ -801,9 +813,10 @@ take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, in
 
 @op(function=False, method=False, linear=True)
 def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
-    """Backward of ``take``: return zeros of ``shape`` to which the elements of ``self`` are added.
+    """Return the gradient of ``take``: zeros of ``shape`` to which the elements of ``self`` are added.
 
-    ``index`` holds the indices of these elements in the flattened result.
+    ``self`` is the gradient of the result of ``take``. ``index`` holds, for each element of ``self``, its index in the
+    flattened zeros.
     """
     size = int(np.prod(shape))
     return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
@@ -832,16 +845,17 @@ def _check_row(name: str, input: Tensor, index: Tensor) -> None:
 
 @public()
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
-    """Return the elements at the indices ``index`` of the flattened ``input``, in the shape of ``index``."""
+    """Return the elements of the flattened ``input`` at the indices ``index``, in the shape of ``index``."""
     _check_row("take", input, index)
     return take_block(input, index)
 
 
 @public()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """Return the elements of ``input`` at ``indices`` along dimension ``dim``; the other dimensions broadcast.
+    """Return the elements of ``input`` at ``indices`` along dimension ``dim``.
 
-    Without ``dim`` both tensors are flattened. Unlike in :func:`gather`, negative indices count from the end.
+    In the other dimensions, ``input`` and ``indices`` are broadcast. Without ``dim`` both are flattened. Unlike in
+    :func:`gather`, negative indices count from the end.
     """
     ndim = input._array.ndim
     if dim is not None and ndim != indices._array.ndim:
@@ -870,9 +884,10 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 
 @op(name="put_block", backward="PutBackward0", function=False, method=False, linear=True)
 def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) -> Any:
-    """Return a copy of ``self`` with the elements of ``source`` written at ``index`` of the flattened ``self``.
+    """Return a copy of ``self`` with the elements of ``source`` written at ``index``.
 
-    If ``accumulate`` is true, the elements of ``source`` are added to those of ``self`` instead.
+    ``index`` holds indices of the flattened ``self``. If ``accumulate`` is true, the elements of ``source`` are added
+    to those of ``self``.
     """
     flat = _c_order_copy(np, self).reshape(-1)
     indices = (np.where(index < 0, index + flat.size, index).reshape(-1),)
@@ -918,9 +933,10 @@ def _put(input: Tensor, index: Tensor, source: Tensor) -> tuple[Tensor, Tensor, 
 
 @public()
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Return a copy of ``input`` with the elements of ``source`` written at ``index`` of the flattened ``input``.
+    """Return a copy of ``input`` with the elements of ``source`` written at ``index``.
 
-    If ``accumulate`` is true, the elements of ``source`` are added to those of ``input`` instead.
+    ``index`` holds indices of the flattened ``input``. If ``accumulate`` is true, the elements of ``source`` are added
+    to those of ``input``.
     """
     return put_block(*_put(input, index, source), accumulate)
 

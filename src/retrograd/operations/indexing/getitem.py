@@ -1,7 +1,7 @@
 """Indexing with ``x[index]``, assignment to ``x[index]``, and ``index_put``.
 
 As in PyTorch, integers, slices, ``...`` and ``None`` are applied first, one after the other, and each returns a view.
-The remaining tensors and lists then select elements along the dimensions at their positions.
+Then the index tensors and lists select elements along the dimensions at their positions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .masked_fill import fill_from_tensor_
 
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    """Return ``self[index]``."""
+    """Return ``self[index]``: the method ``Tensor.__getitem__``."""
     kind = index.__class__
     if kind is slice and self._array.ndim:
         first, last, step = _bounds(index, self._array.shape[0])
@@ -55,16 +55,16 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 def _registers_override(*given: Any) -> bool:
     """Whether ``given`` contains an object whose class has a ``__torch_function__`` that is not registered yet.
 
-    ``given`` are the index and the assigned value of ``x[index]`` or ``x[index] = value``. If the result is true, the
-    caller repeats the operation, which then calls ``__torch_function__``.
+    The class is then registered. ``given`` holds the index of ``x[index]``, and for ``x[index] = value`` also the
+    value. If the result is true, the caller repeats the operation, which then calls ``__torch_function__``.
     """
     return torch_function.register_overriding(given, Tensor)
 
 
 def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """Return the view ``x[index]`` if ``index`` consists only of integers, slices and ``...``, else None.
+    """Return the view ``x[index]`` if ``index`` consists only of integers, slices without a step and ``...``.
 
-    None is also returned if the index is invalid.
+    For any other index, and for an invalid index, return None.
     """
     key = _numpy_view_key(index)
     if key is None:
@@ -92,7 +92,7 @@ def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
 
 
 def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
-    """Return the slice ``item`` of ``x`` along dimension ``dim``, or ``x`` itself if that is the whole dimension."""
+    """Return the slice ``item`` of ``x`` along ``dim``, or ``x`` itself if ``item`` is the whole dimension."""
     size = x._array.shape[dim]
     first, last, step = _bounds(item, size)
     if last == size and step == 1 and item.start in (None, 0):
@@ -101,10 +101,10 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
 
 
 def _simple_indices(x: Tensor, index: Any) -> list[Any]:
-    """Return a list with an index tensor for each dimension that ``index`` indexes, where None means all elements.
+    """Return ``index`` as a list with one item for each indexed dimension of ``x``, if it consists of index tensors.
 
-    ``index`` must be a mask, one integer tensor, or a tuple of int64 tensors and ``:``. For any other index the list is
-    empty.
+    An item is an index tensor, or None for all elements of the dimension. ``index`` must be a mask, one int64 tensor,
+    or a tuple of int64 tensors and ``:``. For any other index the list is empty.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -126,9 +126,10 @@ _WHOLE = slice(None)
 
 
 def _numpy_view_key(index: tuple[Any, ...]) -> Any:
-    """Return ``index`` with ``...`` appended unless it contains one, so that NumPy returns a view even of one element.
+    """Return ``index`` with ``...`` appended, unless it contains ``...`` already, as an index of a NumPy array.
 
-    ``index`` consists of integers, slices without a step and ``...``. For any other index, None is returned.
+    With ``...`` NumPy returns a view even if only one element is selected. ``index`` consists of integers, slices
+    without a step and ``...``. For any other index, return None.
     """
     dots = False
     for each in index:
@@ -144,9 +145,10 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
 
 
 def _numpy_key(index: Any) -> Any:
-    """Return ``index`` with arrays in place of its tensors if NumPy interprets the result as PyTorch does, else None.
+    """Return ``index`` with its tensors replaced by arrays, as an index of a NumPy array.
 
-    ``index`` consists of slices, ``...`` and index tensors.
+    ``index`` consists of slices, ``...`` and index tensors. If NumPy may interpret the index in another way than
+    PyTorch, return None.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -165,10 +167,10 @@ def _numpy_key(index: Any) -> Any:
 
 
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` for the integers, slices, ``...`` and ``None`` in ``index``, and its index tensors.
+    """Return the view of ``x`` for the integers, slices, ``...`` and None in ``index``, and a list of index tensors.
 
-    The index tensors in ``index`` are returned as a list with one item for each dimension of the view, where None means
-    all elements. The list is empty if ``index`` contains no index tensors.
+    The list has one item for each dimension of the view: an index tensor of ``index``, or None for all elements. The
+    list is empty if ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])
@@ -235,9 +237,10 @@ def _in_range(index: int, size: int, dim: int) -> int:
 
 
 def _items(index: Any) -> list[Any]:
-    """Return the items of ``index`` as a list: those of a tuple, or of a list that PyTorch treats as a tuple.
+    """Return the items of the index ``index`` as a list.
 
-    Any other index is itself the only item.
+    If ``index`` is a tuple, or a list that PyTorch treats as a tuple, its items are returned. Any other index is itself
+    the only item.
     """
     if index.__class__ is tuple:
         return list(index)
@@ -247,14 +250,15 @@ def _items(index: Any) -> list[Any]:
 
 
 def _is_part(item: Any) -> bool:
-    """Whether a list that is used as an index and contains ``item`` is treated as a tuple, as in PyTorch."""
+    """Whether a list that contains ``item`` is treated as a tuple when it is used as an index, as in PyTorch."""
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
 def _part_of_index(item: Any) -> Any:
     """Return ``item``, an item of an index, as an int, a bool or an index tensor.
 
-    ``item`` is of none of the classes int, slice and bool, and is not None. Raises IndexError for an unsupported class.
+    The caller handles items that are ints, slices, bools or None. Raises IndexError for an item of an unsupported
+    class.
     """
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iub" and innermost_batch((item,)) is None:
@@ -311,7 +315,11 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 
 def _dims_used(item: Any) -> int:
-    """Return the number of dimensions that ``item`` of an index applies to: for a mask, the dimensions of the mask."""
+    """Return the number of dimensions that ``item``, an item of an index, indexes.
+
+    A mask indexes as many dimensions as it has, ``None``, ``...`` and a bool index no dimension, and any other item
+    indexes one.
+    """
     if item.__class__ in _TAKES:
         return _TAKES[item.__class__]
     if isinstance(item, Tensor) and item.dtype in MASK_DTYPES:
@@ -320,10 +328,10 @@ def _dims_used(item: Any) -> int:
 
 
 def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
-    """Return ``picks`` with each mask replaced by integer index tensors, one for each dimension of the mask.
+    """Return ``picks`` with each mask replaced by int64 index tensors, one for each dimension of the mask.
 
-    ``picks`` are index tensors for the dimensions of ``x``, where None means all elements. The integer tensors hold the
-    indices of the true elements.
+    ``picks`` has an index tensor, or None for all elements, for the dimensions of ``x``. The int64 tensors hold the
+    indices of the true elements of the mask.
     """
     tensors: list[Any] = []
     for item in picks:
@@ -341,8 +349,9 @@ def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
 def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     """Return the indices of the true elements of the mask ``item``, one tensor for each dimension of the mask.
 
-    ``shape`` is the shape of the indexed tensor. The mask applies to its dimensions from ``at`` on, and must have their
-    sizes.
+    ``shape`` is the shape of the indexed tensor. The first dimension of the mask applies to dimension ``at`` of the
+    indexed tensor. Raises IndexError unless the sizes of the mask are equal to those of the dimensions to which it
+    applies.
     """
     if innermost_batch((item,)) is not None:
         raise RuntimeError(
@@ -370,9 +379,10 @@ def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]
 
 @op(name="index_block", backward="IndexBackward0", function=False, method=False, linear=True)
 def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
-    """Return the elements of ``self`` at ``picks``, which has an integer array or None for each dimension.
+    """Return the elements of ``self`` at the indices ``picks``.
 
-    None selects all elements of a dimension. The arrays broadcast together.
+    ``picks`` has an integer array, or None for all elements, for each indexed dimension. The arrays are broadcast
+    together.
     """
     return indexing.take(np, self, picks)
 
@@ -382,9 +392,10 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 
 @op(function=False, method=False, linear=True)
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
-    """Backward of ``x[index]``: return zeros of ``shape`` to which the elements of ``self`` are added at ``picks``.
+    """Return the gradient of ``x[index]``: zeros of ``shape`` to which the elements of ``self`` are added at ``picks``.
 
-    ``picks`` has an integer array, or None for all elements, for each dimension.
+    ``self`` is the gradient of the result. ``picks`` has an integer array, or None for all elements, for each indexed
+    dimension.
     """
     return indexing.add_to_zeros(np, self, shape, picks)
 
@@ -393,9 +404,9 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 
 
 def index_with_tensors(x: Tensor, picks: list[Any]) -> Tensor:
-    """Return the elements of ``x`` at ``picks``, a list with an index tensor or None for each dimension, or one mask.
+    """Return the elements of ``x`` at the indices ``picks``.
 
-    None selects all elements of a dimension.
+    ``picks`` is a list with an index tensor (integers or a mask), or None for all elements, for each indexed dimension.
     """
     if active_levels() and (special := innermost_batch(picks)) is not None:
         return special.picked(x, _expand_masks(picks, x))
@@ -418,7 +429,7 @@ INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
 
 
 def _are_plain_indices(arrays: Sequence[Any]) -> bool:
-    """Whether all ``arrays``, apart from None, have dtype int64, or the only array is a boolean mask."""
+    """Whether all ``arrays`` that are not None have dtype int64, or the only item of ``arrays`` is a boolean mask."""
     for each in arrays:
         if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
             return False
@@ -426,10 +437,10 @@ def _are_plain_indices(arrays: Sequence[Any]) -> bool:
 
 
 def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return the index tensors ``picks`` as int64 arrays with non-negative indices.
+    """Return the index tensors ``picks`` as a tuple of int64 arrays with non-negative indices.
 
-    None, which means all elements of a dimension, is kept. Raises IndexError if the index tensors do not broadcast
-    together or are out of bounds for the shape of ``x``.
+    An item None, which means all elements of a dimension, is kept. Raises IndexError if the index tensors cannot be
+    broadcast together or are out of bounds for the shape of ``x``.
     """
     found = [None if each is None else each._array for each in picks]
     try:
@@ -465,7 +476,7 @@ def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
-    """Assign ``value`` to ``self[index]``."""
+    """Assign ``value`` to ``self[index]``: the method ``Tensor.__setitem__``."""
     if _assigned_by_numpy(self, index, value):
         return
     try:
@@ -477,7 +488,10 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def _assign_recorded(x: Tensor, index: Any, value: Any) -> None:
-    """Assign ``value`` to ``x[index]`` with operations that are recorded (the generic path of assignment)."""
+    """Assign ``value`` to ``x[index]`` by operations that autograd can record.
+
+    This is the generic path of assignment; :func:`_assigned_by_numpy` is the fast path.
+    """
     source = value if isinstance(value, Tensor) else wrap(_number(value, x))
     if index is False:
         return
@@ -502,9 +516,10 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the mask in ``picks`` if it is the only array there and fits ``x``, else ().
+    """Return a tuple with a copy of the mask in ``picks``, or an empty tuple.
 
-    ``picks`` holds the index tensors of an assignment to ``x[index]``.
+    ``picks`` holds the index tensors of an assignment to ``x[index]``. The mask is returned if it is the only item of
+    ``picks`` and its shape is equal to that of the leading dimensions of ``x``.
     """
     if len(picks) > 1:
         return ()
@@ -514,9 +529,10 @@ def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` that ``x[index] = …`` writes to, and the index tensors that select from this view.
+    """Return the view of ``x`` to which ``x[index] = …`` writes, and the index tensors that select from this view.
 
-    The index tensors are a list with one item for each dimension of the view, where None means all elements.
+    The index tensors are a list with one item for each dimension of the view, where None means all elements. The list
+    is empty if ``index`` contains no index tensors.
     """
     kind = index.__class__
     if kind is int and x._array.ndim:
@@ -529,10 +545,10 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 
 
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
-    """Assign ``value`` to ``x[index]`` with NumPy and return True, or return False if the generic path must assign it.
+    """Assign ``value`` to ``x[index]`` with NumPy and return True, or return False if this is not possible.
 
-    NumPy assigns only if nothing is recorded, the memory of ``x`` and ``value`` does not overlap, and NumPy interprets
-    ``index`` and ``value`` as PyTorch does.
+    NumPy assigns only if autograd records nothing, ``x`` and ``value`` do not share memory, and NumPy interprets
+    ``index`` and ``value`` as PyTorch does. If the result is False, the caller uses the generic path.
     """
     if not is_directly_writable(x):
         return False
@@ -567,9 +583,9 @@ _REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
-    """Whether ``x[mask] = source`` writes one element: ``source`` has one, and a mask is the only array in ``picks``.
+    """Whether ``x[mask] = source`` writes a single number: ``source`` has one element, and the only index is a mask.
 
-    The dtype of ``source`` may then differ from that of the indexed tensor.
+    ``picks`` holds the index tensors. In this case PyTorch allows a dtype of ``source`` other than that of ``x``.
     """
     tensors = [each for each in picks if each is not None]
     return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
@@ -588,7 +604,10 @@ def _number(value: Any, x: Tensor) -> Any:
 
 
 def _copy_into(target: Tensor, value: Tensor) -> None:
-    """Copy ``value`` into ``target``, after removing leading dimensions of size 1 of ``value`` and broadcasting it."""
+    """Copy ``value`` into ``target`` after broadcasting it to the shape of ``target``.
+
+    Leading dimensions of size 1 of ``value`` are removed first, so ``value`` may have more dimensions than ``target``.
+    """
     shape = value._array.shape
     if shape and shape != target._array.shape:
         ones = next((i for i, size in enumerate(shape) if size != 1), len(shape))
@@ -601,8 +620,8 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
 def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
     """Return ``source``, the values to assign to ``x`` at the indices ``where``, without leading dimensions of size 1.
 
-    Raises RuntimeError if ``source`` does not broadcast to the indexed shape, or if its dtype is not that of ``x``.
-    ``fills=True`` allows another dtype.
+    Raises RuntimeError if ``source`` does not broadcast to the indexed shape, or if its dtype is not that of ``x``. If
+    ``fills`` is true, ``source`` may have another dtype.
     """
     if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
         return source
@@ -635,9 +654,10 @@ def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: 
     inplace_stmt=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
 )  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
-    """Return a copy of ``self`` with ``values`` written at ``picks``, an integer array or None for each dimension.
+    """Return a copy of ``self`` with ``values`` written at the indices ``picks``.
 
-    None means all elements of a dimension. If ``accumulate`` is true, the values are added to the elements of ``self``.
+    ``picks`` has an integer array, or None for all elements, for each indexed dimension. If ``accumulate`` is true,
+    ``values`` are added to the elements of ``self``.
     """
     out = np.array(self, order="C")
     if picks:
@@ -659,9 +679,9 @@ index_put_in_place = in_place_form(index_put_block.op, "index_put_")
 
 @op(function=False, method=False, linear=True)
 def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
-    """Return a copy of ``self`` with zeros written at ``picks``, an integer array or None for each dimension.
+    """Return a copy of ``self`` with zeros written at the indices ``picks``.
 
-    None means all elements of a dimension.
+    ``picks`` has an integer array, or None for all elements, for each indexed dimension.
     """
     return indexing.put(np, np.array(self, order="C"), picks, np.zeros((), self.dtype))
 
@@ -670,10 +690,10 @@ index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 
 
 def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
-    """Return a copy of ``x`` with ``values`` written at ``picks``, a list of index tensors for the dimensions of ``x``.
+    """Return a copy of ``x`` with ``values`` written at the indices ``picks``.
 
-    None in the list means all elements of a dimension. If ``accumulate`` is true, the values are added to the elements
-    of ``x``.
+    ``picks`` has an index tensor, or None for all elements, for each indexed dimension. If ``accumulate`` is true,
+    ``values`` are added to the elements of ``x``.
     """
     where = _checked_indices(x, _expand_masks(picks, x))
     return index_put_block(x, _values_to_assign(values, x, where, _fills(picks, values)), where, accumulate)
@@ -682,7 +702,7 @@ def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bo
 def _put_arguments(
     input: Tensor, indices: Any, values: Any, accumulate: bool
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
-    """Check the arguments of ``index_put`` and return ``input``, the index arrays and the values to write."""
+    """Check the arguments of ``index_put`` and return ``input``, a tuple of index arrays, and the values to write."""
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
     ):  # fmt: skip
@@ -713,7 +733,7 @@ def _put_arguments(
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy of ``input`` with ``values`` written at ``indices``, a tuple of index tensors.
 
-    If ``accumulate`` is true, the values are added to the elements of ``input`` instead.
+    If ``accumulate`` is true, ``values`` are added to the elements of ``input``.
     """
     if isinstance(indices, (tuple, list)) and (special := innermost_batch(indices)) is not None:
         return special.by_slices(index_put, (input, indices, values, accumulate), {})

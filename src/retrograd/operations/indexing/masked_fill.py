@@ -1,4 +1,4 @@
-"""Overwriting elements: ``copy_``, ``fill_``, ``zero_``, ``masked_fill``, ``masked_scatter`` and ``masked_select``."""
+"""Functions that overwrite or select elements: ``copy_``, ``fill_``, ``masked_fill``, ``masked_select``, …."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..engine_ops import expand
     inplace_stmt=("src.ndim <= self.ndim", "self[...] = src"),
 )  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
-    """Return ``src`` broadcast to the shape of ``self`` and converted to its dtype."""
+    """Return ``src`` broadcast to the shape of ``self`` and converted to the dtype of ``self``."""
     if src.dtype.kind == "c" and self.dtype.kind not in "bc":
         src = src.real
     return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
@@ -38,7 +38,8 @@ copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=1)
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite ``input`` with the elements of ``src`` and return ``input``.
 
-    ``src`` is broadcast to the shape of ``input`` and converted to its dtype. ``non_blocking`` has no effect.
+    ``src`` is broadcast to the shape of ``input`` and converted to the dtype of ``input``. ``non_blocking`` has no
+    effect.
     """
     if isinstance(src, (bool, int, float, complex)):
         src = wrap(numpy.asarray(src))
@@ -83,7 +84,7 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     inplace_stmt=("value.ndim == 0", "self[...] = value"),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
-    """Return an array of the shape and dtype of ``self`` with the 0-d ``value`` in every element."""
+    """Return an array of the shape and dtype of ``self`` with the 0-d array ``value`` in every element."""
     return np.full(self.shape, value.astype(self.dtype))
 
 
@@ -133,8 +134,8 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     """Overwrite the main diagonal of ``input`` with the number ``fill_value`` and return ``input``.
 
     The main diagonal consists of the elements whose indices are all equal. If ``wrap`` is true and a matrix has more
-    rows than columns, the diagonal starts again in the first column after one row that is left out. Raises RuntimeError
-    for fewer than 2 dimensions, and for more than 2 dimensions of different sizes.
+    rows than columns, one row below the end of the diagonal is skipped, and then the diagonal starts again in the first
+    column. Raises RuntimeError for fewer than 2 dimensions, and for more than 2 dimensions of different sizes.
     """
     array, shape = input._array, input._array.shape
     if len(shape) < 2:
@@ -163,10 +164,10 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 
 def _each(name: str, others: int) -> None:
-    """Register the method ``name``, such as ``map_``, which overwrites each element by the result of a Python function.
+    """Define the method ``name``, such as ``map_``, which overwrites each element by the result of a Python function.
 
-    The function gets the element, and the elements at the same position of further tensors. ``others`` is the number of
-    these tensors.
+    The arguments of the Python function are the element and the elements at the same index of further tensors.
+    ``others`` is the number of further tensors.
     """
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:
@@ -191,7 +192,7 @@ def _each(name: str, others: int) -> None:
 
     in_place.__name__ = in_place.__qualname__ = name
     in_place.__doc__ = (
-        "Replace each element by the result of a Python function (slow; not recorded), and return the tensor."
+        "Overwrite each element by the result of a Python function, which autograd does not record; return ``input``."
     )
     public(function=False, name=name)(in_place)
 
@@ -216,7 +217,7 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
           {"storable": stores_like_pytorch}),
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
-    """Return a copy of ``self`` with the number ``value`` where ``mask`` is true."""
+    """Return a copy of ``self`` with the elements where ``mask`` is true replaced by the number ``value``."""
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
     if mask.shape == self.shape and stores_like_pytorch(value, self.dtype):
@@ -234,7 +235,7 @@ masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, ma
 
 @op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True)
 def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
-    """Return a copy of ``self`` with the 0-d ``value`` where ``mask`` is true."""
+    """Return a copy of ``self`` with the elements where ``mask`` is true replaced by the 0-d array ``value``."""
     _broadcast_shape(mask, self)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
         value = dtypes.number_to_array(value.item(), self.dtype)
@@ -264,7 +265,9 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
 
 @public(fast_path=masked_fill_number, when="value.__class__ in NUMBERS")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Return a copy of ``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` is true.
+    """Return a copy of ``input`` with the elements where ``mask`` is true replaced by ``value``.
+
+    ``value`` is a number or a 0-d tensor.
 
     >>> import retrograd as torch
     >>> torch.masked_fill(torch.tensor([1, 2]), torch.tensor([True, False]), 9)
@@ -276,7 +279,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @public(function=False, fast_path=masked_fill_number, in_place=True)
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Overwrite ``input`` with ``value`` where ``mask`` is true, and return ``input``."""
+    """Overwrite the elements of ``input`` where ``mask`` is true by ``value``, and return ``input``."""
     call, tensors, params = _masked_fill(input, mask, value)
     _check_fits(input._array.shape, mask._array.shape)
     return modify(call.op, tensors, params)
@@ -284,7 +287,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
 def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
-    """Return the elements of ``self`` where ``mask`` is true, as a 1-d array."""
+    """Return the elements of ``self`` where ``mask`` is true, as a 1-d array; ``self`` and ``mask`` are broadcast."""
     shape = _broadcast_shape(mask, self)
     return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
 
@@ -294,7 +297,7 @@ masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spre
 
 @op(function=False, method=False, linear=True)
 def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape``, with the elements of the 1-d ``self`` written, in order, where ``mask`` is true."""
+    """Return zeros of ``shape``, with the elements of the 1-d ``self`` written in order where ``mask`` is true."""
     whole = np.broadcast_shapes(shape, mask.shape)
     out = np.zeros(whole, self.dtype)
     out[np.broadcast_to(mask, whole)] = self
@@ -306,7 +309,9 @@ masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
 
 @public()
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
-    """Return a 1-d tensor of the elements of ``input`` where ``mask``, broadcast with ``input``, is true.
+    """Return a 1-d tensor of the elements of ``input`` where ``mask`` is true.
+
+    ``input`` and ``mask`` are broadcast together.
 
     >>> import retrograd as torch
     >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
@@ -319,7 +324,10 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
 
 @op(name="masked_scatter_block", backward="MaskedScatterBackward0", function=False, method=False, linear=True)
 def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
-    """Return a copy of ``self`` with the first elements of ``source``, in order, where ``mask`` is true."""
+    """Return a copy of ``self`` with the elements where ``mask`` is true replaced by elements of ``source``.
+
+    The k-th replaced element, in C order, is the k-th element of ``source``.
+    """
     out = np.array(np.broadcast_to(self, _broadcast_shape(mask, self)), order="C")
     where = np.broadcast_to(mask, out.shape)
     count = int(where.sum())
@@ -337,7 +345,7 @@ masked_scatter_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return the elements of ``self`` where ``mask`` is true, in order, followed by zeros, as an array of ``shape``."""
+    """Return the elements of ``self`` where ``mask`` is true, in order, followed by zeros, in the shape ``shape``."""
     selected = self[np.broadcast_to(mask, self.shape)]
     out = np.zeros(int(np.prod(shape)), self.dtype)
     out[: selected.size] = selected
@@ -374,7 +382,9 @@ def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor
 
 @public()
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return a copy of ``input`` with the first elements of ``source``, in order, where ``mask`` is true.
+    """Return a copy of ``input`` with the elements where ``mask`` is true replaced by elements of ``source``.
+
+    The k-th replaced element, in C order, is the k-th element of ``source``.
 
     >>> import retrograd as torch
     >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
@@ -385,7 +395,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @public(function=False)
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Overwrite ``input`` with the first elements of ``source``, in order, where ``mask`` is true, and return it."""
+    """Overwrite ``input`` with the result of :func:`masked_scatter` for the same arguments, and return ``input``."""
     tensors = _masked_scatter(input, mask, source)
     expand(mask, input._array.shape)  # raises RuntimeError for a mask that does not fit
     return modify(masked_scatter_block.op, tensors, ())

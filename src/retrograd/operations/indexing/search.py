@@ -1,4 +1,4 @@
-"""``nonzero``, ``unique``, ``searchsorted``, ``bucketize`` and ``isin``: searching elements and their indices."""
+"""``nonzero``, ``unique``, ``searchsorted``, ``bucketize``, ``isin`` and other functions that search for elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..shape.slicing import unbind
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """Return the indices of the nonzero elements of ``input``.
 
-    The result is a matrix with one row for each nonzero element and one column for each dimension. With
+    The result is a matrix with one row for each nonzero element and one column for each dimension of ``input``. With
     ``as_tuple=True`` it is a tuple with one 1-d index tensor for each dimension.
 
     >>> import retrograd as torch
@@ -43,14 +43,17 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
 def _nonzero_indices(array: Any) -> Any:
     """Return the indices of the nonzero elements of ``array`` as the rows of a matrix.
 
-    The matrix has one column for each dimension, so it has no columns if ``array`` is 0-d.
+    The matrix has one column for each dimension of ``array``, and therefore no column for a 0-d array.
     """
     return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
 
 
 @public()
 def argwhere(input: Tensor) -> Tensor:
-    """Return the indices of the nonzero elements of ``input``, as the rows of a matrix."""
+    """Return the indices of the nonzero elements of ``input``, as the rows of a matrix.
+
+    The matrix has one column for each dimension of ``input``.
+    """
     return nonzero(input)
 
 
@@ -76,7 +79,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
 @public(method=False)
 @slicewise
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Return the indices in a tensor of ``shape`` that belong to ``indices`` of the same tensor flattened.
+    """Return the index along each dimension for ``indices``, which are indices of a flattened tensor of ``shape``.
 
     The result is a tuple of one index tensor for each dimension. Raises TypeError if the elements of ``indices`` are
     not integers or if ``shape`` is not an int or a sequence of ints, and ValueError for a negative size.
@@ -111,9 +114,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def _unique_op(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, which computes a form of ``unique``.
+    """Declare and return the operation ``name``, for ``unique`` or ``unique_consecutive``.
 
-    The operation returns the distinct elements, the inverse indices and the counts. ``backward`` is the name of its
+    The operation returns the distinct elements, the inverse indices and the counts. ``backward`` is the name of the
     backward node.
     """
 
@@ -121,7 +124,7 @@ def _unique_op(name: str, backward: str) -> Any:
         return (_runs if "consecutive" in name else _distinct)(np, self, dim)
 
     kernel.__name__ = name
-    kernel.__doc__ = "The elements that occur, each once; which of them each element is; how often each occurs."
+    kernel.__doc__ = "Return the distinct elements of ``self``, the inverse indices and the counts."
     declared = op(
         backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False
     )(kernel)
@@ -131,9 +134,10 @@ def _unique_op(name: str, backward: str) -> Any:
 
 
 def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
-    """Backward of ``unique`` with respect to its input; ``g`` is the gradient of the distinct elements.
+    """Return the gradient of ``unique`` with respect to its operand; ``g`` is the gradient of the distinct elements.
 
-    Equal elements (or equal slices along ``dim``) share the gradient of their distinct element evenly.
+    The gradient of a distinct element is divided evenly among the equal elements (or equal slices along ``dim``) of the
+    operand. ``self_shape`` is the shape of the operand, and ``F`` the namespace of operations.
     """
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape
@@ -146,8 +150,8 @@ def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim
 def _distinct(np: Any, x: Any, dim: int | None) -> Any:
     """Return the sorted distinct elements of ``x`` (or slices along ``dim``), the inverse indices and the counts.
 
-    The inverse indices hold, for each element of ``x``, its index in the distinct elements. The counts are the numbers
-    of occurrences of the distinct elements.
+    The inverse indices hold, for each element of ``x``, the index of its value in the distinct elements. The counts are
+    the numbers of occurrences of the distinct elements.
     """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
@@ -166,8 +170,8 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
 def _runs(np: Any, x: Any, dim: int | None) -> Any:
     """Return the first element of each run in ``x``, the inverse indices and the lengths of the runs.
 
-    A run is a sequence of equal elements (or of equal slices along ``dim``). The inverse indices hold, for each element
-    of ``x``, the index of its run. ``unique_consecutive`` returns these results.
+    A run is a sequence of consecutive equal elements (or of equal slices along ``dim``). The inverse indices hold, for
+    each element of ``x``, the index of its run. These are the results of ``unique_consecutive``.
     """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
@@ -189,14 +193,20 @@ def _rows(np: Any, x: Any, dim: int) -> Any:
 
 
 def _changes(np: Any, rows: Any) -> Any:
-    """Return a mask of the rows of the matrix ``rows`` that differ from the row before; its first element is true."""
+    """Return a mask of the rows of the matrix ``rows`` that differ from the previous row.
+
+    The mask is true for the first row.
+    """
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     return new
 
 
 def _slices(np: Any, x: Any, dim: int, places: Any) -> Any:
-    """Return the slices of ``x`` along dimension ``dim`` at the indices ``places``, each contiguous in memory."""
+    """Return the slices of ``x`` along dimension ``dim`` at the indices ``places``, as one array.
+
+    Each slice is contiguous in memory.
+    """
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, dim, 0)[places]), 0, dim)
 
 
@@ -223,9 +233,9 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Return the distinct elements of ``input`` (or slices along ``dim``), always sorted.
+    """Return the distinct elements of ``input`` (or the distinct slices along ``dim``) in ascending order.
 
-    ``return_inverse=True`` also returns the index in the result for each element of ``input``. ``return_counts=True``
+    ``return_inverse=True`` also returns, for each element of ``input``, its index in the result. ``return_counts=True``
     also returns the number of occurrences of each distinct element. ``sorted`` has no effect.
 
     >>> import retrograd as torch
@@ -241,10 +251,11 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the elements of ``input`` (or slices along ``dim``) except those that are equal to the one before.
+    """Return ``input`` without the elements (or slices along ``dim``) that are equal to the previous one.
 
-    Without ``dim`` the input is flattened. ``return_inverse=True`` also returns the index in the result for each
-    element of ``input``. ``return_counts=True`` also returns the number of elements for each element of the result.
+    Without ``dim`` the input is flattened. ``return_inverse=True`` also returns, for each element of ``input``, its
+    index in the result. ``return_counts=True`` also returns, for each element of the result, the number of consecutive
+    equal elements in ``input``.
     """
     return _requested(_consecutive(input, _unique_axis(input, dim)), return_inverse, return_counts)
 
@@ -261,8 +272,8 @@ def searchsorted(
     """Return the indices at which to insert the elements of ``input`` into ``sorted_sequence`` to keep it sorted.
 
     ``sorted_sequence`` is 1-d, or has one sorted row for each row of ``input``. An element is inserted before equal
-    ones, or with ``right=True`` or ``side="right"`` after them. If the sequence is not sorted, ``sorter`` must hold the
-    indices that sort it. ``out_int32=True`` returns int32 indices instead of int64.
+    elements, or with ``right=True`` or ``side="right"`` after them. If the sequence is not sorted, ``sorter`` must hold
+    the indices that sort it. ``out_int32=True`` returns int32 indices instead of int64.
 
     >>> import retrograd as torch
     >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
@@ -287,9 +298,10 @@ def _values(values: Any) -> Any:
 
 
 def _check_rows(edges: Any, points: Any) -> None:
-    """Raise RuntimeError if the arguments of ``searchsorted`` have shapes that do not fit.
+    """Raise RuntimeError if the shapes of the arguments of ``searchsorted`` do not match.
 
-    ``edges`` are the sorted sequences and ``points`` the values to insert.
+    ``edges`` are the sorted sequences, and ``points`` the values to insert. All dimensions except the last must be
+    equal, unless ``edges`` is 1-d.
     """
     if edges.ndim != 1 and points.ndim == 0:
         raise RuntimeError(
@@ -331,10 +343,10 @@ def _any_nan(array: Any) -> bool:
 
 
 def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
-    """Return, by bisection, the index at which to insert each of ``points`` into its row of the sorted ``edges``.
+    """Return the index at which to insert each element of ``points`` into its row of the sorted ``edges``.
 
-    All rows are bisected at the same time. If ``right`` is true, a point is inserted after equal elements. As in
-    PyTorch, a nan in ``edges`` never compares as greater than a point.
+    The indices are found by bisection. All rows are searched at the same time. If ``right`` is true, a point is
+    inserted after equal elements. As in PyTorch, a nan in ``edges`` never compares as greater than a point.
     """
     rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
     wanted = np.atleast_1d(points)
@@ -370,10 +382,11 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Any = None
 ) -> Tensor:
-    """Return, for each element of ``input``, the index of the interval that contains it, between sorted ``boundaries``.
+    """Return, for each element of ``input``, the index of the interval between ``boundaries`` that contains it.
 
-    Interval ``i`` extends from ``boundaries[i - 1]`` to ``boundaries[i]``, of which the latter belongs to it. With
-    ``right=True`` the former belongs to it instead. ``out_int32=True`` returns int32 indices instead of int64.
+    ``boundaries`` is a sorted 1-d tensor. The index of an element x is the i with
+    ``boundaries[i - 1] < x <= boundaries[i]``, or with ``right=True`` the i with
+    ``boundaries[i - 1] <= x < boundaries[i]``. ``out_int32=True`` returns int32 indices instead of int64.
     """
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
@@ -392,9 +405,9 @@ def isin(
     out: Any = None,
     **kwargs: Any,
 ) -> Tensor:
-    """Return a mask of ``elements`` that is true where the element is among ``test_elements``.
+    """Return a mask of ``elements`` that is true where the element is equal to one of ``test_elements``.
 
-    Either argument may be a number. ``invert=True`` returns the opposite mask. ``assume_unique`` has no effect.
+    One of the two arguments may be a number. ``invert=True`` inverts the mask. ``assume_unique`` has no effect.
     """
     given = [
         kwargs.get("element") if elements is None else elements,

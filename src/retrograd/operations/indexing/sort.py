@@ -1,4 +1,4 @@
-"""``sort``, ``argsort``, ``msort``, ``topk``, ``kthvalue`` and ``bincount``."""
+"""Functions that sort or rank elements: ``sort``, ``argsort``, ``msort``, ``topk``, ``kthvalue``; also ``bincount``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     """Return the elements of ``self`` sorted along ``dim``, and their indices in ``self``.
 
-    Both arrays have the memory order of ``self``.
+    The two arrays have the memory order (the order of strides) of ``self``.
     """
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
@@ -40,16 +40,17 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, which sorts, with the backward node ``backward``.
+    """Declare and return the operation ``name``, which sorts along a dimension.
 
-    PyTorch has two names for the node, because ``sort`` with the argument ``stable`` is an overload of its own.
+    ``backward`` is the name of the backward node. PyTorch has two such names, because ``sort`` with the argument
+    ``stable`` is a separate overload.
     """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
         return _sorted(np, self, dim, descending)
 
     kernel.__name__ = name
-    kernel.__doc__ = "Return the sorted elements along ``dim`` and their indices."
+    kernel.__doc__ = "Return the elements of ``self`` sorted along ``dim`` and their indices."
     declared = op(backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)(
         kernel
     )
@@ -64,7 +65,7 @@ sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sortin
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
     """Return the elements of ``input`` sorted along ``dim``, and the indices of these elements in ``input``.
 
-    Equal elements keep their order, whether ``stable`` is true or not.
+    Equal elements always keep their order; ``stable`` has no effect on it.
 
     >>> import retrograd as torch
     >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
@@ -106,7 +107,7 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
 def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
     """Return the ``k`` largest elements of ``self`` along ``dim``, sorted, and their indices.
 
-    If ``largest`` is false, return the ``k`` smallest elements.
+    If ``largest`` is false, return the ``k`` smallest elements instead.
     """
     if self.dtype.kind == "c":
         raise RuntimeError(" topk does not support complex dtypes on CPU")
@@ -133,7 +134,8 @@ topk_block.derivative(self=select_several_rule)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """Return the ``k`` largest elements of ``input`` along ``dim``, and their indices.
 
-    If ``largest`` is false, return the ``k`` smallest elements. The elements are always sorted, whatever ``sorted`` is.
+    If ``largest`` is false, return the ``k`` smallest elements instead. The elements are always sorted; ``sorted`` has
+    no effect.
 
     >>> import retrograd as torch
     >>> torch.topk(torch.tensor([3, 1, 2]), 2)
@@ -156,7 +158,10 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     method=False,
 )
 def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
-    """Return the ``k``-th smallest element of ``self`` along ``dim``, where ``k`` counts from 1, and its index."""
+    """Return the ``k``-th smallest element of ``self`` along ``dim`` and its index along ``dim``.
+
+    ``k=1`` is the smallest element. If ``keepdim`` is true, the dimension is kept with size 1.
+    """
     if self.dtype.kind in "bc":
         raise unsupported("kthvalue_cpu", self.dtype)
     if not self.ndim:
@@ -171,7 +176,10 @@ kthvalue_block.derivative(self=select_one_rule)
 
 @public()
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the ``k``-th smallest element of ``input`` along ``dim``, where ``k`` counts from 1, and its index."""
+    """Return the ``k``-th smallest element of ``input`` along ``dim`` and its index along ``dim``.
+
+    ``k=1`` is the smallest element. If ``keepdim`` is true, the dimension is kept with size 1.
+    """
     at = normalize_dim(dim, input._array.ndim)
     if not 1 <= k <= (input._array.shape[at] if input._array.ndim else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
@@ -184,10 +192,10 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 @public()
 @slicewise
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Return the number of occurrences of each of 0, 1, 2, … in ``input``, a 1-d tensor of non-negative integers.
+    """Return the number of occurrences of each of the integers 0, 1, 2, … in ``input``.
 
-    With ``weights``, element ``i`` of the result is the sum of the weights of the elements equal to ``i``. The result
-    has at least ``minlength`` elements.
+    ``input`` is a 1-d tensor of non-negative integers. With ``weights``, element ``i`` of the result is the sum of the
+    weights of the elements equal to ``i``. The result has at least ``minlength`` elements.
 
     >>> import retrograd as torch
     >>> torch.bincount(torch.tensor([0, 1, 1]))

@@ -1,7 +1,9 @@
 """Linear algebra: the class LinAlgError, argument checks, and helper functions of derivative rules.
 
-Rules use ``F.matmul`` and ``F.turned_fast`` (the conjugate transpose of the last two dimensions). They hold for real
-and complex matrices alike, so operations are declared ``holomorphic=False`` and conjugate where needed.
+A derivative rule gets a namespace of operations ``F`` as its first argument. The operations take arrays if ``F`` is
+``ARRAYS``, and Tensors if ``F`` is ``TENSORS``, as for second derivatives. ``F.turned_fast`` is the conjugate transpose
+of the last two dimensions. The derivative rules are written for real and complex matrices, including all conjugates.
+Therefore the operations are declared ``holomorphic=False``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from ...dispatch.declare import ARRAYS, TENSORS, exported, op
 
 @exported("linalg")
 class LinAlgError(RuntimeError):
-    """Error raised for a matrix that has no result, such as the inverse of a singular matrix."""
+    """Error raised if a result does not exist for a matrix, such as the inverse of a singular matrix."""
 
     __module__ = "torch._C"
 
@@ -26,7 +28,8 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorc
 def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
     """Return a decorator that declares an internal operation of linear algebra under the name ``name``.
 
-    ``backward`` is the name of its node in the graph. ``options`` are further arguments of ``op``.
+    ``backward`` is the name of the operation's node in the autograd graph, such as "LinalgQrBackward0". ``options`` are
+    further keyword arguments of ``dispatch.declare.op``.
     """
     return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
 
@@ -35,14 +38,14 @@ def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
 
 
 def scalar_type_name(x: Any) -> str:
-    """Return the name of the dtype of ``x`` as in PyTorch's messages, such as ``Float``."""
+    """Return the name that PyTorch's error messages use for the dtype of ``x``, such as "Float" for float32."""
     return dtypes.scalar_name(dtypes.dtype_of(x.dtype))
 
 
 def check_tensors(name: str, **given: Any) -> None:
-    """Raise TypeError if one of the arguments ``given``, passed by their names, is not a tensor.
+    """Raise TypeError if a value in ``given``, which maps argument names to arguments, is not a tensor.
 
-    ``name`` is the name of the function in the message.
+    ``name`` is the name of the function in the error message.
     """
     for position, (argument, value) in enumerate(given.items(), 1):
         if not isinstance(value, Tensor):
@@ -54,16 +57,17 @@ def check_tensors(name: str, **given: Any) -> None:
 def check_matrix(name: str, x: Any, what: str = "A") -> None:
     """Raise RuntimeError if ``x`` has fewer than two dimensions.
 
-    ``name`` is the name of the function in the message, and ``what`` the name of the argument.
+    In the error message, ``name`` is the name of the function, and ``what`` the name of the argument.
     """
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
 
 
 def check_square(name: str, x: Any, separator: str = ": ") -> None:
-    """Raise RuntimeError if the matrices ``x`` are not square.
+    """Raise RuntimeError if the last two dimensions of ``x`` have different sizes.
 
-    The message starts with ``name``, the name of the function, and ``separator``. If ``name`` is empty, it has neither.
+    If ``name`` is not empty, also raise RuntimeError if ``x`` has fewer than two dimensions. The error message then
+    starts with ``name``, the name of the function, followed by ``separator``.
     """
     if name:
         check_matrix(name, x)
@@ -77,7 +81,8 @@ def check_square(name: str, x: Any, separator: str = ": ") -> None:
 def check_floating(name: str, x: Any, short: bool = True) -> None:
     """Raise RuntimeError if the dtype of ``x`` is neither floating-point nor complex.
 
-    If ``short`` is false, half precision raises the error as well. ``name`` is the name of the function in the message.
+    If ``short`` is false, also raise RuntimeError for float16 and bfloat16. ``name`` is the name of the function in the
+    error message.
     """
     if x.dtype in dtypes.HALF_PRECISION:
         if not short:
@@ -87,18 +92,19 @@ def check_floating(name: str, x: Any, short: bool = True) -> None:
 
 
 def check_implemented(kernel: str, x: Any) -> None:
-    """Raise PyTorch's error if the dtype of ``x`` is one that LAPACK does not support.
+    """Raise PyTorch's error if LAPACK does not support the dtype of ``x``.
 
-    These dtypes are integers, booleans and half precision. ``kernel`` is the name of PyTorch's kernel in the message.
+    The unsupported dtypes are integers, bool, float16 and bfloat16. ``kernel`` is the name of PyTorch's kernel in the
+    error message.
     """
     if x.dtype.kind not in "fc" or x.dtype in dtypes.HALF_PRECISION:
         raise dtypes.unsupported(kernel, x.dtype)
 
 
 def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bool) -> None:
-    """Raise RuntimeError if matrices of the shapes ``a`` and ``b`` do not fit as A and B in the equation ``A X = B``.
+    """Raise RuntimeError if A of shape ``a`` and B of shape ``b`` do not fit in the equation ``A X = B``.
 
-    If ``left`` is false, the equation is ``X A = B``. ``name`` is the name of the function in the message.
+    If ``left`` is false, the equation is ``X A = B``. ``name`` is the name of the function in the error message.
     """
     if a[-1] != b[-2 if left else -1]:
         raise RuntimeError(
@@ -108,10 +114,10 @@ def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bo
 
 
 def first_failure(info: Any) -> tuple[str, int] | None:
-    """Return the first nonzero LAPACK code in ``info`` and a prefix for the error message; None if all codes are 0.
+    """Return ``(prefix, code)`` for the first nonzero code in ``info``, or None if all codes are 0.
 
-    The prefix comes first in the result. It names the matrix by its position in the batch, and is empty if ``info`` is
-    0-d.
+    ``info`` has one LAPACK code for each matrix of a batch. ``prefix`` is a part of an error message that names the
+    position of the matrix in the batch. If ``info`` is 0-d, ``prefix`` is empty.
     """
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):
@@ -129,28 +135,28 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def array_of(x: Any) -> Any:
-    """Return the array of ``x`` if it is a Tensor, otherwise ``x``."""
+    """Return the NumPy array of ``x`` if ``x`` is a Tensor, otherwise ``x`` itself."""
     return x._array if isinstance(x, Tensor) else x
 
 
 def as_rows(F: Any, x: Any) -> Any:
-    """Return the vectors ``x`` (…, n) as matrices of one row (…, 1, n)."""
+    """Return the vectors ``x`` of shape (…, n) as matrices with one row, of shape (…, 1, n)."""
     return F.unsqueeze(x, len(shape_of(x)) - 1)
 
 
 def as_columns(F: Any, x: Any) -> Any:
-    """Return the vectors ``x`` (…, n) as matrices of one column (…, n, 1)."""
+    """Return the vectors ``x`` of shape (…, n) as matrices with one column, of shape (…, n, 1)."""
     return F.unsqueeze(x, len(shape_of(x)))
 
 
 def diagonal_of(F: Any, x: Any) -> Any:
-    """Return the diagonals of the matrices ``x``."""
+    """Return the main diagonals of the matrices ``x``, of shape (…, n, m), as vectors."""
     last = len(shape_of(x)) - 1
     return F.diagonal(x, 0, last - 1, last)
 
 
 def with_diagonal(F: Any, x: Any) -> Any:
-    """Return square matrices with the diagonals ``x`` (…, n) and zeros elsewhere."""
+    """Return square matrices with ``x``, of shape (…, n), on the main diagonals and zeros elsewhere."""
     size = len(shape_of(x))
     return F.diag_embed_block(x, 0, size - 1, size)
 
@@ -163,13 +169,13 @@ def real_part(F: Any, x: Any) -> Any:
 def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
     """Return the matrices ``x`` with zeros outside the upper triangle, or the lower one if ``upper`` is false.
 
-    If ``strict`` is true, the diagonal is zero, too.
+    If ``strict`` is true, the diagonal is also set to zero.
     """
     return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
 
 
 def slice_matrix(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
-    """Return the rows (for ``dim`` -2) or columns (for -1) ``start`` to ``end - 1`` of the matrices ``x``."""
+    """Return rows ``start`` to ``end - 1`` of the matrices ``x`` if ``dim`` is -2, or columns if ``dim`` is -1."""
     return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
 
 
@@ -186,7 +192,7 @@ def leading_block(F: Any, x: Any, n: int, m: int) -> Any:
 
 
 def add_gradients(a: Any, b: Any) -> Any:
-    """Return the sum ``a + b`` of two gradients; None, which means no gradient, counts as zero."""
+    """Return the sum ``a + b`` of two gradients. None means that there is no gradient, and counts as zero."""
     if a is None or b is None:
         return b if a is None else a
     return a + b
@@ -194,13 +200,16 @@ def add_gradients(a: Any, b: Any) -> Any:
 
 @op(name="identity_like", function=False, method=False)
 def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
-    """Return the identity matrix of ``n`` rows and ``m`` columns in the dtype and on the device of ``self``."""
+    """Return the ``n`` × ``m`` identity matrix in the dtype and on the device of ``self``."""
     return np.eye(n, m, dtype=self.dtype)
 
 
 @op(name="per_matrix", function=False, method=False, linear=True)
 def per_matrix(np: Any, self: Any, /) -> Any:
-    """Return ``self`` with two dimensions of size 1 appended, so that it broadcasts with matrices."""
+    """Return ``self``, one number per matrix, with two dimensions of size 1 appended.
+
+    The result broadcasts with the matrices.
+    """
     return self[..., None, None]
 
 

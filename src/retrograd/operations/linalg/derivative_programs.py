@@ -1,8 +1,9 @@
 """Derivatives of ``geqrf``, LDL factorizations and the gradient of ``ctc_loss``, computed by autograd.
 
-A Python function, here called the program, computes the result of the operation by recorded operations, and autograd
-differentiates it. This is slower than a derivative rule, but supports every order and every transformation. The kernels
-of these operations are library routines or loops, and a rule would be as long as the program.
+For each of these operations, a Python function named ``…_program`` or ``ctc_…`` computes the same result with
+differentiable operations. Autograd then differentiates this function. This is slower than a derivative rule, but
+supports derivatives of every order and all function transforms. The kernels of these operations are library routines or
+loops, for which a derivative rule would be as long as the Python function.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 
 
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
-    """Return the gradients of ``values``; ``g`` holds the gradients of the results of ``program(*values)``.
+    """Return the gradients of ``values``, computed by autograd through ``program(*values)``.
 
-    An element of ``g`` may be None. A value on which no result depends has the gradient zero.
+    ``g`` is the gradient of the result of ``program``, or the sequence of the gradients of its results, in which None
+    means no gradient. If no result depends on a value, the gradient of that value is zero. ``F`` is ``ARRAYS`` if
+    ``values`` and ``g`` are arrays, or another namespace of operations if they are Tensors.
     """
     arrays = F is ARRAYS
     before = set_recording(True)
@@ -52,9 +55,10 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
-    """Return a function that calls ``program`` for each matrix of a batch and stacks the results.
+    """Return the stacked results of calling ``program`` for each matrix of a batch.
 
-    Its arguments are the batch of matrices and further arrays with one vector or matrix for each of them.
+    ``given`` holds the batch of matrices, followed by arrays with one vector or matrix for each matrix of the batch.
+    These are the arguments of ``program``. If the first of them is a single matrix, return ``program(*given)``.
     """
     matrix = given[0]
     if matrix.ndim == 2:
@@ -68,9 +72,10 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 
 
 def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the result of LAPACK's ``geqrf``, the QR factorization by Householder reflections, of ``a``.
+    """Return the QR factorization ``(a, tau)`` of ``a`` in the format of LAPACK's ``geqrf``.
 
-    ``a`` is a matrix or a batch of matrices. The result is computed column by column.
+    ``a`` is a matrix or a batch of matrices. The factorization is computed by Householder reflections, column by
+    column, with differentiable operations.
     """
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
@@ -102,7 +107,7 @@ def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _swapped(a: Tensor, i: int, j: int) -> Tensor:
-    """Return the matrix ``a`` with rows i and j exchanged, and columns i and j exchanged."""
+    """Return the matrix ``a`` with rows ``i`` and ``j`` exchanged, and columns ``i`` and ``j`` exchanged."""
     order = list(range(a.shape[-1]))
     order[i], order[j] = j, i
     return a[order][:, order]
@@ -113,9 +118,10 @@ def _turned(a: Tensor, hermitian: bool) -> Tensor:
 
 
 def ldl_factor_program(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """Return the factors L and D of the matrix (or batch) ``a`` in one matrix, for LAPACK's row exchanges ``pivots``.
+    """Return the LDL factorization of ``a``, a matrix or a batch, computed with differentiable operations.
 
-    If ``hermitian`` is true, ``a = L D Lᴴ``, otherwise ``a = L D Lᵀ``.
+    Each result matrix holds D in its diagonal blocks and L below them. ``pivots`` are the row exchanges in LAPACK's
+    format, which are not computed but given. If ``hermitian`` is true, ``a = L D Lᴴ``, otherwise ``a = L D Lᵀ``.
     """
     return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
 
@@ -142,9 +148,10 @@ def _one_ldl(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
 
 
 def ldl_product_program(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """Return ``L D Lᵀ`` for the L and D in the matrix (or batch) ``factors``, with the row exchanges ``pivots``.
+    """Return ``L D Lᵀ``, or ``L D Lᴴ`` if ``hermitian`` is true, computed with differentiable operations.
 
-    If ``hermitian`` is true, return ``L D Lᴴ``.
+    ``factors``, a matrix or a batch, holds L and D in the format of ``ldl_factor_program``. ``pivots`` are the row
+    exchanges in LAPACK's format.
     """
     return _each_matrix(lambda one, piv: _one_product(one, piv, hermitian), factors, pivots)
 
@@ -178,9 +185,10 @@ LOG_ZERO = -1e30  # log-probability of the impossible; finite, so that sums of i
 def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any) -> Tensor:
     """Return the CTC loss of each sequence of a batch, a tensor of shape (N,).
 
-    ``log_probs`` has the shape (T, N, C). ``labels`` (N, 2 S + 1) are the targets with a blank before, between and
-    after their labels. ``input_lengths`` and ``target_lengths`` (N,) are the lengths of the sequences. The computation
-    is that of ``kernels/ctc.py``.
+    ``log_probs`` has the shape (T, N, C), where T is the number of time steps, N the batch size and C the number of
+    classes. ``labels`` (N, 2 S + 1) are the target sequences of up to S classes, with a blank before, between and after
+    the classes. ``input_lengths`` and ``target_lengths`` (N,) are the lengths of the sequences. The loss is computed by
+    the forward recursion of ``kernels/ctc.py``, with differentiable operations.
     """
     steps, _, _ = log_probs.shape
     width = labels.shape[1]
@@ -201,10 +209,11 @@ def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_length
 def ctc_gradient(
     g: Any, log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any, zero_infinity: bool
 ) -> Tensor:
-    """Return PyTorch's gradient of ``ctc_loss`` by ``log_probs``, for the gradients ``g`` (N,) of the losses.
+    """Return PyTorch's gradient of ``ctc_loss`` with respect to ``log_probs``.
 
-    It is the true gradient plus ``exp(log_probs) * g``. The other arguments are those of ``ctc_losses``. If no
-    alignment of a sequence is possible, its gradient is 0 if ``zero_infinity`` is true, otherwise nan.
+    ``g`` (N,) holds the gradients of the losses. PyTorch's gradient is the mathematical gradient plus
+    ``exp(log_probs) * g``, and 0 after the end of each sequence. If no alignment of a sequence is possible, its
+    gradient is 0 if ``zero_infinity`` is true, otherwise nan. The other parameters are those of ``ctc_losses``.
     """
     loss = ctc_losses(log_probs, labels, input_lengths, target_lengths)
     possible = loss < -LOG_ZERO / 2

@@ -1,7 +1,7 @@
 """Eigenvalues and singular values: ``eigh``, ``eig``, ``svd``, ``svd_lowrank``, ``pca_lowrank``, ``lobpcg``.
 
-Complex eigenvectors and singular vectors are defined up to a factor of modulus 1. If a gradient depends on that factor,
-the rules raise an error, as PyTorch does.
+Complex eigenvectors and singular vectors are only defined up to a factor of modulus 1, their phase. If a loss depends
+on the phase, the derivative rules raise an error, as PyTorch does.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ PHASE_TOLERANCE = (
 def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
     """Raise RuntimeError with ``message`` if the loss depends on the phases of eigenvectors or singular vectors.
 
-    These phases are arbitrary. ``products`` are the conjugate transposed vectors times their gradients, as complex
-    matrices. The loss depends on the phases if the diagonals of ``products`` are not real.
+    ``products`` are the matrices ``Vᴴ G``, where the columns of V are the vectors and G is the gradient with respect to
+    V. For singular vectors, ``products`` are the sums of these matrices for U and V. The loss depends on the phases if
+    a diagonal element has an imaginary part above ``PHASE_TOLERANCE``.
     """
     result = array_of(diagonal_of(F, products))
     if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
@@ -59,8 +60,8 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 def _gaps(F: Any, values: Any) -> Any:
     """Return the matrices of differences of ``values``: element (i, j) is ``values[j] - values[i]``.
 
-    ``values`` are eigenvalues or squared singular values. The elements on the diagonal are 1, so that a derivative rule
-    can divide by the matrices.
+    ``values`` are eigenvalues or squared singular values. The diagonal elements are 1 instead of 0, so that a
+    derivative rule can divide by the matrices.
     """
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
@@ -73,7 +74,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 def _may_need_gradient(x: Tensor) -> bool:
     """Return whether a gradient of ``x`` may be needed.
 
-    If so, functions such as ``eigvalsh`` must compute the vectors as well as the values.
+    In this case, functions such as ``eigvalsh`` also compute the vectors, which the derivative rule uses.
     """
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
@@ -91,7 +92,7 @@ def _lower(UPLO: str) -> str:
 def eigh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     """Return the eigenvalues, in ascending order, and the eigenvectors of the Hermitian matrices ``self``.
 
-    Only the lower triangle is read if ``UPLO`` is "L", and only the upper one if it is "U".
+    Only the lower triangle of each matrix is read if ``UPLO`` is "L", and only the upper triangle if ``UPLO`` is "U".
     """
     check_square("linalg.eigh", self)
     check_implemented("linalg_eigh_cpu", self)
@@ -137,7 +138,8 @@ _Eigh = named("linalg_eigh", ("eigenvalues", "eigenvectors"))
 def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues L, in ascending order, and the eigenvectors V of a Hermitian matrix or a batch.
 
-    ``input = V diag(L) Vᴴ``. Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
+    The result satisfies ``input = V diag(L) Vᴴ``. Only the lower triangle of ``input`` is read, or only the upper
+    triangle if ``UPLO`` is "U".
 
     >>> import retrograd as torch
     >>> torch.linalg.eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
@@ -150,7 +152,7 @@ def eigh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
     """Return the eigenvalues of the Hermitian matrices ``self`` in ascending order.
 
-    Only the lower triangle is read if ``UPLO`` is "L", and only the upper one if it is "U".
+    Only the lower triangle of each matrix is read if ``UPLO`` is "L", and only the upper triangle if ``UPLO`` is "U".
     """
     check_square("linalg.eigh", self)
     check_implemented("linalg_eigh_cpu", self)
@@ -166,7 +168,7 @@ def eigvalsh_block(np: Any, self: Any, /, UPLO: str) -> Any:
 def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     """Return the eigenvalues, in ascending order, of ``input``, a Hermitian matrix or a batch of them.
 
-    Only the lower triangle is read, or with ``UPLO="U"`` the upper one.
+    Only the lower triangle of ``input`` is read, or only the upper triangle if ``UPLO`` is "U".
     """
     result: Tensor
     if _may_need_gradient(input):
@@ -194,7 +196,7 @@ def _complex(np: Any, x: Any, like: Any) -> Any:
 
 @linalg_op("eig_block", "LinalgEigBackward0", outputs=("eigenvalues", "eigenvectors"))
 def eig_block(np: Any, self: Any, /) -> Any:
-    """Return the eigenvalues and the eigenvectors of the square matrices ``self``, both always complex."""
+    """Return the eigenvalues and the eigenvectors of the square matrices ``self``, in a complex dtype."""
     _check_eig(np, self)
     if not self.size:
         return _complex(np, self[..., 0] if self.shape[-1] else np.zeros(self.shape[:-1]), self), _complex(
@@ -225,7 +227,7 @@ _Eig = named("linalg_eig", ("eigenvalues", "eigenvectors"))
 
 @exported("linalg")
 def eig(input: Tensor, *, out: Any = None) -> Any:
-    """Return the eigenvalues and the eigenvectors, always complex, of ``input``, a square matrix or a batch.
+    """Return the eigenvalues and the eigenvectors of ``input``, a square matrix or a batch, in a complex dtype.
 
     The eigenvectors are columns of norm 1.
     """
@@ -234,14 +236,14 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
 
 @linalg_op("eigvals_block")
 def eigvals_block(np: Any, self: Any, /) -> Any:
-    """Return the eigenvalues of the square matrices ``self``, always complex."""
+    """Return the eigenvalues of the square matrices ``self`` in a complex dtype."""
     _check_eig(np, self)
     return _complex(np, np.linalg.eigvals(self) if self.size else np.zeros(self.shape[:-1]), self)
 
 
 @exported("linalg")
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the eigenvalues of ``input``, a square matrix or a batch of them; they are always complex."""
+    """Return the eigenvalues of ``input``, a square matrix or a batch of them, in a complex dtype."""
     return eig_block(input)[0] if _may_need_gradient(input) else eigvals_block(input)
 
 
@@ -264,7 +266,7 @@ def _check_svd(np: Any, x: Any) -> None:
 def svd_block(np: Any, self: Any, /, full: bool) -> Any:
     """Return ``(U, S, Vh)`` with ``self = U diag(S) Vh`` and the singular values S in descending order.
 
-    If ``full`` is true, U and Vh are square. Otherwise they have as many columns and rows as there are singular values.
+    If ``full`` is true, U and Vh are square. Otherwise, for k singular values, U has k columns and Vh has k rows.
     """
     _check_svd(np, self)
     if not self.size:
@@ -275,8 +277,7 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
 def _empty_svd(np: Any, x: Any, full: bool) -> Any:
     """Return the singular value decomposition ``(U, S, Vh)`` of matrices ``x`` without elements.
 
-    U and Vh are identity matrices, and S is empty. If ``full`` is true, U and Vh are square. Otherwise they are empty,
-    too.
+    S has no elements. If ``full`` is true, U and Vh are square identity matrices. Otherwise U and Vh have no elements.
     """
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
@@ -340,9 +341,9 @@ def _check_driver(driver: str | None) -> None:
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` and the singular values S in descending order.
 
-    ``A`` is a matrix or a batch of them. If ``full_matrices`` is true, U and Vh are square. Otherwise U has only as
-    many columns, and Vh as many rows, as there are singular values. ``driver`` must be None, because PyTorch supports
-    other values only for CUDA tensors.
+    ``A`` is a matrix or a batch of them. If ``full_matrices`` is true, U and Vh are square. Otherwise, for k singular
+    values, U has k columns and Vh has k rows. ``driver`` must be None, because PyTorch supports other values only for
+    CUDA tensors.
 
     >>> import retrograd as torch
     >>> torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).S
@@ -377,10 +378,10 @@ _OldSvd = named("svd", ("U", "S", "V"))
 
 @public(name="svd")
 def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
-    """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ``.
+    """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ`` and the singular values S in descending order.
 
-    If ``some`` is true, U and V have only as many columns as there are singular values. Otherwise they are square. If
-    ``compute_uv`` is false, U and V are zeros.
+    If ``some`` is true, U and V have k columns for k singular values. Otherwise U and V are square. If ``compute_uv``
+    is false, U and V are zeros.
     """
     if input._array.ndim < 2:
         raise RuntimeError(
@@ -402,10 +403,10 @@ def old_svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: A
 
 
 def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
-    """Return ``q`` orthonormal columns whose span approximates the range of ``A - M``, for ``svd_lowrank``.
+    """Return a matrix of ``q`` orthonormal columns whose span approximates the range of ``A - M``.
 
-    If ``M`` is None, it is the range of ``A``. The method is the randomized range finder with ``niter`` subspace
-    iterations, algorithm 4.4 of Halko et al.
+    If ``M`` is None, the range of ``A`` is approximated. The algorithm is the randomized subspace iteration with
+    ``niter`` iterations: Halko, Martinsson and Tropp, 2009, algorithm 4.4.
     """
     start = FUNCTIONS["randn"](A._array.shape[-1], q, dtype=A.dtype, device=A.device)
 
@@ -422,9 +423,10 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 
 @public(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> Any:
-    """Return approximations ``(U, S, V)`` of the ``q`` largest singular values of ``A - M`` and their vectors.
+    """Return ``(U, S, V)``, an approximate singular value decomposition of ``A - M`` of rank ``q``.
 
-    If ``M`` is None, ``A`` itself is decomposed. ``niter`` is the number of subspace iterations.
+    S approximates the ``q`` largest singular values, and ``U diag(S) Vᴴ`` approximates ``A - M``. If ``M`` is None,
+    ``A`` is decomposed. ``niter`` is the number of subspace iterations.
     """
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     wide = A._array.shape[-2] < A._array.shape[-1]
@@ -445,9 +447,10 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @public(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
-    """Return the ``q`` first principal components of the rows of ``A``: the result ``(U, S, V)`` of ``svd_lowrank``.
+    """Return the principal component analysis of the rows of ``A``: ``(U, S, V)`` as in ``svd_lowrank``.
 
-    If ``center`` is true, the mean of each column is subtracted first. ``niter`` is the number of subspace iterations.
+    The ``q`` columns of V are the first principal directions. If ``center`` is true, the mean of each column of ``A``
+    is subtracted first. ``niter`` is the number of subspace iterations.
     """
     n, m = A._array.shape[-2:]
     if q is None:
@@ -480,9 +483,10 @@ def lobpcg(
 ) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest eigenvalues of the symmetric matrix ``A`` and their eigenvectors.
 
-    If ``B`` is not None, the problem is ``A X = B X diag(E)``. If ``largest`` is false, the smallest eigenvalues are
-    returned. They are computed by a full decomposition. Therefore the parameters of PyTorch's iteration, such as
-    ``iK``, ``niter`` and ``tol``, have no effect.
+    If ``B`` is not None, the generalized eigenvalue problem ``A V = B V diag(E)`` is solved, with eigenvalues E and
+    eigenvectors V. If ``largest`` is false, the smallest eigenvalues are returned. The eigenvalues are computed by a
+    full decomposition. Therefore the parameters of PyTorch's iteration, such as ``iK``, ``niter`` and ``tol``, have no
+    effect.
     """
     size = A._array.shape[-1]
     k = k if k is not None else (1 if X is None else X._array.shape[-1])

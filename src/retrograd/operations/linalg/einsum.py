@@ -1,8 +1,8 @@
 """Sums of products over pairs of dimensions: ``tensordot``, ``inner`` and ``einsum``.
 
-``einsum`` first permutes the dimensions of every operand to the same order: the result's dimensions, then the summed
-ones. A dimension that an operand lacks gets size 1. The product of two operands is then one batched matrix product.
-Three or more operands are multiplied pair by pair.
+``einsum`` first permutes the dimensions of every operand to the same order: the dimensions of the result, then the
+summed dimensions. A dimension that an operand lacks gets size 1. The product of two operands is then one batched matrix
+product. Three or more operands are multiplied pair by pair.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ F: Any = TENSORS
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Return the sum of products over pairs of dimensions of ``a`` and ``b``.
 
-    If ``dims`` is an int n, the last n dimensions of ``a`` are paired with the first n of ``b``. If it is two lists of
-    dimensions, the first list, of dimensions of ``a``, is paired with the second one, of dimensions of ``b``.
+    If ``dims`` is an int n, the last n dimensions of ``a`` are paired with the first n dimensions of ``b``. Otherwise
+    ``dims`` is a pair of lists: the dimensions of ``a`` in the first list are paired with the dimensions of ``b`` in
+    the second list.
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
@@ -73,7 +74,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
 
 @public()
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """Return the sum of products over the last dimensions of ``input`` and ``other``; if one is 0-d, the product."""
+    """Return the sum of products over the last dimension of ``input`` and the last dimension of ``other``.
+
+    If one of the tensors is 0-d, return ``input * other``.
+    """
     if input._array.ndim == 0 or other._array.ndim == 0:
         return F.mul(input, other)
     if input._array.shape[-1] != other._array.shape[-1]:
@@ -86,12 +90,13 @@ def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 @public(method=False)
 def einsum(*args: Any) -> Tensor:
-    """Return the sum of products of tensors that an equation in Einstein's notation describes.
+    """Return a sum of products of tensors, described by an equation in Einstein's notation.
 
-    Examples: ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2])`` with integers as names. Letters name
-    dimensions, and ``...`` all dimensions without a name. Dimensions that the result does not name are summed. Without
-    ``->``, the result names the letters that occur once, in alphabetical order. Three or more operands are contracted
-    in the order from opt_einsum if it is installed, otherwise greedily by least arithmetic.
+    Examples of calls are ``einsum("ij,jk->ik", a, b)`` and ``einsum(a, [0, 1], b, [1, 2])``, where integers name the
+    dimensions. In an equation, letters name dimensions, and ``...`` means all dimensions without a name. Dimensions
+    that the result does not name are summed. Without ``->``, the result has the dimensions whose letters occur once, in
+    alphabetical order. If opt_einsum is installed, it chooses the order in which three or more operands are multiplied.
+    Otherwise the order is greedy, or from left to right if this does not need more multiplications.
 
     >>> import retrograd as torch
     >>> torch.einsum("ij,j->i", torch.eye(2), torch.tensor([3.0, 4.0]))
@@ -124,7 +129,10 @@ def einsum(*args: Any) -> Tensor:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return a key that sorts dimension names of ``einsum``: those of an ellipsis, then capital, then small letters."""
+    """Return a sort key for ``name``, a dimension name of ``einsum``.
+
+    Names of ellipsis dimensions come first, then uppercase letters, then lowercase letters.
+    """
     return (0, f"{99 - int(name[1:]):02d}") if name[0] == "." else (1, name)
 
 
@@ -150,10 +158,10 @@ def _letters(part: Any) -> str:
 def _dimension_names(
     equation: str, shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[list[list[str]], list[str], list[str]]:
-    """Return a list of dimension names for each operand, one for the result, and a list of the summed names.
+    """Return the dimension names of each operand, of the result, and of the summed dimensions of ``einsum``.
 
-    ``equation`` is that of ``einsum``, and ``shapes`` are the shapes of the operands. The lists are cached and must not
-    be modified.
+    ``equation`` is the equation of ``einsum``, and ``shapes`` are the shapes of the operands. The returned lists are
+    cached and must not be modified.
     """
     terms, result = _parsed(equation, shapes)
     _check_sizes(terms, shapes)
@@ -161,9 +169,10 @@ def _dimension_names(
 
 
 def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str]]:
-    """Return a list of dimension names for each operand of ``equation``, and one for the result.
+    """Return a list of dimension names for each operand of ``equation``, and a list for the result.
 
-    ``shapes`` are the shapes of the operands. The dimensions of an ellipsis are named ``.0 .1 …`` from the right.
+    ``shapes`` are the shapes of the operands. The names of ellipsis dimensions are ".0", ".1" and so on, counted from
+    the last ellipsis dimension.
     """
     arrow = equation.find("->")
     terms = _terms(equation if arrow < 0 else equation[:arrow], len(shapes))
@@ -190,7 +199,7 @@ def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[li
 
 
 def _named(term: list[str], hidden: int) -> list[str]:
-    """Return the dimension names ``term`` with the ellipsis replaced by ``hidden`` names, such as ``.1 .0``."""
+    """Return the dimension names ``term``, with "..." replaced by names of ``hidden`` dimensions: ".1", ".0" if 2."""
     every = [f".{i}" for i in range(hidden - 1, -1, -1)]
     return [name for each in term for name in (every if each == "..." else [each])]
 
@@ -277,10 +286,11 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
 
 @lru_cache
 def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
-    """Return the steps that permute the dimensions of an operand, named ``term``, to the order of the names ``layout``.
+    """Return the arguments ``(diagonals, missing, order)`` of ``_in_layout`` for one operand of ``einsum``.
 
-    The steps are three values: the pairs of dimensions to replace by their diagonal (where a name is repeated), the
-    number of dimensions of size 1 to append, and the permutation.
+    ``term`` holds the dimension names of the operand. ``layout`` holds the dimension names in the order to which the
+    operand is permuted. ``diagonals`` are pairs of dimensions with the same name, ``missing`` is the number of names in
+    ``layout`` that the operand lacks, and ``order`` is the permutation.
     """
     names, diagonals = list(term), []
     for name in dict.fromkeys(names):
@@ -295,10 +305,10 @@ def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[t
 
 
 def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
-    """Return ``x``, an operand of ``einsum``, after the steps that ``_layout_plan`` returns.
+    """Return ``x``, an operand of ``einsum``, with its dimensions in the order common to all operands.
 
-    They replace the pairs of dimensions ``diagonals`` by their diagonals, append ``missing`` dimensions of size 1, and
-    permute the dimensions to ``order``.
+    Each pair of dimensions in ``diagonals`` is replaced by its diagonal. Then ``missing`` dimensions of size 1 are
+    appended, and the dimensions are permuted to ``order``.
     """
     for first, second in diagonals:
         x = F.diagonal(x, 0, first, second)
@@ -310,11 +320,11 @@ def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order:
 
 @lru_cache
 def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters by which ``einsum`` contracts two operands of the shapes ``a`` and ``b``.
+    """Return the parameters with which ``einsum`` contracts two operands of the shapes ``a`` and ``b``.
 
-    The parameters are: the steps of ``_layout_plan`` for each operand, the dimensions to sum in one operand alone, the
-    dimensions to sum in the product, and the shape of the result, which is None if no dimension is summed. ``equation``
-    is the equation of ``einsum``.
+    The parameters are: the result of ``_layout_plan`` for each operand, the dimensions to sum in each operand before
+    the product, the dimensions to sum in the product, and the shape of the result. The shape is None if no dimension is
+    summed. ``equation`` is the equation of ``einsum``.
     """
     terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
@@ -341,10 +351,10 @@ def _contract_two(
 
 
 def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
-    """Return the product of all operands ``laid`` of ``einsum``, with dimensions from ``kept`` on summed to size 1.
+    """Return the product of the operands ``laid`` of ``einsum``, with dimensions from ``kept`` on summed to size 1.
 
-    All operands have the same number of dimensions. ``path`` holds, in order, the pairs of positions to multiply. None
-    multiplies from left to right.
+    All operands have the same number of dimensions. ``path`` lists the pairs of positions in ``laid`` to multiply, in
+    order. If ``path`` is None, the operands are multiplied from left to right.
     """
     dims = range(kept, laid[0]._array.ndim)
     users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
@@ -369,7 +379,7 @@ def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None)
 
 
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
-    """Return ``x * y`` with the dimensions ``summed`` summed to size 1, computed as one batched matrix product."""
+    """Return ``x * y`` with the dimensions ``summed`` summed to size 1, computed by one batched matrix product."""
     if not summed:
         return x * y
     first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))
@@ -382,11 +392,12 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
 
 @lru_cache
 def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters of a batched matrix product that multiplies two operands of ``einsum``.
+    """Return the parameters of the batched matrix product by which ``_pair`` multiplies two operands.
 
-    ``a`` and ``b`` are the shapes of the operands, and ``summed`` the dimensions to sum. The parameters are: whether
-    the first operand is the left factor, the permutation and the shape of the left factor, those of the right factor,
-    and the sizes and the permutation that turn the product into the result.
+    ``a`` and ``b`` are the shapes of the operands, and ``summed`` are the dimensions to sum. The parameters are: a bool
+    that is true if the first operand is the left factor, the permutation and the shape of the left factor, the
+    permutation and the shape of the right factor, and the shape and the permutation that turn the product into the
+    result.
     """
     first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]
@@ -412,10 +423,11 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
 def _contraction_path(
     equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the order in which ``einsum`` contracts its operands: a list of pairs of positions.
+    """Return the order in which ``einsum`` contracts its operands, as a list of pairs of positions.
 
-    None means from left to right. Each pair is removed from the operands, and its product is appended to them.
-    ``terms`` and ``result`` are the dimension names of the operands and of the result.
+    After each step, the two operands of the pair are removed from the list of operands, and their product is appended.
+    None means that the operands are contracted from left to right. ``terms`` and ``result`` are the dimension names of
+    the operands and of the result.
     """
     if len(operands) < 3:
         return None
@@ -429,10 +441,10 @@ def _contraction_path(
 def _greedy_path(
     operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the order of contraction in which each step contracts the pair of operands that is cheapest at that step.
+    """Return a contraction order in which each step contracts the pair of operands with the lowest cost.
 
-    The order is a list of pairs of positions, or None if contracting from left to right costs no more. The arguments
-    are those of ``_contraction_path``.
+    The cost of a pair is the number of multiplications. The order is a list of pairs of positions. It is None if
+    contracting from left to right does not cost more. The parameters are those of ``_contraction_path``.
     """
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):

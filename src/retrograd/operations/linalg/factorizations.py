@@ -47,8 +47,8 @@ def _check_positive(name: str, info: Any) -> None:
 def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the triangular Cholesky factors of the matrices ``self``, and ``info``.
 
-    If ``upper`` is true, the factors are upper triangular. ``info`` is, for each matrix, the order of its first leading
-    minor that is not positive definite, or 0.
+    If ``upper`` is true, the factors are upper triangular, otherwise lower triangular. ``info`` has one integer per
+    matrix: the order of the first leading minor that is not positive definite, or 0.
     """
     check_square("linalg.cholesky", self)
     check_floating("linalg.cholesky", self)
@@ -60,7 +60,7 @@ def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
 def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the triangular Cholesky factors of the positive definite matrices ``self``.
 
-    If ``upper`` is true, the factors are upper triangular.
+    If ``upper`` is true, the factors are upper triangular, otherwise lower triangular.
     """
     check_square("cholesky", self)
     check_implemented("cholesky_cpu", self)
@@ -87,8 +87,8 @@ _CholeskyEx = named("linalg_cholesky_ex", ("L", "info"))
 def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
     """Return the Cholesky factor of ``input``, a positive definite matrix or a batch of them.
 
-    It is the lower triangular L with ``input = L Lᴴ``. If ``upper`` is true, it is the U with ``input = Uᴴ U``. Raises
-    LinAlgError if ``input`` is not positive definite.
+    The Cholesky factor is the lower triangular L with ``input = L Lᴴ``, or the upper triangular U with ``input = Uᴴ U``
+    if ``upper`` is true. Raises LinAlgError if ``input`` is not positive definite.
 
     >>> import retrograd as torch
     >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -129,7 +129,8 @@ def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tens
 def qr_block(np: Any, self: Any, /, mode: str) -> Any:
     """Return Q with orthonormal columns and the upper triangular R with ``self = Q R``.
 
-    ``mode`` is "reduced" (Q has min(n, m) columns), "complete" (Q is square), or "r" (Q is empty).
+    The matrices ``self`` have the shape (n, m). ``mode`` is "reduced" (Q has min(n, m) columns), "complete" (Q is
+    square), or "r" (Q is empty).
     """
     check_matrix("linalg.qr", self)
     check_floating("linalg.qr", self)
@@ -190,7 +191,8 @@ _LinalgQr, _Qr = named("linalg_qr", ("Q", "R")), named("qr", ("Q", "R"))
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     """Return Q with orthonormal columns and the upper triangular R with ``A = Q R``, for a matrix or a batch.
 
-    If ``mode`` is "reduced", Q has min(n, m) columns. If it is "complete", Q is square. If it is "r", Q is empty.
+    ``A`` has the shape (…, n, m). If ``mode`` is "reduced", Q has min(n, m) columns. If ``mode`` is "complete", Q is
+    square. If ``mode`` is "r", Q is empty.
     """
     return _LinalgQr(qr_block(A, mode))
 
@@ -208,8 +210,8 @@ def old_qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
 def geqrf_block(np: Any, self: Any, /) -> Any:
     """Return the QR factorization of the matrices ``self`` in LAPACK's format: ``a`` and ``tau``.
 
-    The upper triangle of ``a`` is R. Below the diagonal are the Householder vectors. ``tau`` has the factor of each
-    reflector.
+    The upper triangle of ``a`` is R. The columns of ``a`` below the diagonal are the Householder vectors. ``tau`` holds
+    the scalar factor of each Householder reflector.
     """
     if self.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
@@ -225,8 +227,8 @@ _Geqrf = named("geqrf", ("a", "tau"))
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
     """Return the QR factorization of ``input`` in LAPACK's format: the named tuple ``(a, tau)``.
 
-    The upper triangle of ``a`` is R. Below the diagonal are the Householder vectors, and ``tau`` has the scalar factor
-    of each reflector. ``householder_product`` computes Q from both.
+    The upper triangle of ``a`` is R. The columns of ``a`` below the diagonal are the Householder vectors, and ``tau``
+    holds the scalar factor of each Householder reflector. ``householder_product(a, tau)`` returns Q.
     """
     return _Geqrf(geqrf_block(input))
 
@@ -235,17 +237,18 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 
 
 def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
-    """Return ``x`` after a Householder reflection: ``(1 - factor v vᴴ) x``, where v is ``vector``.
+    """Return ``(1 - factor v vᴴ) x``, a Householder reflection of ``x``, where v is ``vector``.
 
-    ``vector`` is a matrix of one column.
+    ``vector`` is a matrix with one column.
     """
     return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
 
 
 def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
-    """Return the Householder reflectors of Q, from the result ``self``, ``tau`` of ``geqrf``.
+    """Return the Householder reflectors whose product is Q, as a list of pairs (vector, factor).
 
-    They are a list of pairs (vector, factor). A vector is a matrix of one column, a factor a 1 × 1 matrix.
+    ``self`` and ``tau`` are the two results of ``geqrf``. A vector is a matrix with one column. A factor is a 1 × 1
+    matrix.
     """
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
     below = F.tril(leading_block(F, self, n, k), -1) + F.identity_like(self, n, k)
@@ -254,10 +257,10 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
 
 
 def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
-    """Backward of the product ``Q x`` with respect to ``self``, ``tau`` and ``x``; ``g`` is the product's gradient.
+    """Return the gradients with respect to ``self``, ``tau`` and ``x`` of the product ``Q x``.
 
-    Q is the product of the Householder reflectors in ``self`` and ``tau``, the result of ``geqrf``. If ``adjoint`` is
-    true, the product is ``Qᴴ x``.
+    ``g`` is the gradient of the product. Q is the product of the Householder reflectors in ``self`` and ``tau``, the
+    two results of ``geqrf``. If ``adjoint`` is true, the product is ``Qᴴ x``.
     """
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
@@ -285,22 +288,22 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
 
 
 def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` with ``x``, a matrix of one column, written to column ``i``."""
+    """Return zeros of ``shape`` with ``x``, a matrix with one column, written to column ``i``."""
     x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` with ``x``, a 1 × 1 matrix, written to element ``i`` of the last dimension."""
+    """Return zeros of ``shape`` with ``x``, a 1 × 1 matrix, written to index ``i`` of the last dimension."""
     x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 @linalg_op("householder_block", "LinalgHouseholderProductBackward0")
 def householder_block(np: Any, self: Any, tau: Any, /) -> Any:
-    """Return the first columns, as many as ``self`` has, of the product Q of the Householder reflectors.
+    """Return the first m columns of the product Q of Householder reflectors, where ``self`` has m columns.
 
-    The vectors of the reflectors are the columns of ``self`` below the diagonal, their scalar factors are ``tau``.
+    The vectors of the reflectors are the columns of ``self`` below the diagonal. ``tau`` holds their scalar factors.
     """
     name = "torch.linalg.householder_product"
     _check_reflectors(name, self, tau)
@@ -344,16 +347,20 @@ householder_block.derivative(self=_householder_rule(0), tau=_householder_rule(1)
 
 @exported("linalg")
 def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tensor:
-    """Return the first columns, as many as ``input`` has, of the product Q of the reflectors from ``torch.geqrf``.
+    """Return the first m columns of the product Q of Householder reflectors, where ``input`` has m columns.
 
-    ``input`` holds the vectors of the reflectors below its diagonal, and ``tau`` their scalar factors.
+    ``input`` and ``tau`` are the two results of ``torch.geqrf``. The vectors of the reflectors are the columns of
+    ``input`` below the diagonal. ``tau`` holds their scalar factors.
     """
     return householder_block(input, tau)
 
 
 @public()
 def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
-    """Return ``householder_product(input, input2)``: the first columns of Q for the result of ``torch.geqrf``."""
+    """Return ``householder_product(input, input2)``, where ``input, input2 = torch.geqrf(A)``.
+
+    The result has the first columns of Q of the QR factorization of A.
+    """
     return householder_product(input, input2)
 
 
@@ -361,8 +368,8 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
 def ormqr_block(np: Any, self: Any, tau: Any, other: Any, /, left: bool, transpose: bool) -> Any:
     """Return ``Q other``, or ``other Q`` if ``left`` is false, where Q is a product of Householder reflectors.
 
-    ``self`` and ``tau``, the result of ``geqrf``, hold the reflectors of the square matrix Q. If ``transpose`` is true,
-    Qᴴ takes the place of Q.
+    ``self`` and ``tau`` are the two results of ``geqrf``, which hold the reflectors of the square matrix Q. If
+    ``transpose`` is true, Q is replaced by its conjugate transpose Qᴴ.
     """
     if self.ndim < 2 or other.ndim < 2:
         raise RuntimeError(f"torch.ormqr: {'input' if self.ndim < 2 else 'other'} must have at least 2 dimensions.")
@@ -400,8 +407,8 @@ def ormqr(
 ) -> Tensor:
     """Return ``Q @ input3``, or ``input3 @ Q`` if ``left`` is false.
 
-    Q is the square matrix of the reflectors that ``torch.geqrf`` returns, ``input`` and ``input2``. If ``transpose`` is
-    true, Qᴴ takes the place of Q.
+    Q is the square matrix of the QR factorization ``input, input2 = torch.geqrf(A)``. If ``transpose`` is true, Q is
+    replaced by its conjugate transpose Qᴴ.
     """
     return ormqr_block(input, input2, input3, left, transpose)
 
@@ -424,16 +431,16 @@ def _check_lu(name: str, x: Any) -> None:
 def lu_factor_block(np: Any, self: Any, /) -> Any:
     """Return the LU factorization of the matrices ``self``: L and U in one matrix, LAPACK's pivots, and ``info``.
 
-    ``info`` is the position (from 1) of the first zero pivot of each matrix, or 0.
+    ``info`` has one integer per matrix: the position of the first zero pivot, counted from 1, or 0.
     """
     _check_lu("torch.lu_factor", self)
     return lapack.lu(np, self)
 
 
 def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
-    """Return the unit lower triangular L and the upper triangular U from the results ``x`` of an LU factorization.
+    """Return the unit lower triangular L and the upper triangular U of an LU factorization.
 
-    Each matrix of ``x`` holds both triangles.
+    ``x`` is a matrix, or a batch of matrices, that holds L below the diagonal and U on and above it.
     """
     n, m = shape_of(x)[-2:]
     k = min(n, m)
@@ -442,10 +449,9 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
-    """Backward of an LU factorization; ``by_l`` and ``by_u`` are the gradients of the factors ``L`` and ``U``.
+    """Return the gradient of the matrix ``L U`` from the gradients ``by_l`` and ``by_u`` of its LU factors.
 
-    One of the two gradients may be None. The result is the gradient of the matrix ``L U``, which is the factorized
-    matrix with its rows permuted.
+    One of the two gradients may be None. The factorized matrix is ``L U`` with its rows permuted.
     """
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
@@ -483,7 +489,10 @@ def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
 
 @linalg_op("swap_rows")
 def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
-    """Return ``self`` with its rows exchanged by LAPACK's ``pivots``. ``back=True`` applies the inverse permutation."""
+    """Return ``self`` with its rows permuted by LAPACK's ``pivots``.
+
+    If ``back`` is true, the inverse permutation is applied.
+    """
     return lapack.swap_rows(np, self, pivots, back)
 
 
@@ -508,7 +517,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the LU factorization of ``A``, a matrix or a batch of them: L and U in one matrix, and the pivots.
 
     The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, both counted from 1. Raises an error if
-    a pivot is zero, or if ``pivot`` is false, because PyTorch does not implement this on the CPU.
+    a pivot is zero. ``pivot`` must be true, because PyTorch does not implement LU without pivoting on the CPU.
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
@@ -519,9 +528,10 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 @exported("linalg")
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``lu_factor(A)`` and ``info``, the position (from 1) of the first zero pivot, or 0.
+    """Return the results of ``lu_factor(A)``, followed by ``info``.
 
-    If ``check_errors`` is true, raise an error instead of returning a nonzero ``info``. ``pivot`` must be true.
+    ``info`` is the position of the first zero pivot, counted from 1, or 0. If ``check_errors`` is true, raise an error
+    instead of returning a nonzero ``info``. ``pivot`` must be true.
     """
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
@@ -533,7 +543,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return L, U and the permutation matrix P of an LU factorization.
 
-    ``factors`` holds L and U in one matrix, and ``pivots`` are LAPACK's pivots.
+    ``factors`` holds L below the diagonal and U on and above it. ``pivots`` are LAPACK's pivots.
     """
     n, m = factors.shape[-2:]
     k = min(n, m)
@@ -565,7 +575,7 @@ _LinalgLu = named("linalg_lu", ("P", "L", "U"))
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the permutation matrix P, the unit lower triangular L and the upper triangular U with ``A = P L U``.
 
-    Raises an error if ``pivot`` is false, because PyTorch does not implement this on the CPU.
+    ``pivot`` must be true, because PyTorch does not implement LU without pivoting on the CPU.
     """
     _check_pivoting(pivot)
     low, high, exchanged, _ = lu_block(A)
@@ -575,9 +585,10 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 
 @linalg_op("lu_unpack_block", "LuUnpackBackward0", outputs=("L", "U", "P"), differentiable=2)
 def lu_unpack_block(np: Any, self: Any, pivots: Any, /, data: bool, exchanges: bool) -> Any:
-    """Return L, U and the permutation matrix P from LU factors in one matrix, ``self``, and LAPACK's ``pivots``.
+    """Return L, U and the permutation matrix P of the LU factorization ``self``, ``pivots``.
 
-    If ``data`` is false, L and U are empty. If ``exchanges`` is false, P is empty.
+    ``self`` holds L and U in one matrix, and ``pivots`` are LAPACK's pivots. If ``data`` is false, L and U are empty.
+    If ``exchanges`` is false, P is empty.
     """
     low, high, exchanged = _unpacked(np, self, pivots)
     nothing = np.zeros(0, self.dtype)
@@ -621,7 +632,8 @@ _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
 def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """Return the LU factorization of ``A``: L and U in one matrix, and LAPACK's pivots.
 
-    If ``get_infos`` is true, also return the position (from 1) of the first zero pivot, or 0.
+    If ``get_infos`` is true, also return the position of the first zero pivot, counted from 1, or 0. ``pivot`` must be
+    true.
     """
     result = lu_factor_ex(A, pivot=pivot)
     given = tuple(result) if get_infos else tuple(result)[:2]
@@ -632,7 +644,8 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
 def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """Return the LU factorization of ``input``: L and U in one matrix, and LAPACK's pivots.
 
-    If ``get_infos`` is true, also return the position (from 1) of the first zero pivot, or 0.
+    If ``get_infos`` is true, also return the position of the first zero pivot, counted from 1, or 0. ``pivot`` must be
+    true.
     """
     return tuple(old_lu(input, pivot, get_infos))
 
@@ -641,7 +654,8 @@ def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any
 def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
     """Return the X with ``A X = B``, or ``X A = B`` if ``left`` is false.
 
-    ``self`` and ``pivots`` are the LU factorization of A. If ``adjoint`` is true, Aᴴ takes the place of A.
+    ``self`` and ``pivots`` are the LU factorization of A. If ``adjoint`` is true, A is replaced by its conjugate
+    transpose Aᴴ.
     """
     check_implemented("lu_solve_cpu", self)
     if left:
@@ -674,7 +688,7 @@ def lu_solve(
 ) -> Tensor:
     """Return the X with ``A @ X = B``, or ``X @ A = B`` if ``left`` is false, from ``LU, pivots = lu_factor(A)``.
 
-    If ``adjoint`` is true, Aᴴ takes the place of A.
+    If ``adjoint`` is true, A is replaced by its conjugate transpose Aᴴ.
     """
     check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     factors, exchanged, b = LU._array, pivots._array, B._array
@@ -711,9 +725,10 @@ def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any 
 
 @linalg_op("ldl_factor_block", "NotImplemented", outputs=("LD", "pivots", "info"), differentiable=1)
 def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
-    """Return L and D with ``self = L D Lᵀ`` in one matrix, LAPACK's pivots, and ``info``.
+    """Return the LDL factorization of ``self``: L and D in one matrix, LAPACK's pivots, and ``info``.
 
-    If ``hermitian`` is true, ``self = L D Lᴴ``. ``info`` is the position (from 1) of the first zero block of D, or 0.
+    If ``hermitian`` is true, ``self = L D Lᴴ``, otherwise ``self = L D Lᵀ``. ``info`` is the position of the first zero
+    block of D, counted from 1, or 0.
     """
     check_square("torch.linalg.ldl_factor_ex", self)
     check_floating("torch.linalg.ldl_factor_ex", self)
@@ -739,9 +754,10 @@ def _check_no_zero_block(name: str, info: Any) -> None:
 
 @exported("linalg")
 def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
-    """Return L and D with ``input = L D Lᵀ`` in one matrix, and LAPACK's pivots.
+    """Return the LDL factorization of ``input``: L and D in one matrix, and LAPACK's pivots.
 
-    If ``hermitian`` is true, ``input = L D Lᴴ``. D has diagonal blocks of size 1 and 2.
+    If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise ``input = L D Lᵀ``. D is block diagonal with blocks of size
+    1 and 2.
     """
     factors, pivots, info = ldl_factor_block(input, hermitian)
     _check_no_zero_block("linalg.ldl_factor", info._array)
@@ -751,10 +767,11 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 
 @exported("linalg")
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``ldl_factor`` and ``info``, the position (from 1) of the first zero block of D, or 0.
+    """Return the results of ``ldl_factor``, followed by ``info``.
 
-    If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise ``input = L D Lᵀ``. If ``check_errors`` is true, raise an
-    error instead of returning a nonzero ``info``.
+    ``info`` is the position of the first zero block of D, counted from 1, or 0. If ``check_errors`` is true, raise an
+    error instead of returning a nonzero ``info``. If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise
+    ``input = L D Lᵀ``.
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
@@ -764,7 +781,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 
 @linalg_op("ldl_solve_block", "NotImplemented")
 def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
-    """Return the X with ``A X = B``, from the LDL factors ``self`` of A and LAPACK's ``pivots``.
+    """Return the X with ``A X = B``, where ``self`` and ``pivots`` are the LDL factorization of A.
 
     If ``hermitian`` is true, the factorization is ``A = L D Lᴴ``, otherwise ``A = L D Lᵀ``.
     """

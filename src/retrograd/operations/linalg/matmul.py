@@ -1,7 +1,8 @@
 """Products of matrices and vectors: ``mm``, ``bmm``, ``matmul``, ``addmm``, ``multi_dot``, ``cross``, ``kron``.
 
-Rules use ``F.turned_fast`` (the conjugate transpose of the last two dimensions) and ``F.matmul``. They hold for real
-and complex matrices alike, so operations here are declared ``holomorphic=False`` and conjugate where needed.
+The derivative rules use ``F.matmul`` and ``F.turned_fast``, the conjugate transpose of the last two dimensions. They
+are written for real and complex matrices, including all conjugates. Therefore the operations are declared
+``holomorphic=False``.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
 
 
 def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
-    """Raise if ``self`` cannot be added to the product of ``first`` and ``second``, in functions such as ``addmm``.
+    """Raise RuntimeError if ``self`` cannot be added to the product of ``first`` and ``second``.
 
-    ``shape`` is the shape of the product, to which the shape of ``self`` must broadcast. All dtypes must be equal.
-    ``names`` are the names of the two operands in the message.
+    The shape of ``self`` must broadcast to ``shape``, the shape of the product, and all dtypes must be equal. ``names``
+    are the names of ``first`` and ``second`` in the error message. Functions such as ``addmm`` call this.
     """
     pairs = zip(self.shape[::-1], shape[::-1], strict=False)
     if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
@@ -71,7 +72,7 @@ def _scalar(x: Any) -> str:
 
 @op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
 def turned(np: Any, self: Any, /) -> Any:
-    """Return the conjugate transpose of ``self`` with respect to its last two dimensions."""
+    """Return the conjugate transpose of the last two dimensions of ``self``."""
     result = self.swapaxes(-1, -2)
     return result.conj() if self.dtype.kind == "c" else result
 
@@ -128,7 +129,10 @@ def _adjoint_tensor(x: Tensor) -> Tensor:
 
 
 def _mm_in_memory_order(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
-    """Return ``a @ b``, the gradient of a matrix with the strides ``strides``, in the memory order of that matrix."""
+    """Return ``a @ b`` in column-major order if ``strides[0] < strides[1]``, otherwise in row-major order.
+
+    ``a @ b`` is the gradient of a matrix with the strides ``strides``, and gets the memory order of this matrix.
+    """
     return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
 
 
@@ -145,7 +149,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
             {"product": product, "batched": batched, "FEW": FEW}),
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
-    """Return the products ``self[i] @ mat2[i]`` of two batches of matrices, ``self`` (b, n, k), ``mat2`` (b, k, m)."""
+    """Return ``self[i] @ mat2[i]`` for each i, for batches ``self`` (b, n, k) and ``mat2`` (b, k, m) of matrices."""
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(("batch1" if self.ndim != 3 else "batch2") + " must be a 3D tensor")
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
@@ -250,9 +254,9 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 
 @op(name="outer_block", backward="MulBackward0", holomorphic=False, function=False, method=False)
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
-    """Return the outer product of ``self``, a matrix of one column, and the vector ``other``: a matrix.
+    """Return the outer product of ``self``, a matrix with one column, and the vector ``other``, as a matrix.
 
-    The result is equal to ``self * other``, but the rows are computed in parallel, and the gradients by BLAS.
+    The result is equal to ``self * other``. This operation computes the rows in parallel, and its gradients with BLAS.
     """
     out = numpy.empty((len(self), len(other)), self.dtype)
     loops("broadcast").outer(self, other, out)
@@ -267,7 +271,7 @@ outer_block.derivative(
 
 @public(aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
-    """Return the outer product of the vectors ``input`` and ``vec2``: a matrix with elements ``input[i] * vec2[j]``.
+    """Return the outer product of two vectors: the matrix with the elements ``input[i] * vec2[j]``.
 
     >>> import retrograd as torch
     >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4]))
@@ -292,8 +296,8 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Return the matrix product of ``input`` and ``other``, which are vectors, matrices, or batches of matrices.
 
-    A 1-d tensor counts as a row on the left and as a column on the right. Dimensions before the last two are batch
-    dimensions, which are broadcast.
+    If ``input`` is 1-d, it is a row vector. If ``other`` is 1-d, it is a column vector. Dimensions before the last two
+    are batch dimensions, which are broadcast.
 
     >>> import retrograd as torch
     >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
@@ -316,7 +320,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 
 
 def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``matmul(x, y)``, where at least one of the two has three or more dimensions."""
+    """Return ``matmul(x, y)``, where ``x`` or ``y`` has three or more dimensions."""
     x, y = _without_unit_batch(x, y), _without_unit_batch(y, x)
     if y._array.ndim <= 2 <= x._array.ndim and (y.requires_grad or _mergeable(x._array)):
         _check_inner(x._array.shape[-1], y._array.shape[0], x, y)
@@ -342,10 +346,10 @@ def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
-    """Return ``x`` without its batch dimension of size 1 if ``other`` has a larger one and ``x`` requires a gradient.
+    """Return ``x`` without its batch dimension if ``matmul`` can then merge the batch and the rows of ``other``.
 
-    ``matmul`` then computes the product by one ``mm``, because the batch dimension of ``other`` is merged with its
-    rows.
+    The batch dimension of ``x`` is removed if it has size 1, the batch dimension of ``other`` has another size, and
+    ``x`` requires a gradient. ``matmul`` then calls ``mm`` once instead of ``bmm``. Otherwise return ``x`` unchanged.
     """
     alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
     return squeeze(x, 0) if alone and x.requires_grad else x
@@ -393,7 +397,7 @@ def at(input: Tensor, other: Any) -> Any:
 def reflected_at(input: Tensor, other: Any) -> Any:
     """Return ``other @ input``, or ``NotImplemented`` if ``other`` is not a tensor.
 
-    Python calls this method, ``__rmatmul__``, if the left operand ``other`` does not implement the operator.
+    This is the method ``__rmatmul__``. Python calls it if the left operand ``other`` does not implement ``@``.
     """
     return at(other, input) if isinstance(other, Tensor) else NotImplemented
 
@@ -406,7 +410,7 @@ def _scaled(F: Any, g: Any, factor: Any) -> Any:
 
 
 def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
-    """Return ``self + mat1 @ mat2``. Raise if ``self`` does not broadcast to the shape of the product."""
+    """Return ``self + mat1 @ mat2``. Raise ValueError if ``self`` does not broadcast to the shape of the product."""
     result = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
     if result.size < LARGE or not add_row(result, self):
         result += self
@@ -472,7 +476,10 @@ addmv.derivative(
 
 @op(backward="AddrBackward0", holomorphic=False, in_place=True)
 def addr(np: Any, self: Any, vec1: Any, vec2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return ``beta * self + alpha * outer(vec1, vec2)``, in the promoted dtype of the three tensors."""
+    """Return ``beta * self + alpha * outer(vec1, vec2)``, in the promoted dtype of the three tensors.
+
+    ``self`` broadcasts to the shape of the outer product.
+    """
     if vec1.ndim != 1 or vec2.ndim != 1:
         name, wrong = ("vec1", vec1) if vec1.ndim != 1 else ("vec2", vec2)
         raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {wrong.ndim}-D")
@@ -522,7 +529,10 @@ baddbmm.derivative(
 
 @op(backward="AddbmmBackward0", opmath=True, holomorphic=False, in_place=True)
 def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return ``beta * self + alpha * sum(batch1[i] @ batch2[i])``, summed over the matrices i of the batch."""
+    """Return ``beta * self`` plus ``alpha`` times the sum of ``batch1[i] @ batch2[i]`` over all i.
+
+    ``self`` broadcasts to the shape of the sum.
+    """
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError(f"{'batch1' if batch1.ndim != 3 else 'batch2'} must be a 3D tensor")
     _check_summand(self, (batch1.shape[1], batch2.shape[2]), batch1, batch2, ("batch1", "batch2"))
@@ -539,10 +549,11 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
 
 
 def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | None]:
-    """Return a function that checks whether the method ``name``, such as ``addmm_``, can write its result in place.
+    """Return a check of the shapes of an in-place method ``name``, such as ``addmm_``.
 
-    The function is called with the arguments of the method as a dictionary. It returns PyTorch's error, or None if the
-    shapes agree or if another error must be raised first.
+    The check is a function that takes the arguments of the method as a dictionary. It returns PyTorch's error if the
+    result has another shape than the tensor that the method overwrites. It returns None if the shapes agree, or if
+    another error must be raised first.
     """
 
     def instead(given: dict[str, Any]) -> Exception | None:
@@ -588,7 +599,7 @@ addbmm.derivative(
 
 @public(method=False)
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
-    """Return the product of ``matrices``, multiplied in the order of least arithmetic."""
+    """Return the product of ``matrices``, multiplied in the order that needs the fewest scalar multiplications."""
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])
     if not matrices:
@@ -601,10 +612,10 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
-    """Return the product of the matrices ``tensors``, multiplied in the order of least arithmetic.
+    """Return the product of the matrices ``tensors``, multiplied in the order with the fewest multiplications.
 
-    The first one may be a vector, which counts as a row. The last one may be a vector, which counts as a column. The
-    result lacks the dimension of size 1 of such a row or column.
+    The first tensor may be a vector, which is a matrix with one row. The last tensor may be a vector, which is a matrix
+    with one column. The dimension of size 1 of such a row or column is removed from the result.
     """
     if isinstance(tensors, Tensor):
         raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
@@ -647,10 +658,11 @@ def _check_chain(given: list[Tensor]) -> None:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return the cheapest splits of a chain of matrices for ``multi_dot``, computed by dynamic programming.
+    """Return the cheapest order in which ``multi_dot`` multiplies a chain of matrices, by dynamic programming.
 
-    The result has, for each part (i, j) of the chain, the k for which multiplying the parts (i, k) and (k + 1, j) is
-    cheapest. Matrix i has ``sizes[i]`` rows and ``sizes[i + 1]`` columns.
+    Matrix i of the chain has ``sizes[i]`` rows and ``sizes[i + 1]`` columns. The result maps (i, j), i < j, to the k
+    for which the product of matrices i to j is cheapest as the product of matrices i to k times the product of matrices
+    k + 1 to j.
     """
     count = len(sizes) - 1
     cost: dict[tuple[int, int], float] = {(i, i): 0.0 for i in range(count)}
@@ -687,7 +699,7 @@ cross_block.derivative(
 def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
     """Return the cross product of ``input`` and ``other`` along ``dim``, which has size 3.
 
-    The other dimensions broadcast.
+    All dimensions except ``dim`` are broadcast.
     """
     if input._array.ndim != other._array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
@@ -706,7 +718,10 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Any = None) -> Te
 
 
 def _torch_cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Any = None) -> Tensor:
-    """Return the cross product of ``input`` and ``other`` along ``dim``, by default the first dimension of size 3."""
+    """Return the cross product of ``input`` and ``other`` along ``dim``, which has size 3.
+
+    If ``dim`` is None, the first dimension of size 3 is used, with PyTorch's deprecation warning.
+    """
     if dim is None:
         warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or "
@@ -724,7 +739,9 @@ public(name="cross")(_torch_cross)
 
 @public()
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
-    """Return the Kronecker product: the block matrix whose block (i, j) is ``input[i, j] * other``.
+    """Return the Kronecker product of ``input`` and ``other``.
+
+    For matrices, the result is the block matrix whose block (i, j) is ``input[i, j] * other``.
 
     >>> import retrograd as torch
     >>> torch.kron(torch.eye(2), torch.tensor([1.0, 2.0]))

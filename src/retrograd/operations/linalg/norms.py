@@ -35,7 +35,7 @@ def _cast_wider(name: str, A: Tensor, dtype: Any) -> Tensor:
     """Return ``A`` converted to ``dtype``, or ``A`` itself if ``dtype`` is None.
 
     Raise RuntimeError if ``dtype`` cannot represent all values of the dtype of ``A``. ``name`` is the name of the
-    function in the message.
+    function in the error message.
     """
     if dtype is None:
         return A
@@ -108,10 +108,10 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
 def norm(
     input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Return a matrix norm or vector norm of ``input``, by default the 2-norm of all elements.
+    """Return a matrix norm or a vector norm of ``input``, by default the 2-norm of all elements.
 
-    The result is that of ``matrix_norm`` if ``ord`` is a string, or a number with two dimensions ``dim``. Otherwise it
-    is that of ``vector_norm``.
+    If ``ord`` is a string, or is a number and two dimensions are reduced, return ``matrix_norm``. Otherwise return
+    ``vector_norm``. ``dim`` holds the one or two dimensions to reduce. If ``dim`` is None, all dimensions are reduced.
     """
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
@@ -128,7 +128,7 @@ def norm(
 def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     """Return the condition number of each matrix of ``input``: its norm times the norm of its inverse.
 
-    ``p`` is the order of the norm, as in ``matrix_norm``. None means 2.
+    ``p`` is the order of the norm, as in ``matrix_norm``. If ``p`` is None, the order is 2.
     """
     x = input._array
     if x.ndim < 2:
@@ -163,10 +163,10 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
 
 @linalg_op("matrix_rank_block")
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
-    """Return the rank of each matrix: the number of its singular values ``self`` (…, k) that are above a tolerance.
+    """Return the rank of each matrix: the number of its singular values ``self`` (…, k) that exceed a tolerance.
 
-    The tolerance is ``max(atol, rtol * the largest)``. If ``rtol`` is None, the machine epsilon times ``size`` takes
-    its place.
+    The tolerance is the larger one of ``atol`` and ``rtol`` times the largest singular value. If ``atol`` and ``rtol``
+    are None, it is the machine epsilon times ``size`` times the largest singular value.
     """
     return (
         (self > singular_value_tolerance(np, self, size, atol, rtol)).sum(-1)
@@ -179,10 +179,11 @@ def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) ->
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the rank of each matrix of ``input``: the number of singular values above a tolerance.
+    """Return the rank of each matrix of ``input``: the number of singular values that exceed a tolerance.
 
-    The tolerance is ``max(atol, rtol * the largest)``. If ``hermitian`` is true, absolute eigenvalues are used. ``tol``
-    is an older name of ``atol``, with ``rtol`` 0.
+    The tolerance is the larger one of ``atol`` and ``rtol`` times the largest singular value. If both are None,
+    ``rtol`` is the machine epsilon times the larger size of the matrix. If ``hermitian`` is true, the absolute values
+    of the eigenvalues are used as singular values. If ``tol`` is not None, it replaces ``atol``, and ``rtol`` is 0.
     """
     x = input._array
     check_matrix("torch.linalg.matrix_rank", x, "input")
@@ -219,9 +220,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Return the matrices with the powers 0 to ``N - 1`` of the elements of ``x``, along a new last dimension.
+    """Return Vandermonde matrices: the powers 0 to ``N - 1`` of ``x`` along a new last dimension.
 
-    If ``N`` is None, it is the size of the last dimension of ``x``.
+    If ``N`` is None, ``N`` is the size of the last dimension of ``x``.
     """
     size = N if N is not None else (x._array.shape[-1] if x._array.ndim else 0)
     if size <= 1:
@@ -235,7 +236,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the Vandermonde matrix of the vector ``x``: row i has ``N`` powers of ``x[i]``, in descending order.
 
-    If ``N`` is None, it is the number of elements. If ``increasing`` is true, the powers are in ascending order.
+    If ``N`` is None, ``N`` is the number of elements of ``x``. If ``increasing`` is true, the powers are in ascending
+    order.
 
     >>> import retrograd as torch
     >>> torch.vander(torch.tensor([1, 2, 3]))
@@ -265,7 +267,7 @@ def old_vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Ten
 def matrix_power(input: Tensor, n: int, *, out: Any = None) -> Tensor:
     """Return the ``n``-th power of ``input``, a square matrix or a batch of them.
 
-    If ``n`` is negative, return the power ``-n`` of the inverse.
+    If ``n`` is negative, return the power ``-n`` of the inverse of ``input``.
     """
     check_square("linalg.matrix_power", input._array)
     result = _power(input, n)

@@ -60,9 +60,9 @@ def _check_inverse(x: Any) -> None:
 
 @linalg_op("inv", "LinalgInvExBackward0")
 def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
-    """Return the inverse of each square matrix of ``self``; raise LinAlgError if one is singular.
+    """Return the inverse of each square matrix of ``self``. Raise LinAlgError if a matrix is singular.
 
-    ``name`` is the name of the function in the message.
+    ``name`` is the name of the function in the error message.
     """
     _check_inverse(self)
     result, info = lapack.inverse(np, self)
@@ -72,7 +72,10 @@ def inv_block(np: Any, self: Any, /, name: str = "linalg.inv") -> Any:
 
 @linalg_op("inv_loose", "LinalgInvExBackward0")
 def inv_loose(np: Any, self: Any, /) -> Any:
-    """Return the inverse of each square matrix of ``self``, with infinite elements for a singular matrix."""
+    """Return the inverse of each square matrix of ``self``, without an error for a singular matrix.
+
+    The result for a singular matrix has infinite or nan elements.
+    """
     return lapack.inverse(np, self)[0]
 
 
@@ -80,7 +83,7 @@ def inv_loose(np: Any, self: Any, /) -> Any:
 def inv_ex_block(np: Any, self: Any, /) -> Any:
     """Return the inverse of each square matrix of ``self``, and ``info``.
 
-    ``info`` is the position (from 1) of the first zero pivot of each matrix, or 0.
+    ``info`` has one integer per matrix: the position of the first zero pivot, counted from 1, or 0.
     """
     _check_inverse(self)
     return lapack.inverse(np, self)
@@ -99,21 +102,25 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 @exported("linalg")
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
-    """Return the inverse of ``A``, a square matrix or a batch of them; raise LinAlgError if a matrix is singular."""
+    """Return the inverse of ``A``, a square matrix or a batch of them. Raise LinAlgError if a matrix is singular."""
     return inv_block(A)
 
 
 @public(name="inverse")
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the inverse of ``input``, a square matrix or a batch of them; raise LinAlgError if one is singular."""
+    """Return the inverse of ``input``, a square matrix or a batch of them.
+
+    Raise LinAlgError if a matrix is singular.
+    """
     return inv(input)
 
 
 @exported("linalg")
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the inverse of ``A``, and ``info``, the position (from 1) of the first zero pivot, or 0.
+    """Return the inverse of ``A``, a square matrix or a batch of them, and ``info``.
 
-    If ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``.
+    ``info`` is the position of the first zero pivot, counted from 1, or 0. If ``check_errors`` is true, raise
+    LinAlgError instead of returning a nonzero ``info``.
     """
     result = _InvEx(inv_ex_block(A))
     if check_errors:
@@ -133,8 +140,8 @@ def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, .
 def _with_pytorch_strides(np: Any, found: Any, left: bool, vector: bool) -> Any:
     """Return ``found``, the solution of a linear system, with the strides of PyTorch's result.
 
-    If ``vector`` is true, ``found`` has one column, which is returned as a vector. If ``left`` is false, ``found`` is
-    the transposed solution.
+    If ``vector`` is true, ``found`` has one column, and is returned as a vector. If ``left`` is false, ``found`` is the
+    transposed solution, and is transposed back.
     """
     if vector:
         found = found[..., 0]
@@ -153,7 +160,7 @@ def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
     """Return the X with ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and info.
 
     If ``left`` is false, the equation is ``X @ self = B``. If ``vector`` is true, ``B`` is a vector or a batch of
-    vectors. X is infinite for a singular matrix.
+    vectors. For a singular matrix, X has infinite or nan elements.
     """
     check_square("linalg.solve", self)
     check_floating("linalg.solve", self)
@@ -184,18 +191,18 @@ _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Return whether the right side of a linear system consists of vectors instead of matrices.
+    """Return whether the right-hand side of a linear system is a vector or a batch of vectors.
 
-    ``b`` is the shape of the right side, and ``a`` the shape of the matrices of the system.
+    ``a`` is the shape of the matrices of the system, and ``b`` the shape of the right-hand side.
     """
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
 def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
-    """Return whether ``B``, the right side of a linear system, is a vector or a batch of vectors.
+    """Return whether ``B``, the right-hand side of a linear system, is a vector or a batch of vectors.
 
-    Raises an error if the shape of ``B`` does not fit ``A``. If ``left`` is true, the system is ``A @ X = B``,
-    otherwise ``X @ A = B``.
+    Raise RuntimeError if the shapes of ``A`` and ``B`` do not fit in the system ``A @ X = B``, or ``X @ A = B`` if
+    ``left`` is false.
     """
     check_tensors("linalg_solve", A=A, B=B)
     a, b = A._array.shape, B._array.shape
@@ -225,10 +232,11 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
 
 @exported("linalg")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
-    """Return the result of ``solve(A, B)`` and ``info``, the position (from 1) of the first zero pivot of ``A``, or 0.
+    """Return the solution ``solve(A, B)`` of a linear system, and ``info``.
 
-    If ``left`` is false, the equation is ``X @ A = B``. If ``check_errors`` is true, raise LinAlgError instead of
-    returning a nonzero ``info``.
+    ``info`` is the position of the first zero pivot of ``A``, counted from 1, or 0. If ``check_errors`` is true, raise
+    LinAlgError instead of returning a nonzero ``info``. The system is ``A @ X = B``, or ``X @ A = B`` if ``left`` is
+    false.
     """
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
@@ -242,9 +250,10 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @linalg_op("solve_triangular_block", "LinalgSolveTriangularBackward0")
 def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
-    """Return the X with ``self @ X = B``, or ``X @ self = B`` if ``left`` is false, for triangular matrices ``self``.
+    """Return the X with ``self @ X = B``, or ``X @ self = B`` if ``left`` is false, for triangular ``self``.
 
-    ``upper`` selects the triangle that is read. If ``unit`` is true, the diagonal is not read and counts as ones.
+    If ``upper`` is true, only the upper triangle of ``self`` is read, otherwise only the lower triangle. If ``unit`` is
+    true, the diagonal is not read, and its elements count as 1.
     """
     common = np.result_type(self.dtype, B.dtype)
     a, b = self.astype(common, copy=False), B.astype(common, copy=False)
@@ -270,10 +279,10 @@ solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Tensor:
-    """Return the X with ``input @ X = B``, or ``X @ input = B`` if ``left`` is false, for a triangular ``input``.
+    """Return the X with ``input @ X = B``, or ``X @ input = B`` if ``left`` is false, for triangular ``input``.
 
-    Only the upper triangle is read, or the lower one if ``upper`` is false. If ``unitriangular`` is true, the diagonal
-    is not read and counts as ones.
+    If ``upper`` is true, only the upper triangle of ``input`` is read, otherwise only the lower triangle. If
+    ``unitriangular`` is true, the diagonal is not read, and its elements count as 1.
     """
     check_tensors("linalg_solve_triangular", input=input, B=B)
     a, b = input._array, B._array
@@ -286,10 +295,11 @@ def solve_triangular(
 
 @linalg_op("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
-    """Return the X with ``A @ X = self``, and a copy of the triangular ``A``.
+    """Return the X with ``A @ X = self`` for triangular ``A``, and a copy of ``A``.
 
-    If ``transpose`` is true, the equation is ``Aᵀ @ X = self``. ``upper`` selects the triangle that is read. If
-    ``unit`` is true, the diagonal is not read and counts as ones.
+    If ``transpose`` is true, the equation is ``Aᵀ @ X = self``. If ``upper`` is true, only the upper triangle of ``A``
+    is read, otherwise only the lower triangle. If ``unit`` is true, the diagonal is not read, and its elements count as
+    1.
     """
     check_implemented("triangular_solve_cpu", self)
     turned = A.swapaxes(-1, -2) if transpose else A
@@ -340,10 +350,11 @@ def triangular_solve(
     *,
     out: Any = None,
 ) -> Any:
-    """Return the X with ``A @ X = input`` for a triangular ``A``, and a copy of ``A``.
+    """Return the X with ``A @ X = input`` for triangular ``A``, and a copy of ``A``.
 
-    If ``transpose`` is true, the equation is ``Aᵀ @ X = input``. ``upper`` selects the triangle that is read. If
-    ``unitriangular`` is true, the diagonal is not read and counts as ones.
+    If ``transpose`` is true, the equation is ``Aᵀ @ X = input``. If ``upper`` is true, only the upper triangle of ``A``
+    is read, otherwise only the lower triangle. If ``unitriangular`` is true, the diagonal is not read, and its elements
+    count as 1.
     """
     for name, x in (("b", input._array), ("A", A._array)):
         if x.ndim < 2:
@@ -362,7 +373,7 @@ def triangular_solve(
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
     """Return the X with ``L Lᴴ X = self``, where ``factor`` is the lower triangular Cholesky factor L.
 
-    If ``upper`` is true, ``factor`` is the upper triangular U with ``Uᴴ U X = self``.
+    If ``upper`` is true, ``factor`` is the upper triangular Cholesky factor U, and the equation is ``Uᴴ U X = self``.
     """
     check_implemented("cholesky_solve_cpu", self)
     return lapack.cholesky_solve(np, self, factor, upper)
@@ -381,9 +392,9 @@ cholesky_solve_block.derivative(
 
 @public()
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = input``, from the Cholesky factor ``input2`` of A.
+    """Return the X with ``A @ X = input``, where ``input2`` is the Cholesky factor of A.
 
-    If ``upper`` is true, the factor is upper triangular.
+    If ``upper`` is true, the Cholesky factor is upper triangular, otherwise lower triangular.
     """
     b, factor = input._array, input2._array
     for name, x in (("b", b), ("u", factor)):
@@ -445,10 +456,10 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 
 @linalg_op("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
-    """Return the cofactors of each square matrix of ``self``, conjugated: the gradient of the determinant.
+    """Return the conjugated cofactors of each square matrix of ``self``: the gradient of its determinant.
 
-    If all matrices are regular, they are computed from the inverses. Otherwise they are computed from the singular
-    value decomposition, with the products of all singular values but one.
+    If all matrices are invertible, the cofactors are computed from the inverses. Otherwise they are computed from the
+    singular value decomposition, with the products of all singular values except one.
     """
     determinant = lapack.determinant(np, self)
     if bool(
@@ -466,9 +477,9 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """Backward of ``cofactors`` with respect to ``self``; ``slope`` is the gradient of its output.
+    """Return the gradient of ``self``, where ``slope`` is the gradient of ``cofactors(self)``.
 
-    The gradient is computed from the singular vectors and the products of all singular values but two.
+    The result is computed from the singular vectors and the products of all singular values except two.
     """
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
@@ -483,9 +494,9 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 
 
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
-    """Backward of ``cofactors_backward(g, self)`` with respect to ``self``; ``h`` is the gradient of its output.
+    """Return the gradient of ``self``, where ``h`` is the gradient of ``cofactors_backward(g, self)``.
 
-    The matrices ``self`` must be regular.
+    The matrices ``self`` must be invertible.
     """
     inverse = F.inv_loose(self)
     turned = F.turned_fast(inverse)
@@ -518,7 +529,10 @@ def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
 
 @linalg_op("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
-    """Return the sign and the logarithm of the absolute value of the determinant of ``self``, and its LU and pivots."""
+    """Return the sign of the determinant of ``self``, the logarithm of its absolute value, the LU and the pivots.
+
+    The LU and the pivots are the LU factorization of ``self``.
+    """
     check_square("linalg.slogdet", self)
     check_floating("linalg.slogdet", self, short=False)
     return lapack.log_determinant(np, self)
@@ -546,19 +560,28 @@ _Slogdet = named("slogdet", ("sign", "logabsdet"))
 
 @public()
 def slogdet(input: Tensor, *, out: Any = None) -> Any:
-    """Return the sign and the logarithm of the absolute value of the determinant of ``input``, a matrix or a batch."""
+    """Return the sign of the determinant of ``input``, and the logarithm of its absolute value.
+
+    ``input`` is a square matrix or a batch of them.
+    """
     return _Slogdet(slogdet_block(input)[:2])
 
 
 @exported("linalg", "slogdet")
 def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
-    """Return the sign and the logarithm of the absolute value of the determinant of ``A``, a matrix or a batch."""
+    """Return the sign of the determinant of ``A``, and the logarithm of its absolute value.
+
+    ``A`` is a square matrix or a batch of them.
+    """
     return _LinalgSlogdet(slogdet_block(A)[:2])
 
 
 @public()
 def logdet(input: Tensor) -> Tensor:
-    """Return the logarithm of the determinant of ``input``, a matrix or a batch; nan if the determinant is negative."""
+    """Return the logarithm of the determinant of ``input``, a square matrix or a batch of them.
+
+    For a real matrix with a negative determinant, the result is nan.
+    """
     check_square("logdet", input._array)
     check_floating("logdet", input._array)
     sign, log = slogdet_block(input)[:2]
@@ -570,10 +593,11 @@ def logdet(input: Tensor) -> Tensor:
 
 
 def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
-    """Return, for each matrix, the tolerance up to which its singular values ``values`` count as zero.
+    """Return, for each matrix, the tolerance up to which its singular values count as zero.
 
-    It is ``max(atol, rtol * the largest)``, and has a last dimension of size 1. If ``atol`` is None, 0 takes its place.
-    If ``rtol`` is None, its place is taken by the machine epsilon times ``size``, or by 0 where ``atol`` is positive.
+    ``values`` (…, k) are the singular values, and the result has the shape (…, 1). The tolerance is the larger one of
+    ``atol`` and ``rtol`` times the largest singular value. None for ``atol`` means 0. None for ``rtol`` means 0 where
+    ``atol`` is positive, otherwise the machine epsilon times ``size``.
     """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size
@@ -584,10 +608,10 @@ def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: A
 
 @linalg_op("pinv_block", "LinalgPinvBackward0")
 def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    """Return the pseudoinverse of each matrix of ``self``.
+    """Return the Moore-Penrose pseudoinverse of each matrix of ``self``.
 
-    Singular values up to the tolerance, which ``singular_value_tolerance`` computes from ``atol`` and ``rtol``, count
-    as zero. If ``hermitian`` is true, eigenvalues are used instead of singular values.
+    Singular values up to a tolerance count as zero. ``singular_value_tolerance`` computes the tolerance from ``atol``
+    and ``rtol``. If ``hermitian`` is true, eigenvalues are used instead of singular values.
     """
     if not self.size:
         return np.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
@@ -604,7 +628,7 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
 
 
 def _pinv_gradient(F: Any, g: Any, self: Any, found: Any) -> Any:
-    """Backward of the pseudoinverse ``found`` of the matrices ``self``; ``g`` is the gradient of ``found``.
+    """Return the gradient of the matrices ``self``, where ``g`` is the gradient of their pseudoinverses ``found``.
 
     The formula is that of Golub and Pereyra (1973).
     """
@@ -630,8 +654,10 @@ def pinv(
 ) -> Tensor:
     """Return the Moore-Penrose pseudoinverse of ``input``, a matrix or a batch of them.
 
-    Singular values up to ``max(atol, rtol * the largest)`` count as zero. ``rcond`` is an older name of ``rtol``. If
-    ``hermitian`` is true, eigenvalues are used, and only the lower triangle is read.
+    Singular values up to a tolerance count as zero. The tolerance is the larger one of ``atol`` and ``rtol`` times the
+    largest singular value. If both are None, ``rtol`` is the machine epsilon times the larger size of the matrix.
+    ``rcond`` is an older name of ``rtol``. If ``hermitian`` is true, eigenvalues are used instead of singular values,
+    and only the lower triangle of ``input`` is read.
     """
     check_tensors("linalg_pinv", input=input)
     x = input._array
@@ -646,7 +672,10 @@ def pinv(
 
 @public()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """Return the pseudoinverse of ``input``; singular values up to ``rcond`` times the largest count as zero."""
+    """Return the Moore-Penrose pseudoinverse of ``input``, a matrix or a batch of them.
+
+    Singular values up to ``rcond`` times the largest singular value count as zero.
+    """
     return pinv(input, rcond)
 
 
@@ -658,8 +687,9 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
     """Return the X that minimizes ``|self @ X - B|``, the squared residuals, the rank and the singular values.
 
-    Singular values up to ``rcond`` times the largest count as zero. ``driver`` is the name of LAPACK's routine. If
-    ``vector`` is true, ``B`` is a vector or a batch of vectors. Some results are empty, as in ``lstsq``.
+    Singular values up to ``rcond`` times the largest one count as zero. ``driver`` is the name of the LAPACK routine.
+    If ``vector`` is true, ``B`` is a vector or a batch of vectors. The docstring of ``lstsq`` lists the cases in which
+    a result is empty.
     """
     right = B[..., None] if vector else B
     result, rank, values = lapack.least_squares(np, self, right, rcond, driver)
@@ -708,10 +738,10 @@ _Lstsq = named("linalg_lstsq", ("solution", "residuals", "rank", "singular_value
 def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Return the X that minimizes ``|input @ X - b|``, the squared residuals, the rank and the singular values.
 
-    ``driver`` is LAPACK's routine: "gelsy" (default), "gels" (for full rank), "gelsd" or "gelss" (by singular values).
-    Singular values up to ``rcond`` times the largest count as zero. The residuals are empty with "gelsy", or unless
-    ``input`` has full rank and more rows than columns. The rank is empty with "gels". Singular values are returned by
-    "gelsd" and "gelss" only.
+    ``driver`` is the LAPACK routine: "gelsy" (default), "gels" (for full rank), "gelsd" or "gelss" (by singular
+    values). Singular values up to ``rcond`` times the largest one count as zero. The residuals are empty if ``driver``
+    is "gelsy", if ``input`` does not have full rank, or if ``input`` has no more rows than columns. The rank is empty
+    if ``driver`` is "gels". The singular values are empty unless ``driver`` is "gelsd" or "gelss".
     """
     check_tensors("linalg_lstsq", input=input, b=b)
     a, right = input._array, b._array
@@ -749,10 +779,10 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
 
 @exported("linalg")
 def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
-    """Return the inverse of the map ``x -> tensordot(input, x, x.ndim)``.
+    """Return the inverse of the linear map ``x -> tensordot(input, x, x.ndim)``.
 
-    ``input`` is inverted as a matrix whose rows are its first ``ind`` dimensions. The result has the shape
-    (*input.shape[ind:], *input.shape[:ind]).
+    ``input`` is reshaped to a matrix whose rows are its first ``ind`` dimensions, and this matrix is inverted. The
+    result has the shape (*input.shape[ind:], *input.shape[:ind]).
     """
     shape = input._array.shape
     if ind <= 0:
@@ -769,9 +799,9 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
 
 @exported("linalg")
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
-    """Return the X with ``tensordot(input, X, X.ndim) = other``.
+    """Return the tensor X with ``tensordot(input, X, X.ndim) = other``.
 
-    If ``dims`` is not None, these dimensions of ``input`` are moved to its end first.
+    If ``dims`` is not None, the dimensions ``dims`` of ``input`` are first moved to its end.
     """
     ndim = input._array.ndim
     if dims is not None:

@@ -1,1 +1,1 @@
-"""Operations of neural network layers: activations, losses, convolution, pooling, normalization, attention, ..."""
+"""Operations of neural network layers: activations, losses, convolution, pooling, normalization and attention."""

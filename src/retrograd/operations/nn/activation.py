@@ -1,7 +1,7 @@
 """Activations: relu, leaky_relu, elu, gelu, silu, softplus, prelu, rrelu, glu and others.
 
-Each activation has a second operation that computes its gradient. This operation has derivative rules too, therefore
-second derivatives are exact. Softmax is in ``operations/nn/softmax.py``.
+For each activation, a second operation (``…_backward``) computes the gradient. The second operation also has derivative
+rules, so that second derivatives are exact. Softmax is in ``operations/nn/softmax.py``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ from ..shape.views import reshape
 
 
 def _functional_op(*rules: Any, **options: Any) -> Any:
-    """Return the decorator of an elementwise operation that is public only in ``nn.functional``.
+    """Return a decorator that declares an internal elementwise operation, which ``nn.functional`` calls.
 
-    ``rules`` are the derivative rules of the operands; ``options`` are passed to ``pointwise``.
+    The operation is neither a function of ``torch`` nor a method of Tensor. ``rules`` are the derivative rules of the
+    operands. ``options`` are further arguments of ``pointwise``.
     """
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
 def _gradient_op(**options: Any) -> Any:
-    """Return the decorator of an operation that computes the gradient of an activation such as ``gelu``.
+    """Return a decorator that declares an internal operation that computes the gradient of an activation.
 
-    ``options`` are passed to ``op``.
+    ``options`` are further arguments of ``op``.
     """
     return op(function=False, method=False, opmath=True, **options)
 
@@ -63,7 +64,7 @@ _functional = partial(public, function=False, method=False)  # public only in nn
 
 
 def _zero_second_derivative(F: Any, g: Any) -> Any:
-    """Return zeros of the shape of ``g``, because the second derivative of a piecewise linear function is zero."""
+    """Return zeros of the shape of ``g``: the second derivative of a piecewise linear function."""
     return F.zeros_as(g)
 
 
@@ -71,7 +72,7 @@ def _zero_second_derivative(F: Any, g: Any) -> Any:
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
     """Return the gradient of ``leaky_relu`` with respect to its input ``self``.
 
-    This is ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere.
+    The gradient is ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere.
     """
     if (
         grad_output.size >= LARGE
@@ -120,7 +121,7 @@ leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
     """Return the gradient of ``hardtanh`` with respect to its input ``self``.
 
-    This is ``grad_output`` where ``self`` is strictly between ``min_val`` and ``max_val``, and 0 elsewhere.
+    The gradient is ``grad_output`` where ``self`` is strictly between ``min_val`` and ``max_val``, and 0 elsewhere.
     """
     outside = (self <= min_val) | (self >= max_val)
     return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
@@ -175,7 +176,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -> Any:
     """Return the gradient of ``hardshrink`` with respect to its input ``self``.
 
-    This is ``grad_output`` where ``abs(self) > lambd``, and 0 elsewhere.
+    The gradient is ``grad_output`` where ``abs(self) > lambd``, and 0 elsewhere.
     """
     return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
 
@@ -199,7 +200,7 @@ def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     backward="SoftshrinkBackward0", refuses=("softshrink_check", "bic"),
 )  # fmt: skip
 def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
-    """Return each element x of ``self`` moved towards 0 by ``lambd``, and 0 where ``abs(x) <= lambd``."""
+    """Return each element x of ``self`` with its absolute value reduced by ``lambd``, or 0 if ``abs(x) <= lambd``."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {lambd:g}")
     return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
@@ -228,7 +229,7 @@ threshold_ = public(method=False)(in_place_form(threshold_block.op, "threshold_"
 
 @_functional(fast_path=relu_block)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return each element of ``input`` that is positive, and 0 elsewhere.
+    """Return ``max(x, 0)`` for each element x of ``input``.
 
     If ``inplace`` is true, ``input`` is overwritten by the result.
     """
@@ -242,7 +243,7 @@ relu_ = in_place_form(relu_block.op, "relu_")
 def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``hardsigmoid`` with respect to its input ``self``.
 
-    This is ``grad_output / 6`` where ``self`` is strictly between -3 and 3, and 0 elsewhere.
+    The gradient is ``grad_output / 6`` where ``self`` is strictly between -3 and 3, and 0 elsewhere.
     """
     return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
 
@@ -276,8 +277,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``hardswish`` with respect to its input ``self``.
 
-    For each element x of ``self``, ``grad_output`` is multiplied by 0 where ``x <= -3``, by 1 where ``x >= 3``, and by
-    ``x / 3 + 1 / 2`` between.
+    For each element x of ``self``, the gradient is 0 if ``x <= -3``, ``grad_output`` if ``x >= 3``, and
+    ``grad_output * (x / 3 + 1 / 2)`` otherwise.
     """
     if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
         return large
@@ -317,8 +318,8 @@ def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
     """Return the gradient of ``elu``, ``selu`` or ``celu`` with respect to its input ``self``.
 
-    The three functions are ``scale * x`` for positive x, and ``scale * alpha * (exp(input_scale * x) - 1)`` otherwise.
-    They differ only in the constants ``alpha``, ``scale`` and ``input_scale``.
+    For an element x of ``self``, all three functions return ``scale * x`` if x is positive, otherwise
+    ``scale * alpha * (exp(input_scale * x) - 1)``. They differ in ``alpha``, ``scale`` and ``input_scale``.
     """
     if (
         grad_output.size >= LARGE
@@ -349,7 +350,7 @@ elu_backward.derivative(
 def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
     """Return ``scale * x`` for each positive element x of ``self``.
 
-    For every other element x, return ``scale * alpha * (exp(input_scale * x) - 1)``.
+    For each other element x, return ``scale * alpha * (exp(input_scale * x) - 1)``.
     """
     if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
         return large
@@ -373,17 +374,17 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 @_functional(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return :func:`elu` of ``input`` with a fixed ``alpha``, multiplied by a fixed scale (arXiv 1706.02515).
+    """Return ``scale * elu(input, alpha)`` with constant ``scale`` and ``alpha`` (arXiv 1706.02515).
 
-    The two constants are chosen so that the outputs of a layer keep mean 0 and variance 1. If ``inplace`` is true,
-    ``input`` is overwritten by the result.
+    The two constants are chosen so that mean 0 and variance 1 are preserved from layer to layer. If ``inplace`` is
+    true, ``input`` is overwritten by the result.
     """
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
 
 
 @public(method=False)
 def selu_(input: Tensor) -> Tensor:
-    """Overwrite ``input`` by :func:`selu` of ``input`` and return ``input``."""
+    """Overwrite ``input`` with :func:`selu` of ``input``, and return ``input``."""
     return selu(input, inplace=True)
 
 
@@ -523,8 +524,7 @@ softplus_backward.derivative(
 def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return ``log(1 + exp(beta * x)) / beta`` for each element x of ``self``.
 
-    Where ``beta * x > threshold``, the result is x, because the logarithm is then equal to ``beta * x`` within
-    rounding.
+    If ``beta * x > threshold``, the result is x, because the formula then differs from x only by rounding.
     """
     if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
         return large
@@ -619,10 +619,10 @@ gelu_backward.derivative(
     lambda F, g, self, approximate: F.gelu_backward(g, self, approximate), refuses=("GeluKernelImpl", "bic")
 )
 def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
-    """Return each element x of ``self`` times the probability that a standard normal variable is below x.
+    """Return ``x * P(x)`` for each element x of ``self``, where P is the standard normal distribution function.
 
-    With ``approximate="none"`` the probability is exact. With ``"tanh"`` the probability is approximated by ``0.5 * (1
-    + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+    If ``approximate`` is ``"none"``, P is exact. If ``approximate`` is ``"tanh"``, P is approximated by
+    ``0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
     """
     if _is_exact(approximate):
         large = looped("gelu", self) if self.size >= LARGE else None
@@ -641,7 +641,7 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
 def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) -> Any:
     """Return the gradient of ``prelu_kernel`` with respect to its input ``self``.
 
-    This is ``grad_output`` where ``self`` is positive, and ``weight * grad_output`` elsewhere.
+    The gradient is ``grad_output`` where ``self`` is positive, and ``weight * grad_output`` elsewhere.
     """
     return np.where(self > 0, grad_output, weight * grad_output)
 
@@ -675,7 +675,7 @@ prelu_kernel.derivative(
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return each element x of ``input`` where x is positive, and ``weight * x`` elsewhere.
 
-    ``weight`` is a tensor of one element, or of one element per channel (dimension 1 of ``input``).
+    ``weight`` has one element, or one element for each channel (dimension 1 of ``input``).
     """
     shape, count = input.shape, weight.numel()
     if input.dtype is not weight.dtype:
@@ -703,7 +703,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     "noise", None, in_place_backward="RreluWithNoiseBackward1", numbers=False
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
-    """Return ``self * noise`` as a contiguous array; ``noise`` holds a slope for each element of ``self``."""
+    """Return ``self * noise`` as a contiguous array, where ``noise`` has one slope for each element of ``self``."""
     return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
 
 
@@ -715,8 +715,8 @@ def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
 def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
     """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere.
 
-    This is ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the bounds of the random slopes. The
-    result is contiguous.
+    This computes ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the smallest and the largest
+    random slope. The result is contiguous.
     """
     return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
 
@@ -725,10 +725,11 @@ def rrelu(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return each element x of ``input`` where x is positive, and x times a random slope elsewhere.
+    """Return each element x of ``input`` where x is positive, and x times a slope elsewhere.
 
-    If ``training`` is true, the slopes are drawn from ``generator``, uniformly between ``lower`` and ``upper``.
-    Otherwise the slope is ``(lower + upper) / 2``. If ``inplace`` is true, ``input`` is overwritten by the result.
+    If ``training`` is true, the slope of each element is drawn from ``generator``, uniformly between ``lower`` and
+    ``upper``. Otherwise the slope is ``(lower + upper) / 2``. If ``inplace`` is true, ``input`` is overwritten by the
+    result.
     """
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
@@ -761,7 +762,7 @@ def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Overwrite ``input`` by :func:`rrelu` of the arguments and return ``input``."""
+    """Overwrite ``input`` with :func:`rrelu` of the arguments, and return ``input``."""
     return rrelu(input, lower, upper, training, True, generator)
 
 
@@ -772,7 +773,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
 
 @_gradient_op()
 def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
-    """Return the gradient of ``glu`` with respect to its input ``self``, of the shape of ``self``."""
+    """Return the gradient of ``glu`` along ``dim`` with respect to its input ``self``."""
     value, gate = _halves(self, dim)
     out = np.empty(self.shape, grad_output.dtype)
     for_value, for_gate = _halves(out, dim)

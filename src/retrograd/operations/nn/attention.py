@@ -1,6 +1,7 @@
 """Attention: scaled_dot_product_attention and multi_head_attention_forward.
 
-Attention returns for each query the mean of the values, weighted by the softmax of the products of query and keys.
+For each query, attention returns a weighted mean of the values. The weights are the softmax of the scores, which are
+the dot products of the query and the keys.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ _KIND: Any = {
 def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: bool, scale: float) -> tuple[Any, Any]:
     """Return ``softmax(query @ key.mT * scale) @ value``, and the logarithm of the softmax denominator of each query.
 
-    All operands are 4-d: (batch, heads, length, size). If ``is_causal`` is true, query i attends only to keys 0 to i.
-    The kernel computes blocks of queries and keys and never allocates the matrix of all scores.
+    All operands have the shape (batch, heads, length, size). If ``is_causal`` is true, query i attends only to keys 0
+    to i. The kernel computes blocks of queries and keys, and never allocates the matrix of all scores.
     """
     return attention.forward(np, query, key, value, None, is_causal, scale)
 
@@ -57,7 +58,8 @@ def masked_attention_block(
 ) -> tuple[Any, Any]:
     """Return the results of ``attention_block`` with the mask ``attn_mask`` applied to the scores.
 
-    A boolean ``attn_mask`` is True for the keys that take part; a mask of another dtype is added to the scores.
+    If ``attn_mask`` is boolean, each query attends only to keys whose mask element is True. Otherwise ``attn_mask`` is
+    added to the scores.
     """
     return attention.forward(np, query, key, value, attn_mask, is_causal, scale)
 
@@ -87,8 +89,9 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
                     is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
     """Return the gradients of attention with respect to ``query``, ``key`` and ``value``.
 
-    ``g`` is the gradient of the output. The gradients are computed by differentiable operations. This function is used
-    only for second derivatives, because it allocates the matrix of all scores.
+    ``g`` is the gradient of the attention output, and ``mask`` is None or the attention mask. The gradients are
+    computed by differentiable operations, which allocate the matrix of all scores. Therefore this function is used only
+    for second derivatives. ``output`` and ``sums``, the results of the forward pass, are not used.
     """
     share = query._array.shape[1] // key._array.shape[1]
     keys, values = (_repeat_heads(each, share) for each in (key, value))
@@ -108,17 +111,17 @@ TENSORS.__dict__["attention_back"] = _attention_back
 
 
 def _repeat_heads(x: Tensor, share: int) -> Tensor:
-    """Return ``x`` (batch, heads, length, size) with each head repeated ``share`` times.
+    """Return ``x`` of shape (batch, heads, length, size) with each head repeated ``share`` times.
 
-    In grouped-query attention, each head of the key or value is thus paired with one query head.
+    In grouped-query attention, keys and values get as many heads as the query by this function.
     """
     return x if share == 1 else x.repeat_interleave(share, -3)
 
 
 def _sum_repeated_heads(x: Tensor, share: int) -> Tensor:
-    """Return ``x`` (batch, heads, length, size) with each group of ``share`` consecutive heads summed to one head.
+    """Return ``x`` of shape (batch, heads, length, size) with every ``share`` consecutive heads summed to one head.
 
-    This is the gradient of :func:`_repeat_heads`.
+    This is the backward of :func:`_repeat_heads`.
     """
     if share == 1:
         return x
@@ -129,8 +132,8 @@ def _sum_repeated_heads(x: Tensor, share: int) -> Tensor:
 def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float) -> Tensor:
     """Return the attention weights (…, L, S): the softmax of ``query @ key.mT * scale`` after masking.
 
-    If ``is_causal`` is true, query i has weights only for keys 0 to i. The weights of a query whose keys are all masked
-    are 0.
+    L is the number of queries and S the number of keys. If ``is_causal`` is true, query i has weights only for keys 0
+    to i. If all keys are masked for a query, its weights are 0.
     """
     root = math.sqrt(abs(scale))
     scores = matmul(query * (root if scale >= 0 else -root), transpose(key, -2, -1) * root)
@@ -148,7 +151,7 @@ def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causa
 
 
 def _as_additive_mask(mask: Tensor, dtype: Any) -> Tensor:
-    """Return a tensor of ``dtype`` that is minus infinity where ``mask`` is True, and zero elsewhere."""
+    """Return a tensor of dtype ``dtype`` that is minus infinity where ``mask`` is True, and zero elsewhere."""
     return FUNCTIONS["zeros_like"](mask, dtype=dtype).masked_fill(mask, -math.inf)
 
 
@@ -179,7 +182,10 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 
 def _uses_blocked_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
-    """Return whether PyTorch would compute attention with these operands and dropout probability ``p`` in blocks."""
+    """Return whether PyTorch computes attention of these operands with its blocked (flash attention) kernel.
+
+    ``p`` is the dropout probability.
+    """
     q, k, v = query._array, key._array, value._array
     if p > 0 or not q.ndim == k.ndim == v.ndim == 4 or not (q.size and k.size and v.size):
         return False
@@ -197,13 +203,13 @@ def scaled_dot_product_attention(
 ) -> Tensor:  # fmt: skip
     """Return ``softmax(query @ key.mT * scale + attn_mask) @ value``.
 
-    ``query`` has shape (…, L, E), ``key`` (…, S, E) and ``value`` (…, S, Ev). A boolean ``attn_mask`` is True for the
-    keys that take part; a mask of another dtype is added to the scores. If ``is_causal`` is true, query i attends only
-    to keys 0 to i. The default of ``scale`` is 1 / sqrt(E). If ``enable_gqa`` is true, ``key`` and ``value`` may have
-    fewer heads than ``query``; each head of ``key`` and ``value`` is then used by several query heads. Weights are
-    dropped with probability ``dropout_p``.
+    ``query`` has shape (…, L, E), ``key`` (…, S, E) and ``value`` (…, S, Ev). If ``attn_mask`` is boolean, each query
+    attends only to keys whose mask element is True. Otherwise ``attn_mask`` is added to the scores. If ``is_causal`` is
+    true, query i attends only to keys 0 to i. The default of ``scale`` is 1 / sqrt(E). If ``enable_gqa`` is true,
+    ``key`` and ``value`` may have fewer heads than ``query``, and several query heads use the same head of ``key`` and
+    ``value``. Each attention weight is set to 0 with probability ``dropout_p``.
 
-    4-d inputs without dropout are computed in blocks, without allocating the matrix of all scores.
+    Attention of 4-d inputs without dropout is computed in blocks, without allocating the matrix of all scores.
     """
     _check_attention(query, key, value, attn_mask, dropout_p, is_causal)
     factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
@@ -245,8 +251,8 @@ def _check_heads(
 ) -> bool:
     """Return whether ``query``, ``key`` and ``value`` have a batch dimension.
 
-    Raises AssertionError if their shapes, the padding mask and the attention mask do not fit together for ``heads``
-    heads.
+    Raise AssertionError if the numbers of dimensions of the tensors, the padding mask ``padding`` and the attention
+    mask ``mask`` do not fit together, or if a 3-d ``mask`` without batch has the wrong shape for ``heads`` heads.
     """
     rank, ranks = query._array.ndim, (key._array.ndim, value._array.ndim)
     if rank not in (2, 3):
@@ -275,11 +281,11 @@ def _check_heads(
 
 
 def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
-    """Return the mask of multi-head attention as values that are added to the scores; None stays None.
+    """Return ``mask``, a mask of multi-head attention, as values to add to the scores, or None if ``mask`` is None.
 
-    A boolean mask becomes minus infinity, of ``dtype``, where it is True, because these keys are ignored. Raises
-    AssertionError for a mask that is neither boolean nor floating-point; the message contains ``name``. ``other`` is
-    not used.
+    A boolean ``mask`` is True for the keys to ignore. It is converted to ``dtype``, with minus infinity for True.
+    Raises AssertionError if ``mask`` is neither boolean nor floating-point. ``name`` is the name of the mask in the
+    error message. ``other`` is not used.
     """
     if mask is None:
         return None
@@ -291,10 +297,11 @@ def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: 
 def _projections(
     query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Any, separate: tuple[Any, Any, Any] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the projections of ``query``, ``key`` and ``value``: each times its matrix, plus its part of ``bias``.
+    """Return the linear projections of ``query``, ``key`` and ``value``, with weights and biases for each of them.
 
-    ``weight`` holds the three matrices, concatenated along dimension 0. If ``separate`` is not None, the three matrices
-    are ``separate`` and ``weight`` is not used.
+    ``weight`` holds the three weight matrices, concatenated along dimension 0. If ``separate`` is not None, it is the
+    tuple of the three weight matrices, and ``weight`` is not used. ``bias`` is None or holds the three biases,
+    concatenated.
     """
     size = query._array.shape[-1]
     if separate is not None:
@@ -321,9 +328,9 @@ def _split_heads(x: Tensor, batch: int, heads: int) -> Tensor:
 
 
 def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> Tensor:
-    """Return ``x``, the argument ``name`` (static_k or static_v).
+    """Return ``x``, the argument named ``name`` (static_k or static_v) of ``multi_head_attention_forward``.
 
-    Raises AssertionError if its shape is not (``batch * heads``, S, ``size``).
+    Raise AssertionError if the shape of ``x`` is not (``batch * heads``, S, ``size``).
     """
     for dim, wanted in ((0, batch * heads), (2, size)):
         if x._array.shape[dim] != wanted:
@@ -332,9 +339,9 @@ def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> 
 
 
 def _masks_for_added_key(masks: list[Tensor | None]) -> list[Tensor | None]:
-    """Return ``masks`` with one more column for a key that is appended to the keys and is not masked.
+    """Return ``masks`` with a column of zeros appended for a new last key, which is not masked.
 
-    A mask of None stays None.
+    A mask that is None stays None.
     """
     return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
 
@@ -350,10 +357,10 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Return multi-head attention with input and output projections, as ``torch.nn.MultiheadAttention`` computes it.
 
-    ``query`` has shape (L, batch, E), ``key`` and ``value`` (S, batch, E); the batch dimension may be missing in all
-    three. The first result is the output (L, batch, E). The second result is None if ``need_weights`` is false.
-    Otherwise the second result holds the attention weights (batch, L, S), averaged over the heads; if
-    ``average_attn_weights`` is false, the weights are separate for each head.
+    ``query`` has shape (L, batch, E), ``key`` and ``value`` (S, batch, E). All three may also have no batch dimension.
+    The first result is the output (L, batch, E). If ``need_weights`` is false, the second result is None. Otherwise the
+    second result holds the attention weights, averaged over the heads, of shape (batch, L, S). If
+    ``average_attn_weights`` is false, the weights are not averaged and have shape (batch, heads, L, S).
     """
     batched = _check_heads(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:
@@ -410,9 +417,9 @@ def multi_head_attention_forward(
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``query``, ``key`` and ``value`` with a batch dimension of size 1 at index 1.
+    """Return ``query``, ``key`` and ``value`` with a batch dimension of size 1 inserted at index 1.
 
-    If two arguments are the same tensor, the two results are the same tensor, too.
+    If ``key`` is ``query``, or ``value`` is ``key``, the corresponding results are also the same tensor.
     """
     batched = unsqueeze(query, 1)
     keys = batched if key is query else unsqueeze(key, 1)
@@ -422,7 +429,11 @@ def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tens
 def _with_bias(
     k: Tensor, v: Tensor, bias_k: Tensor | None, bias_v: Tensor | None, static_k: Any, static_v: Any
 ) -> tuple[Tensor, Tensor]:
-    """Return the keys ``k`` and values ``v`` with the learned key ``bias_k`` and value ``bias_v`` appended."""
+    """Return keys ``k`` and values ``v`` with the learned key ``bias_k`` and the learned value ``bias_v`` appended.
+
+    Raise AssertionError if only one of ``bias_k`` and ``bias_v`` is None, or if ``static_k`` or ``static_v`` is not
+    None.
+    """
     if bias_k is None or bias_v is None:
         raise AssertionError(
             "bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None"
@@ -452,8 +463,8 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed: int, heads: i
 def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tensor | None:
     """Return ``mask`` as a 3-d tensor whose first dimension is 1 or ``count``, or None if ``mask`` is None.
 
-    ``count`` is the product of batch size and number of heads. Raises RuntimeError if the mask has neither the shape
-    (length, keys) nor (count, length, keys).
+    ``count`` is the batch size times the number of heads. Raises RuntimeError if the shape of ``mask`` is neither
+    (``length``, ``keys``) nor (``count``, ``length``, ``keys``).
     """
     if mask is None:
         return None
@@ -464,9 +475,10 @@ def _check_mask(mask: Tensor | None, length: int, keys: int, count: int) -> Tens
 
 
 def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int) -> Tensor | None:
-    """Return the attention mask ``mask`` plus the padding mask ``padding`` (batch, keys), repeated for each head.
+    """Return the sum of the attention mask ``mask`` and the padding mask ``padding``, repeated for each head.
 
-    If ``padding`` is None, return ``mask``.
+    ``padding`` has shape (``batch``, ``keys``). If ``padding`` is None, return ``mask``. If ``mask`` is None, return
+    the repeated ``padding``.
     """
     if padding is None:
         return mask
@@ -482,7 +494,7 @@ def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads
 def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
     """Return the attention output (batch * heads, L, size) and the attention weights (batch * heads, L, S).
 
-    The weights are dropped with probability ``p``.
+    ``mask`` is None or is added to the scores. Each weight is set to 0 with probability ``p``.
     """
     q = q * math.sqrt(1.0 / q._array.shape[-1])
     transposed_key = transpose(k, -2, -1)
@@ -496,9 +508,9 @@ def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 def _attention_output(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
-    """Return the attention output of all heads, of shape (L * batch, E), without returning the attention weights.
+    """Return the attention output of all heads, of shape (L * batch, E), without the attention weights.
 
-    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). The weights are dropped with probability ``p``.
+    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). Each weight is set to 0 with probability ``p``.
     """
     if mask is not None:
         one = mask._array.shape[0] == 1 and mask._array.ndim == 3

@@ -1,4 +1,4 @@
-"""Losses that select a class per sample: nll_loss, cross_entropy, multi_margin_loss, ctc_loss and others."""
+"""Losses whose targets are class indices: nll_loss, cross_entropy, multi_margin_loss, ctc_loss and others."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ from .softmax import log_softmax_block
 
 
 def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
-    """Return the negative log-likelihood loss of the log-probabilities ``x``, and the sum of the weights of all
-    targets.
+    """Return the negative log-likelihood loss of the log-probabilities ``x``, and the sum of the target weights.
 
-    ``weight`` has one element per class, or is None for weights of 1. Targets equal to ``ignore`` count neither in the
-    loss nor in the sum. For ``reduction="none"`` the sum is 0.
+    ``weight`` has one element per class, or is None if all weights are 1. Targets equal to ``ignore`` are excluded from
+    the loss and from the sum. If ``reduction`` is ``"none"``, the returned sum is 0.
     """
     plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
     if plain and (loss := small_arrays.chosen(x, target, ignore)) is not None:
@@ -75,10 +74,10 @@ INLINE = (
 
 def _nll_block(name: str, backward: str) -> Any:
     def kernel(np: Any, self: Any, target: Any, weight: Any, /, reduction: str, ignore_index: int) -> Any:
-        """Return the loss ``-self[n, target[n]] * weight[target[n]]`` of each sample n, reduced, and the sum of the
-        weights.
+        """Return the negative log-likelihood loss of ``self``, and the sum of the target weights.
 
-        A mean is divided by the sum of the weights. Targets equal to ``ignore_index`` are excluded.
+        The loss of sample n is ``-self[n, target[n]] * weight[target[n]]``. The losses are reduced by ``reduction``. A
+        mean is the sum of the losses divided by the sum of the weights. Targets equal to ``ignore_index`` are excluded.
         """
         if self.dtype.kind in "biuc":
             raise unsupported(f"{name}_out_frame", self.dtype)
@@ -105,9 +104,10 @@ def nll_loss_backward(
     np: Any, grad_output: Any, target: Any, weight: Any, total_weight: Any, /, shape: tuple[int, ...], reduction: str,
     ignore_index: int,
 ) -> Any:  # fmt: skip
-    """Return the gradient of ``nll_loss`` with respect to its input of shape ``shape``.
+    """Return the gradient of ``nll_loss`` with respect to its input, which has the shape ``shape``.
 
-    The gradient is 0 except at the class of each target. A mean is divided by ``total_weight``, the sum of the weights.
+    The gradient is 0 except at the target class of each sample. For a mean, the gradient is divided by
+    ``total_weight``, the sum of the target weights.
     """
     out = np.zeros(shape, grad_output.dtype)
     counts = class_losses.check_classes(np, target, shape[0] if len(shape) == 1 else shape[1], ignore_index)
@@ -125,9 +125,9 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """Return ``nll_loss`` of ``self``, where the sum of the weights is already known: ``total_weight``.
+    """Return ``nll_loss`` of ``self``, where ``total_weight`` is the known sum of the target weights.
 
-    This is the gradient of ``nll_loss_backward`` with respect to ``grad_output``.
+    This is also the backward of ``nll_loss_backward`` with respect to ``grad_output``.
     """
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
@@ -232,9 +232,10 @@ def nll_loss(
 ) -> Tensor:  # fmt: skip
     """Return the negative log-likelihood loss: the weighted mean of ``-input[n, target[n]]``.
 
-    ``input`` holds log-probabilities, of shape (N, C, …) or (C,); ``target`` holds class indices, of shape (N, …) or
-    (). ``weight`` (C,) has a factor for each class; a mean is divided by the sum of the factors. Targets equal to
-    ``ignore_index`` are excluded. ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per target.
+    ``input`` holds log-probabilities, of shape (N, C, …) or (C,). ``target`` holds class indices, of shape (N, …) or
+    (). ``weight`` (C,) has one factor per class, and a mean is divided by the sum of the factors of the targets.
+    Targets equal to ``ignore_index`` are excluded. ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss
+    per target.
     """
     return _nll(input, target, weight, parse_reduction(size_average, reduce, reduction), ignore_index)
 
@@ -256,9 +257,9 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """Return :func:`nll_loss` of the log-softmax of the scores ``input``.
 
-    ``input`` has shape (N, C, …); ``target`` holds class indices, of shape (N, …). A ``target`` of the shape of
-    ``input`` holds the probability of each class instead. ``label_smoothing`` is the share of the target's probability
-    that is distributed evenly over all classes. The other parameters are those of :func:`nll_loss`.
+    ``input`` has shape (N, C, …). ``target`` holds class indices, of shape (N, …), or class probabilities, of the shape
+    of ``input``. ``label_smoothing`` is the part of each target probability that is distributed evenly over all
+    classes. The other parameters are those of :func:`nll_loss`.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([0]))
@@ -286,7 +287,7 @@ def linear_cross_entropy(
     """Return :func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
 
     ``linear_weight`` has shape (C, features), or (C, …, features) for several losses per input. ``options`` has no
-    effect; in PyTorch it chooses an implementation that saves memory.
+    effect. In PyTorch, ``options`` chooses an implementation that saves memory.
     """
     outs = linear_weight.shape[:-1]
     flat = None if linear_bias is None else linear_bias.reshape(-1)
@@ -311,7 +312,7 @@ def _check_smoothing(share: float) -> None:
     lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``, with the graph node that PyTorch's division by a Python number has."""
+    """Return ``self / number``, with the backward node ``DivBackward1``, as PyTorch names it for a Python number."""
     return self / (number or np.nan)
 
 
@@ -376,10 +377,10 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
 
 
 def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
-    """Return the gradient of a margin loss with respect to its input of shape ``shape``.
+    """Return the gradient of a margin loss with respect to its input, which has the shape ``shape``.
 
-    ``g`` is the gradient of the loss. ``slope`` (N, C) is the derivative of the sum of the margins in each row; the
-    loss of the row is this sum divided by C.
+    ``g`` is the gradient of the loss. ``slope`` (N, C) is the derivative of the sum of the margins of each row. The
+    loss of a row is the sum of its margins divided by C.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -396,8 +397,8 @@ def multi_margin_loss_block(
 ) -> Any:
     """Return the multi-class margin loss of the scores ``self``, reduced by ``reduction``.
 
-    The loss of each row x of C scores is the mean over the C classes of ``max(0, margin - x[target] + x[class]) ** p``.
-    ``weight`` is None or has one factor for each target class.
+    The loss of a row x of C scores is the sum of ``max(0, margin - x[target] + x[class]) ** p`` over all classes other
+    than the target, divided by C. ``weight`` is None or has one factor for each target class.
     """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multi_margin_loss_cpu_kernel", self.dtype)
@@ -411,9 +412,9 @@ def multi_margin_loss_block(
 
 @op(function=False, method=False)
 def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
-    """Return 1 for each class whose margin in ``multi_margin_loss`` is positive, and 0 elsewhere.
+    """Return an array that is 1 for each class with a positive margin in ``multi_margin_loss``, and 0 elsewhere.
 
-    The margin of a class is positive if its score in ``self`` plus ``margin`` exceeds the score of the target.
+    The margin of a class is positive if its score in ``self`` plus ``margin`` exceeds the score of the target class.
     """
     gap, _ = class_losses.margins(np, _rows(self), target.reshape(-1), margin)
     return (gap > 0).astype(self.dtype)
@@ -423,8 +424,8 @@ def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
     """Return the derivative (N, C) of the sum of the margins of each row x of ``self``.
 
-    The margins are ``max(0, margin - x[target] + x[class]) ** p``. ``weight`` is None or has one factor for each target
-    class.
+    The margin of a class is ``max(0, margin - x[target] + x[class]) ** p``. ``weight`` is None or has one factor for
+    each target class.
     """
     index = target.reshape(-1)
     gap, rows = class_losses.margins(np, _rows(self), index, margin)
@@ -464,9 +465,9 @@ def multi_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Return the multi-class margin loss of the scores ``input``, reduced by ``reduction``.
 
-    The loss of each row x of C scores is the mean over the C classes of ``max(0, margin - x[target] + x[class]) ** p``.
-    ``input`` has shape (N, C) or (C,); ``target`` holds class indices, of shape (N,) or (). ``p`` is 1 or 2. ``weight``
-    (C,) has a factor for each target class.
+    The loss of a row x of C scores is the sum of ``max(0, margin - x[target] + x[class]) ** p`` over all classes other
+    than the target, divided by C. ``input`` has shape (N, C) or (C,). ``target`` holds class indices, of shape (N,) or
+    (). ``p`` is 1 or 2. ``weight`` (C,) has one factor for each target class.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -489,11 +490,11 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield the margins of ``multilabel_margin_loss`` for the first target class of each row, then for the second, etc.
+    """Yield the margins of ``multilabel_margin_loss``, in step k for the k-th target class of each row.
 
-    Each item is a pair: the k-th target class of each row of ``x`` (N, C), and the margins ``max(0, 1 - x[class] + x)``
-    (N, C) of these classes. The margins of the row's own target classes are 0. ``target`` lists the classes of each
-    row, up to the first -1.
+    Each step yields a pair: the k-th target class t of each row x of ``x`` (N, C), and the margins
+    ``max(0, 1 - x[t] + x)`` (N, C). Margins of classes that are targets of the row are 0. Each row of ``target`` lists
+    target classes up to the first -1.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
@@ -505,10 +506,10 @@ def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
 
 @_margin_loss("MultilabelMarginLossBackward0")
 def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str) -> Any:
-    """Return the multi-label margin loss of ``self``, reduced.
+    """Return the multi-label margin loss of ``self``, reduced by ``reduction``.
 
-    The loss of each row x of C scores is the sum of ``max(0, 1 - x[class] + x[other])`` over the target classes and all
-    other classes, divided by C. ``target`` lists the classes of each row, up to the first -1.
+    The loss of a row x of C scores is the sum of ``max(0, 1 - x[t] + x[o])`` over all target classes t and all other
+    classes o, divided by C. Each row of ``target`` lists target classes up to the first -1.
     """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multilabel_margin_loss_forward_out_frame", self.dtype)
@@ -525,7 +526,7 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
 def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
     """Return the derivative (N, C) of the sum of the margins of each row of ``self``.
 
-    The margins are those of ``multilabel_margin_loss_block``.
+    The margins are those of ``multilabel_margin_loss``.
     """
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)
@@ -548,11 +549,11 @@ multilabel_margin_loss_block.derivative(
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return the multi-label margin loss of ``input``, reduced.
+    """Return the multi-label margin loss of ``input``, reduced by ``reduction``.
 
-    The loss of each row x of C scores is the sum of ``max(0, 1 - x[class] + x[other])`` over the target classes and all
-    other classes, divided by C. ``input`` has shape (N, C) or (C,). ``target``, of the same shape, lists the classes of
-    each row, up to the first -1.
+    The loss of a row x of C scores is the sum of ``max(0, 1 - x[t] + x[o])`` over all target classes t and all other
+    classes o, divided by C. ``input`` has shape (N, C) or (C,). ``target`` has the same shape, and each of its rows
+    lists target classes up to the first -1.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
@@ -571,10 +572,11 @@ def multilabel_margin_loss(
 def ctc_loss_block(
     np: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, /, zero_infinity: bool
 ) -> Any:
-    """Return the CTC losses (N,), and the forward variables that the gradient needs.
+    """Return the CTC losses (N,), and the log forward variables, which the gradient needs.
 
     ``self`` holds log-probabilities, of shape (T, N, C). ``labels`` (N, 2 S + 1) holds the target sequences with blanks
-    inserted. If ``zero_infinity`` is true, infinite losses are replaced by 0.
+    inserted. ``input_lengths`` and ``target_lengths`` (N,) are the lengths of the sequences. ``zero_infinity`` is used
+    only for the gradient.
     """
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("ctc_loss_cpu", self.dtype)
@@ -588,7 +590,8 @@ def ctc_loss_backward(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``ctc_loss`` with respect to the log-probabilities ``self``.
 
-    ``loss`` and ``log_alpha`` are the results of ``ctc_loss_block``, which has the same other operands.
+    ``loss`` and ``log_alpha`` are the results of ``ctc_loss_block`` for the same operands. If ``zero_infinity`` is
+    true, the gradient of an infinite loss is 0.
     """
     return ctc.gradient(np, grad_output, self, labels, input_lengths, target_lengths, loss, log_alpha, zero_infinity)
 
@@ -633,9 +636,10 @@ WHILE_CHECKING = "(while checking arguments for ctc_loss_allocate_outputs)"
 
 
 def _padded_targets(targets: Tensor, lengths: Any, blank: int) -> Any:
-    """Return the target sequences of ``lengths`` as rows of one array (N, S), padded with the class ``blank``.
+    """Return the target sequences as rows of one array (N, S), padded with the class ``blank``.
 
-    ``targets`` is (N, S) already, or holds all sequences concatenated.
+    ``lengths`` (N,) are the lengths of the sequences. ``targets`` has one sequence per row, or is 1-d and holds all
+    sequences concatenated.
     """
     width = int(lengths.max()) if lengths.size else 0
     given = numpy_array_of(targets).astype(numpy.int64)
@@ -660,7 +664,7 @@ def _ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the CTC loss; see ``nn.functional.ctc_loss``.
+    """Return ``nn.functional.ctc_loss`` of the arguments.
 
     ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
@@ -671,13 +675,13 @@ def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
     reduction: str = "mean", zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the connectionist temporal classification loss (Graves et al. 2006).
+    """Return the connectionist temporal classification (CTC) loss (Graves et al. 2006).
 
-    The loss is the negative log-probability of each target sequence, summed over all alignments with repeats and
-    blanks. ``log_probs`` has shape (T, N, C) or (T, C). ``targets`` has shape (N, S), or holds all sequences
-    concatenated. ``input_lengths`` and ``target_lengths`` have shape (N,). ``blank`` is the class of the blank. A mean
-    is taken over the losses divided by their target lengths. If ``zero_infinity`` is true, the loss of a target that is
-    too long for its input is 0 instead of infinity.
+    The loss of a target sequence is the negative logarithm of the total probability of all its alignments with the
+    input, which repeat classes and insert blanks. ``log_probs`` has shape (T, N, C) or (T, C). ``targets`` has shape
+    (N, S), or is 1-d and holds all sequences concatenated. ``input_lengths`` and ``target_lengths`` have shape (N,).
+    ``blank`` is the class of the blank. A mean is taken over the losses divided by their target lengths. If
+    ``zero_infinity`` is true, the loss of a target that is too long for its input is 0 instead of infinity.
     """
     reduction_name = parse_reduction(None, None, reduction)
     batched = log_probs.ndim == 3

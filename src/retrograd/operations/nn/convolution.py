@@ -1,7 +1,7 @@
 """Convolution operations: conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, conv_tbc.
 
 A convolution is linear in its input and in its weight. Therefore three operations suffice for derivatives of any order:
-``convolution_output``, ``convolution_input`` and ``convolution_weight`` are each other's derivatives.
+each of ``convolution_output``, ``convolution_input`` and ``convolution_weight`` has the other two as derivatives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _backward_op(name: str, **options: Any) -> Any:
 def convolution_output(
     np: Any, input: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """Return the convolution of ``input`` with ``weight``, of shape ``shape``.
+    """Return the convolution of ``input`` with ``weight``; the result has the shape ``shape``.
 
     ``stride``, ``padding`` and ``dilation`` have one int per spatial dimension.
     """
@@ -41,9 +41,9 @@ def convolution_output(
 def convolution_input(
     np: Any, output: Any, weight: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """Return the gradient of ``convolution_output`` with respect to its input, of shape ``shape``.
+    """Return the gradient of ``convolution_output`` with respect to its input, which has the shape ``shape``.
 
-    ``output`` is the gradient of the convolution's result.
+    ``output`` is the gradient of the result of ``convolution_output``.
     """
     out = convolution_kernels.input_adjoint(np, output, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, weight)
@@ -53,9 +53,9 @@ def convolution_input(
 def convolution_weight(
     np: Any, output: Any, input: Any, /, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """Return the gradient of ``convolution_output`` with respect to its weight, of shape ``shape``.
+    """Return the gradient of ``convolution_output`` with respect to its weight, which has the shape ``shape``.
 
-    ``output`` is the gradient of the convolution's result.
+    ``output`` is the gradient of the result of ``convolution_output``.
     """
     out = convolution_kernels.weight_adjoint(np, output, input, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, input)
@@ -94,11 +94,10 @@ def convolution_block(
     np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> Any:  # fmt: skip
-    """Return the convolution (or transposed convolution, if ``transposed``) of ``input`` with ``weight``, plus
-    ``bias``.
+    """Return the convolution of ``input`` with ``weight``, plus ``bias``.
 
-    ``bias`` has one element per output channel, or is None. ``stride``, ``padding``, ``dilation`` and
-    ``output_padding`` have one int per spatial dimension.
+    If ``transposed`` is true, the convolution is transposed. ``bias`` is None or has one element per output channel.
+    ``stride``, ``padding``, ``dilation`` and ``output_padding`` have one int per spatial dimension.
     """
     shapes = input.shape, weight.shape, None if bias is None else bias.shape
     shape = _checked_shape(*shapes, stride, padding, dilation, transposed, output_padding, groups)
@@ -182,9 +181,9 @@ def _checked_shape(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
     output_padding: Any, groups: int,
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return the shape of the convolution's result for operands of the shapes ``input``, ``weight`` and ``bias``.
+    """Return the shape of a convolution's result for operands of the shapes ``input``, ``weight`` and ``bias``.
 
-    Raises PyTorch's errors if the shapes do not fit together.
+    Raise PyTorch's errors if the shapes do not fit together.
     """
     for name, values, least in (
         ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
@@ -254,10 +253,10 @@ def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> No
 
 
 def _per_dimension(name: str, value: Any, rank: int) -> tuple[int, ...]:
-    """Return the parameter ``value`` of a convolution as a tuple of ``rank`` ints, one per spatial dimension.
+    """Return ``value``, a parameter of a convolution, as a tuple of ``rank`` ints, one per spatial dimension.
 
-    A single int is repeated. Raises PyTorch's error, which contains the ``name`` of the parameter, for another number
-    of ints.
+    A single int is repeated. Raise PyTorch's error if ``value`` has another number of ints. ``name`` is the name of the
+    parameter in the error message.
     """
     if value.__class__ is int:
         return (value,) * rank
@@ -279,8 +278,9 @@ def convolution(
 ) -> Tensor:  # fmt: skip
     """Return the convolution of ``input`` (N, C, *space) with ``weight`` (out, C / groups, *kernel), plus ``bias``.
 
-    If ``transposed`` is true, return the transposed convolution; ``weight`` is then (C, out / groups, *kernel).
-    ``stride``, ``padding``, ``dilation`` and ``output_padding`` are an int, or one int per spatial dimension.
+    If ``transposed`` is true, return the transposed convolution. In this case, ``weight`` has the shape (C, out /
+    groups, *kernel). ``stride``, ``padding``, ``dilation`` and ``output_padding`` are an int, or one int per spatial
+    dimension.
     """
     rank = weight._array.ndim - 2
     named = {"stride": stride, "padding": padding, "dilation": dilation, "output_padding": output_padding}
@@ -293,7 +293,7 @@ def convolution(
 def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, options: tuple[Any, ...]) -> Tensor:
     """Return the convolution of complex operands, computed by three real convolutions (Gauss's method).
 
-    PyTorch computes it in the same way and has the same graph nodes. ``options`` are the parameters of
+    PyTorch uses the same method, so that the autograd graphs are the same. ``options`` are the parameters of
     ``convolution_block`` from ``stride`` to ``groups``.
     """
     for what, each in (("weight", weight), ("bias", bias)):
@@ -312,9 +312,10 @@ def _complex(input: Tensor, weight: Tensor, bias: Tensor | None, options: tuple[
 
 
 def _check_argument_types(name: str, rank: int, given: dict[str, Any], transposed: bool) -> None:
-    """Raise the TypeError of PyTorch's argument parser if an argument of the function ``name`` has a wrong type.
+    """Raise the TypeError of PyTorch's argument parser if an argument of the convolution ``name`` has a wrong type.
 
-    ``given`` holds the arguments by name; ``transposed`` is true for transposed convolutions.
+    ``given`` maps the argument names to the arguments. ``rank`` is the number of spatial dimensions. ``transposed`` is
+    true for a transposed convolution.
     """
     tensors = isinstance(given["input"], Tensor) and isinstance(given["weight"], Tensor)
     numbers = ("stride", "dilation", "padding", *(("output_padding",) if transposed else ()))
@@ -352,10 +353,10 @@ def _are_ints(value: Any) -> bool:
 
 
 def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return the ``input`` of a convolution with a batch dimension, and whether ``input`` already had one.
+    """Return ``input``, the input of a convolution, with a batch dimension, and whether ``input`` already had one.
 
-    Raises RuntimeError, with the function ``name`` in the message, unless ``input`` has ``rank`` + 1 or ``rank`` + 2
-    dimensions.
+    ``rank`` is the number of spatial dimensions. Raise RuntimeError if ``input`` has neither ``rank`` + 1 nor ``rank``
+    + 2 dimensions. ``name`` is the name of the function in the error message.
     """
     if input._array.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
@@ -369,10 +370,10 @@ def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
 def _string_padding(
     input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """Return ``input`` and the padding of each dimension for ``padding="same"`` or ``"valid"``.
+    """Return ``input`` and the padding of each spatial dimension if ``padding`` is ``"same"`` or ``"valid"``.
 
-    If ``"same"`` needs an odd number of zeros along a dimension, one zero is appended to ``input``, because the padding
-    of a convolution is the same on both sides.
+    A convolution has the same padding on both sides. Therefore, if ``"same"`` needs an odd number of zeros along a
+    dimension, one zero is appended to ``input``.
     """
     rank = weight._array.ndim - 2
     if padding == "valid":
@@ -412,10 +413,10 @@ def _make_conv(rank: int) -> Any:
         return y if had_batch else squeeze(y, 0)
 
     def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
-        """Return ``value`` (a stride, padding or dilation) as a tuple of ints, one per spatial dimension.
+        """Return ``value``, a stride, padding or dilation, as a tuple of ints, one per spatial dimension.
 
-        Raises TypeError if ``value`` is of another form, or ``x`` is complex, because the fast path does not handle
-        such calls.
+        Raise TypeError if ``value`` has another form, or if ``x`` is complex. The fast path does not handle these
+        arguments.
         """
         if x is not None and x.dtype.kind == "c":
             raise TypeError
@@ -428,9 +429,9 @@ def _make_conv(rank: int) -> Any:
     return _public(conv, name, f"""\
         Return the {rank}-dimensional convolution (cross-correlation) of ``input`` with ``weight``.
 
-        ``input``: (N, C, *space) or (C, *space). ``weight``: (out, C / groups, *kernel). ``bias``: (out,).
-        ``padding``: the number of zeros on both sides, an int or one per dimension, or ``"valid"`` (none) or ``"same"``
-        (the output has the input's size).
+        ``input`` has shape (N, C, *space) or (C, *space), ``weight`` (out, C / groups, *kernel) and ``bias`` (out,).
+        ``padding`` is the number of zeros on both sides, an int or one int per spatial dimension. If ``padding`` is
+        ``"valid"``, there is no padding. If it is ``"same"``, the output has the size of ``input``.
         """, fast_path=convolution_block, operands=("input", "weight", "bias"), transposed=False, output_padding=(0,) * rank,
         stride=lambda x, stride: numbers(stride, x), padding=lambda x, padding: numbers(padding),
         dilation=lambda x, dilation: numbers(dilation))  # fmt: skip
@@ -457,8 +458,8 @@ def _make_conv_transpose(rank: int) -> Any:
     return _public(conv, name, f"""\
         Return the {rank}-dimensional transposed convolution, the adjoint of :func:`conv{rank}d`.
 
-        ``input``: (N, C, *space) or (C, *space). ``weight``: (C, out / groups, *kernel). ``bias``: (out,).
-        ``output_padding``: the number of elements added to the end of each output dimension.
+        ``input`` has shape (N, C, *space) or (C, *space), ``weight`` (C, out / groups, *kernel) and ``bias`` (out,).
+        ``output_padding`` is the number of elements added to the end of each spatial dimension of the output.
         """)  # fmt: skip
 
 
@@ -477,7 +478,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_make_conv_transpose,
 
 @op(name="conv_tbc_block", backward="ConvTbcBackward0", function=False, method=False)
 def conv_tbc_block(np: Any, self: Any, weight: Any, bias: Any, /, pad: int) -> Any:
-    """Return the convolution along time of ``self`` with ``weight``, plus ``bias``.
+    """Return the convolution of ``self`` with ``weight`` along the time dimension, plus ``bias``.
 
     ``self`` has shape (time, batch, channels) and ``weight`` (kernel, channels, out). ``pad`` zeros are added before
     and after ``self`` along time.
@@ -527,7 +528,7 @@ conv_tbc_block.derivative(
 
 @public(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return the convolution along time of ``input`` with ``weight``, plus ``bias``.
+    """Return the convolution of ``input`` with ``weight`` along the time dimension, plus ``bias``.
 
     ``input`` has shape (time, batch, C), ``weight`` (kernel, C, out) and ``bias`` (out,). ``pad`` zeros are added
     before and after ``input`` along time.

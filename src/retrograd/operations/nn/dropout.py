@@ -1,6 +1,6 @@
 """Dropout: dropout, dropout1d, dropout2d, dropout3d, alpha_dropout and feature_alpha_dropout.
 
-For the same seed they drop the same elements as PyTorch.
+For the same seed, these functions drop the same elements as PyTorch.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ALPHA = 1.7580993408473766  # minus the limit of selu at minus infinity
 
 
 def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
-    """Return the mask of dropout: a tensor of the dtype of ``input`` that is 1 with probability ``1 - p``, otherwise 0.
+    """Return a mask for dropout, whose elements are 1 with probability ``1 - p``, otherwise 0.
 
-    If ``feature`` is true, one value is drawn per channel of each sample, and the result broadcasts to the shape of
-    ``input``.
+    The mask has the dtype of ``input``. If ``feature`` is true, one element is drawn for each channel of each sample,
+    and the mask broadcasts to the shape of ``input``.
     """
     np = array_module_of(input._array)
     if feature:
@@ -48,10 +48,10 @@ def _zero(input: Tensor) -> Tensor:
 
 
 def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
-    """Return the factors of dropout, which are ``1 / (1 - p)`` with probability ``1 - p``, otherwise 0.
+    """Return factors for dropout, which are ``1 / (1 - p)`` with probability ``1 - p``, otherwise 0.
 
-    They have the dtype of ``input``. If ``feature`` is true, one value is drawn per channel of each sample, and the
-    result broadcasts to the shape of ``input``.
+    The factors have the dtype of ``input``. If ``feature`` is true, one factor is drawn for each channel of each
+    sample, and the factors broadcast to the shape of ``input``.
     """
     if p == 1:
         return _zero(input)
@@ -78,11 +78,11 @@ def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = F
 
 
 def _drop_alpha(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
-    """Return alpha dropout of ``input``: elements are dropped with probability ``p``, mean 0 and variance 1 are kept.
+    """Return ``input`` after alpha dropout with probability ``p``, which preserves mean 0 and variance 1.
 
-    Dropped elements become the limit of selu at minus infinity. Then all elements are scaled and shifted. If
+    Dropped elements are set to the limit of selu at minus infinity. Then all elements are scaled and shifted. If
     ``feature`` is true, whole channels of each sample are dropped. If ``train`` is false, ``input`` is returned
-    unchanged.
+    unchanged. If ``inplace`` is true, ``input`` is overwritten by the result.
     """
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
@@ -117,22 +117,36 @@ def _export(name: str, drop: Any, feature: bool, what: str) -> None:
 
     for function, title in ((out_of_place, name), (in_place, name + "_")):
         function.__name__ = function.__qualname__ = title
-        function.__doc__ = f"{what}, if ``train``." + " In place." * (function is in_place)
+        function.__doc__ = (
+            f"Return ``input`` {what}.\n\nIf ``train`` is false, ``input`` is returned unchanged."
+            + " Otherwise ``input`` is overwritten by the result." * (function is in_place)
+        )
         public(name=title, method=False)(function)
 
 
-_export("dropout", _drop, False, "Set elements to zero with probability ``p`` and scale the others by 1 / (1 - p)")
 _export(
-    "feature_dropout", _drop, True, "Set channels to zero with probability ``p`` and scale the others by 1 / (1 - p)"
+    "dropout",
+    _drop,
+    False,
+    "with each element set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p)",
 )
 _export(
-    "alpha_dropout", _drop_alpha, False, "Apply dropout for selu with probability ``p``, which keeps mean and variance"
+    "feature_dropout",
+    _drop,
+    True,
+    "with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p)",
+)
+_export(
+    "alpha_dropout",
+    _drop_alpha,
+    False,
+    "after alpha dropout of elements with probability ``p``, which preserves mean 0 and variance 1",
 )
 _export(
     "feature_alpha_dropout",
     _drop_alpha,
     True,
-    "Apply dropout of channels for selu with probability ``p``, which keeps mean and variance",
+    "after alpha dropout of channels with probability ``p``, which preserves mean 0 and variance 1",
 )
 
 
@@ -149,8 +163,8 @@ native_dropout_block.derivative(self=lambda F, g, mask, scale: F.native_dropout_
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Return ``input`` after dropout, and the boolean mask of the elements that were not dropped.
 
-    Each element is set to 0 with probability ``p``; the others are multiplied by 1 / (1 - p). If ``train`` is false, no
-    element is dropped.
+    Each element is set to 0 with probability ``p``. The other elements are multiplied by 1 / (1 - p). If ``train`` is
+    false, no element is dropped.
     """
     if p == 0 or not train or input._array.size == 0:
         every = wrap(array_module_of(input._array).ones(input.shape, bool))
@@ -180,16 +194,18 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Return ``input``, an output of selu, with elements dropped with probability ``p`` (arXiv 1706.02515).
 
-    Dropped elements become selu's limit at minus infinity instead of 0. Then all elements are scaled and shifted, so
-    that mean 0 and variance 1 are preserved. If ``training`` is false, ``input`` is returned unchanged.
+    Dropped elements are set to the limit of selu at minus infinity instead of 0. Then all elements are scaled and
+    shifted, so that mean 0 and variance 1 are preserved. If ``training`` is false, ``input`` is returned unchanged. If
+    ``inplace`` is true, ``input`` is overwritten by the result.
     """
     _check(p)
     return _drop_alpha(input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Return :func:`alpha_dropout` of ``input``, in which whole channels of each sample are dropped instead of
-    elements.
+    """Return ``input`` after :func:`alpha_dropout`, with whole channels dropped instead of single elements.
+
+    Each channel of each sample is dropped with probability ``p``.
     """
     _check(p)
     return _drop_alpha(input, p, training, inplace, True)
@@ -215,7 +231,8 @@ def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return ``input`` with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
 
-    ``input`` has shape (N, C, L) or (C, L). If ``training`` is false, ``input`` is returned unchanged.
+    ``input`` has shape (N, C, L) or (C, L). If ``training`` is false, ``input`` is returned unchanged. If ``inplace``
+    is true, ``input`` is overwritten by the result.
     """
     _check(p)
     if input.ndim not in (2, 3):
@@ -231,7 +248,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Return ``input`` with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
 
     ``input`` has shape (N, C, H, W), or (N, C, L) with a warning. If ``training`` is false, ``input`` is returned
-    unchanged.
+    unchanged. If ``inplace`` is true, ``input`` is overwritten by the result.
     """
     _check(p)
     if input.ndim not in (3, 4):
@@ -249,7 +266,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return ``input`` with each channel set to 0 with probability ``p``, and the others multiplied by 1 / (1 - p).
 
-    ``input`` has shape (N, C, D, H, W) or (C, D, H, W). If ``training`` is false, ``input`` is returned unchanged.
+    ``input`` has shape (N, C, D, H, W) or (C, D, H, W). If ``training`` is false, ``input`` is returned unchanged. If
+    ``inplace`` is true, ``input`` is overwritten by the result.
     """
     _check(p)
     if input.ndim not in (4, 5):

@@ -30,8 +30,8 @@ from ..shape.views import reshape
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the rows of the table ``self`` at ``indices``, of shape (*indices.shape, size).
 
-    ``padding_idx`` and ``scale`` apply only to the gradient: the row ``padding_idx`` gets none, and if ``scale`` is
-    true, the gradient of each row is divided by the number of its occurrences in ``indices``.
+    ``padding_idx`` and ``scale`` are used only for the gradient: the gradient of row ``padding_idx`` is 0, and if
+    ``scale`` is true, the gradient of each row is divided by the number of its occurrences in ``indices``.
     """
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
@@ -44,8 +44,8 @@ def embedding_dense_backward(
 ) -> Any:
     """Return the gradient of ``embedding`` with respect to its table of ``count`` rows.
 
-    Each row of the result is the sum of the rows of ``grad_output`` at which ``indices`` has this row's number. The row
-    ``padding_idx`` is 0. If ``scale`` is true, each sum is divided by the number of its terms.
+    Row i of the result is the sum of all rows of ``grad_output`` whose element of ``indices`` is i. Row ``padding_idx``
+    is 0. If ``scale`` is true, each sum is divided by the number of its terms.
     """
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.gradient_factors(np, flat, padding_idx, scale, grad.dtype)
@@ -58,8 +58,8 @@ def embedding_dense_backward(
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the gradient of ``embedding_dense_backward`` with respect to its ``grad_output``.
 
-    The result holds the rows of ``self`` at ``indices``, scaled as in ``embedding_dense_backward``: rows of the index
-    ``padding_idx`` are 0, and if ``scale`` is true, each row is divided by the number of occurrences of its index.
+    The result holds the rows of ``self`` at ``indices``. Rows for the index ``padding_idx`` are 0. If ``scale`` is
+    true, each row is divided by the number of occurrences of its index in ``indices``.
     """
     result = np.take(self, indices, 0)
     factor = embedding_kernels.gradient_factors(np, indices.reshape(-1), padding_idx, scale, result.dtype)
@@ -93,7 +93,7 @@ def _check_indices(name: str, indices: Tensor) -> None:
 def _embedding(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
-    """Return the rows of ``weight`` at ``indices``; see ``nn.functional.embedding``."""
+    """Return the rows of ``weight`` at ``indices``, as ``nn.functional.embedding`` with these arguments."""
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
@@ -125,9 +125,10 @@ def embedding(
 ) -> Tensor:  # fmt: skip
     """Return the rows of ``weight`` (count, size) at the integers ``input``: a tensor of shape (*input.shape, size).
 
-    The row ``padding_idx`` gets no gradient. If ``max_norm`` is not None, the selected rows of ``weight`` with a larger
-    ``norm_type``-norm are first scaled down to it in place. If ``scale_grad_by_freq`` is true, the gradient of each row
-    is divided by the number of its occurrences in ``input``. ``sparse`` has no effect, because gradients are dense.
+    The gradient of row ``padding_idx`` is 0. If ``max_norm`` is not None, selected rows of ``weight`` whose
+    ``norm_type``-norm exceeds ``max_norm`` are first scaled down to this norm in place. If ``scale_grad_by_freq`` is
+    true, the gradient of each row is divided by the number of its occurrences in ``input``. ``sparse`` has no effect,
+    because gradients are dense.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -162,11 +163,12 @@ MODES = ("sum", "mean", "max")
 def embedding_bag_block(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Return the sum, mean or maximum of the rows of ``self`` in each bag, and the row number of each maximum.
+    """Return the sum, mean or maximum of the rows of ``self`` in each bag, and the row index of each maximum.
 
-    ``indices`` holds the row numbers, ``bags`` the bag of each of them, and ``sizes`` the number of rows in each bag.
-    ``weights`` is None or has a factor for each row. ``mode`` is 0 for the sum, 1 for the mean, 2 for the maximum; for
-    0 and 1 the second result is zeros. ``scale`` is only used for the gradient.
+    A bag is a set of rows that are reduced to one row. ``indices`` holds the row indices of all bags, ``bags`` the bag
+    number of each row index, and ``sizes`` the number of rows in each bag. ``weights`` is None or has one factor per
+    row index. ``mode`` is 0 for the sum, 1 for the mean, 2 for the maximum. If ``mode`` is 0 or 1, the second result is
+    zeros. ``scale`` is used only for the gradient.
     """
     wide, share = upcast_all_half(self, weights)
     if mode == 2:
@@ -190,8 +192,8 @@ def embedding_bag_backward(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``embedding_bag`` with respect to its table of ``count`` rows.
 
-    ``tops`` holds the row number of each maximum; the other parameters are those of ``embedding_bag_block``. If
-    ``scale`` is true, the gradient of each row is divided by the number of its occurrences in ``indices``.
+    ``tops`` holds the row index of each maximum. If ``scale`` is true, the gradient of each row is divided by the
+    number of its occurrences in ``indices``. The other parameters are those of ``embedding_bag_block``.
     """
     grad, share = upcast_all_half(grad_output, weights)
     if mode == 2:
@@ -209,9 +211,11 @@ def embedding_bag_backward(
 def embedding_bag_again(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Return the gradient of ``embedding_bag_backward`` with respect to ``grad_output``: bags of the rows of ``self``.
+    """Return the gradient of ``embedding_bag_backward`` with respect to its ``grad_output``.
 
-    ``tops`` holds the row number of each maximum; the other parameters are those of ``embedding_bag_block``.
+    The result is the sum, mean or maximum of the rows of ``self`` in each bag. ``tops`` holds the row index of each
+    maximum. If ``scale`` is true, each row is divided by the number of its occurrences in ``indices``. The other
+    parameters are those of ``embedding_bag_block``.
     """
     if mode == 2:
         return embedding_kernels.take_maxima(np, self, tops)
@@ -224,16 +228,16 @@ def embedding_bag_again(
 
 @op(function=False, method=False)
 def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
-    """Return for each i the dot product of row ``first[i]`` of ``self`` with row ``second[i]`` of ``other``.
+    """Return, for each i, the dot product of row ``first[i]`` of ``self`` and row ``second[i]`` of ``other``.
 
-    Such products are the gradient of the weights of ``embedding_bag``.
+    These dot products are the gradient of ``embedding_bag`` with respect to ``per_sample_weights``.
     """
     return np.einsum("ij,ij->i", self[first], other[second])
 
 
 @op(function=False, method=False)
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
-    """Return ``count`` rows in which ``weights[i] * self[source[i]]`` is added to row ``target[i]`` for each i."""
+    """Return ``count`` rows: row t is the sum of ``weights[i] * self[source[i]]`` over all i with ``target[i] = t``."""
     return embedding_kernels.sum_rows(np, self[source] * weights[:, None], target, count)
 
 
@@ -291,9 +295,11 @@ def _embedding_bag(
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the sum, mean or maximum (``mode`` 0, 1 or 2) of the rows of ``weight`` in each bag.
+    """Return the sum, mean or maximum of the rows of ``weight`` in each bag, for a ``mode`` of 0, 1 or 2.
 
-    Also return the bag of each index, the size of each bag and, for mode 2, the row of each maximum.
+    Also return the bag number of each index, the number of rows in each bag, and, for the maximum, the row index of
+    each maximum. ``offsets`` holds the position in ``indices`` at which each bag starts. The other parameters are those
+    of ``nn.functional.embedding_bag``.
     """
     _check_indices("embedding_bag", indices)
     if weight._array.dtype.kind not in "fV":
@@ -330,10 +336,10 @@ def embedding_bag(
 ) -> Tensor:  # fmt: skip
     """Return the sum, mean (default) or maximum of the rows of ``weight`` in each bag: a tensor (B, size).
 
-    ``input`` holds row numbers: (B, N) for B bags of N rows, or 1-d with the start of each bag in ``offsets``. If
-    ``include_last_offset`` is true, the last offset is the length of ``input``. ``per_sample_weights`` (only with
-    ``mode="sum"``) has a factor for each row. The row ``padding_idx`` is excluded from the bags. The other parameters
-    are those of :func:`embedding`.
+    ``input`` holds row indices. Its shape is (B, N) for B bags of N rows each. If ``input`` is 1-d, ``offsets`` holds
+    the position at which each bag starts. If ``include_last_offset`` is true, the last offset is the length of
+    ``input``. ``per_sample_weights`` has one factor per row index, and requires ``mode="sum"``. The row ``padding_idx``
+    is excluded from the bags. The other parameters are those of :func:`embedding`.
 
     >>> import retrograd as torch
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -400,10 +406,10 @@ def _mode(mode: str, scale: bool, sparse: bool) -> int:
 
 @slicewise
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return for each integer of ``tensor`` (int64) a row of zeros with a one at that index.
+    """Return, for each integer i of ``tensor`` (int64), a row of zeros with a 1 at index i.
 
-    The result has shape (*tensor.shape, num_classes). With ``num_classes=-1`` the number of classes is one more than
-    the largest integer.
+    The result has shape (*tensor.shape, num_classes). If ``num_classes`` is -1, the number of classes is the largest
+    integer plus one.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.one_hot(torch.tensor([2, 0]))

@@ -25,7 +25,7 @@ def _upsampling(name: str, title: str) -> Any:
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return the images ``self`` resampled along their last ``len(plan)`` dimensions.
 
-        Each entry of ``plan`` lists, for each output element along one dimension, the input elements and their weights.
+        Each element of ``plan`` describes one dimension: for each output element, the input elements and their weights.
         """
         if self.dtype.kind == "u":  # uint8 is computed in float32, and rounded
             exact = interpolation.apply_maps(np, self.astype(np.float32), plan)
@@ -55,9 +55,9 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | n
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """Return the spatial output size of ``interpolate``, and a scale for each spatial dimension.
+    """Return the spatial output size of ``interpolate``, and the scale factor of each spatial dimension or None.
 
-    A scale of None means the ratio of input size to output size. ``recompute`` is the argument
+    None means that the ratio of input size and output size is used. ``recompute`` is the argument
     ``recompute_scale_factor`` of ``interpolate``.
     """
     space = input._array.shape[2:]
@@ -116,12 +116,12 @@ def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` (N, C, *space) resampled to ``size``, or to ``scale_factor`` times its size.
+    """Return ``input`` (N, C, *space) resampled to ``size``, or by ``scale_factor``.
 
     ``mode`` is ``"nearest"``, ``"nearest-exact"``, ``"area"``, ``"linear"`` (3-d input), ``"bilinear"``, ``"bicubic"``,
     ``"lanczos"`` (4-d), or ``"trilinear"`` (5-d). If ``align_corners`` is true, the centres of the corner elements of
-    input and output are at the same positions; otherwise their outer edges are. If ``antialias`` is true, a wider
-    filter is used where the image shrinks.
+    input and output have the same positions. Otherwise the outer edges of the corner elements have the same positions.
+    If ``antialias`` is true, a wider filter is used for dimensions that become smaller.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 3.0]]]), size=4, mode="linear")
@@ -180,19 +180,22 @@ def _deprecated(name: str) -> None:
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """Return :func:`interpolate` of the arguments. Deprecated alias."""
+    """Return :func:`interpolate` of the arguments. This name is deprecated."""
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Return :func:`interpolate` of ``input`` with mode ``"nearest"``. Deprecated."""
+    """Return :func:`interpolate` of ``input`` with mode ``"nearest"``. This name is deprecated."""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Return :func:`interpolate` of ``input`` with mode ``"bilinear"`` and aligned corners. Deprecated."""
+    """Return :func:`interpolate` of ``input`` with mode ``"bilinear"`` and ``align_corners=True``.
+
+    This name is deprecated.
+    """
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
 
@@ -202,11 +205,10 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 @op(function=False, method=False)
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
-    """Return ``input`` sampled at the points of ``grid_``, or a derivative of the samples with respect to the
-    coordinates.
+    """Return ``input`` sampled at the points ``grid_``, or derivatives of the samples by the coordinates.
 
-    ``orders`` has the order of the derivative along each axis (see kernels/grid_sample.py). ``mode``, ``padding`` and
-    ``align`` are the parameters of :func:`grid_sampler`.
+    ``orders`` has the order of the derivative along each axis. If all orders are 0, the samples are returned. ``mode``,
+    ``padding`` and ``align`` are the parameters of :func:`grid_sampler`. See ``kernels/grid_sample.py``.
     """
     return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
@@ -215,19 +217,19 @@ def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align
 def grid_spread(
     np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
 ) -> Any:
-    """Return the gradient of ``grid_read`` with respect to its ``input``, whose shape is ``shape``.
+    """Return the gradient of ``grid_read`` with respect to its ``input``, which has the shape ``shape``.
 
-    ``self`` is the gradient of the samples.
+    ``self`` is the gradient of the result of ``grid_read``. The other parameters are those of ``grid_read``.
     """
     return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
 
 
 def _grid_rule(F: Any, g: Any, image: Any, grid_: Any, options: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
-    """Return the gradient of ``grid_read`` with respect to ``grid_``, where ``g`` is the gradient of the samples.
+    """Return the gradient of ``grid_read`` with respect to ``grid_``, where ``g`` is the gradient of its result.
 
-    The gradient of the coordinate along an axis is the sum over the channels of ``g`` times the derivative of the
-    samples of ``image`` along this axis. Therefore ``image`` is sampled with the order of this axis in ``orders``
-    increased by one. ``options`` are ``mode``, ``padding`` and ``align``.
+    For each axis, this is the sum over the channels of ``g`` times the derivative of the samples along the axis. To
+    compute this derivative, ``image`` is sampled with the element of ``orders`` for the axis increased by one.
+    ``options`` are ``mode``, ``padding`` and ``align``.
     """
     parts = [
         F.sum_dim(g * F.grid_read(image, grid_, *options, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
@@ -257,7 +259,7 @@ def _sampling(rank: int) -> Any:
 
     @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
-        """Return ``input`` sampled at the points of ``grid_``. The parameters are those of :func:`grid_sampler`."""
+        """Return ``input`` sampled at the points ``grid_``. The parameters are those of :func:`grid_sampler`."""
         return grid_kernels.read(np, input, grid_, mode, padding, align, none)
 
     sampled.derivative(
@@ -338,10 +340,10 @@ def grid_sample(
 ) -> Tensor:
     """Return ``input`` (N, C, *space) sampled at the points of ``grid`` (N, *out, axes): a tensor (N, C, *out).
 
-    Coordinates range from -1 to 1. Their order is x, y, z, the reverse of the order of the spatial dimensions. ``mode``
-    is ``"bilinear"``, ``"nearest"`` or ``"bicubic"``. ``padding_mode`` determines the samples at points outside the
-    input: ``"zeros"``, ``"border"`` or ``"reflection"``. If ``align_corners`` is true, -1 and 1 are the centres of the
-    corner elements; otherwise (default) their outer edges.
+    The coordinates of a point range from -1 to 1. Their order is x, y, z, the reverse of the order of the spatial
+    dimensions. ``mode`` is ``"bilinear"``, ``"nearest"`` or ``"bicubic"``. ``padding_mode`` determines the samples at
+    points outside the input: ``"zeros"``, ``"border"`` or ``"reflection"``. If ``align_corners`` is true, -1 and 1 are
+    the centres of the corner elements. Otherwise (default), -1 and 1 are the outer edges of the corner elements.
     """
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(
@@ -357,10 +359,10 @@ def grid_sample(
 
 
 def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
-    """Return an array (elements, axes + 1) with the coordinates of each element of an image, followed by 1.
+    """Return an array (elements, axes + 1) of the coordinates of each element of an image, followed by 1.
 
     ``size`` is the shape of the image. Coordinates range from -1 to 1. If ``align`` is true, -1 and 1 are the centres
-    of the corner elements, otherwise their outer edges.
+    of the corner elements, otherwise the outer edges of the corner elements.
     """
     axes = []
     for n in size[2:]:
@@ -374,7 +376,7 @@ def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
 def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool) -> Any:
     """Return the coordinates of all elements of images of shape ``size``, transformed by the affine maps ``theta``.
 
-    ``align`` is true if -1 and 1 are the centres of the corner elements; see :func:`torch.nn.functional.affine_grid`.
+    If ``align`` is true, the coordinates -1 and 1 are the centres of the corner elements, otherwise their outer edges.
     """
     wide = upcast_half(theta)
     if len(wide) != size[0]:
@@ -388,7 +390,10 @@ def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool
 
 @op(function=False, method=False, linear=True)
 def affine_grid_back(np: Any, self: Any, /, size: tuple[int, ...], align: bool) -> Any:
-    """Return the gradient of ``affine_grid_block`` with respect to ``theta``; ``self`` is the gradient of the grid."""
+    """Return the gradient of ``affine_grid_block`` with respect to ``theta``.
+
+    ``self`` is the gradient of the result of ``affine_grid_block``.
+    """
     wide = upcast_half(self).reshape(size[0], -1, len(size) - 2)
     return np.matmul(wide.swapaxes(1, 2), _base_grid(np, size, align, wide.dtype)).astype(self.dtype, copy=False)
 
@@ -399,15 +404,15 @@ affine_grid_back.derivative(self=lambda F, g, size, align: F.affine_grid_block(g
 
 @public(method=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
-    """Return :func:`torch.nn.functional.affine_grid` of the arguments; the arguments are not checked."""
+    """Return :func:`torch.nn.functional.affine_grid` of the arguments, without checks of the arguments."""
     return affine_grid_block(theta, tuple(size), align_corners)
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """Return the grid for :func:`grid_sample` that transforms an image by affine maps.
+    """Return the grid of points with which :func:`grid_sample` transforms images by affine maps.
 
-    ``theta`` holds one map per image, (N, 2, 3), or (N, 3, 4) for volumes. ``size`` is the shape of the output images,
-    (N, C, H, W) or (N, C, D, H, W). The result has shape (N, H, W, 2) or (N, D, H, W, 3).
+    ``theta`` holds one map per image: its shape is (N, 2, 3), or (N, 3, 4) for volumes. ``size`` is the shape of the
+    output images, (N, C, H, W) or (N, C, D, H, W). The result has shape (N, H, W, 2) or (N, D, H, W, 3).
     """
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -508,7 +513,7 @@ def _channel_shuffled(np: Any, self: Any, groups: int) -> Any:
 def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
     """Return ``self`` (N, C, *space) with its channels permuted.
 
-    The channels are split into ``groups`` groups. The result has the first channel of each group, then the second
+    The channels are split into ``groups`` equal groups. The result has the first channel of each group, then the second
     channel of each group, and so on.
     """
     return _channel_shuffled(np, self, groups)
@@ -516,7 +521,7 @@ def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
 
 @op(name="native_channel_shuffle", method=False, linear=True)
 def native_channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
-    """Return :func:`channel_shuffle` of the arguments. PyTorch has both names for this operation."""
+    """Return :func:`channel_shuffle` of the arguments. PyTorch has both names."""
     return _channel_shuffled(np, self, groups)
 
 
@@ -531,7 +536,7 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
     """Return the windows of the images ``self`` (N, C, H, W) as columns (N, C * window size, number of windows).
 
-    ``kernel``, ``stride``, ``padding``, ``dilation`` and the number of windows ``places`` have one int per spatial
+    ``kernel``, ``stride``, ``padding``, ``dilation`` and ``places``, the number of windows, have one int per spatial
     dimension.
     """
     return convolution.unfold_windows(np, self, kernel, stride, padding, dilation, places)
@@ -541,10 +546,10 @@ def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilati
 def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:
-    """Return the images of spatial shape ``space`` that are the sums of their overlapping windows.
+    """Return images of spatial shape ``space``, in which overlapping windows are summed: the adjoint of ``im2col``.
 
     ``self`` (N, C * window size, number of windows) holds the windows as columns. The other parameters are those of
-    ``im2col``, whose adjoint this operation is.
+    ``im2col``.
     """
     return convolution.fold_windows(np, self, space, kernel, stride, padding, dilation, places)
 
@@ -567,7 +572,11 @@ def _pair(what: str, value: Any) -> tuple[int, int]:
 
 
 def _columns_of(space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
-    """Return the number of windows of ``unfold`` along each dimension of an image of spatial shape ``space``."""
+    """Return the number of windows of ``unfold`` along each spatial dimension of an image.
+
+    ``space`` is the spatial shape of the image. ``kernel``, ``stride``, ``padding`` and ``dilation`` have one int per
+    spatial dimension.
+    """
     for what, short, values, least in (
         ("kernel size", "kernel", kernel, 1), ("dilation", "dilation", dilation, 1), ("padding", "pad", padding, 0),
         ("stride", "stride", stride, 1),
@@ -590,11 +599,11 @@ def _check_columns(name: str, x: Tensor) -> None:
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Return the windows of the images ``input`` as columns: (N, C, H, W) becomes (N, C * window size, number of
-    windows).
+    """Return the windows of the images ``input`` as columns of matrices.
 
-    The batch dimension may be missing. ``kernel_size`` is the size of the windows and ``stride`` the distance between
-    them; each parameter is an int or a pair.
+    An ``input`` of shape (N, C, H, W) becomes (N, C * window size, number of windows). The batch dimension N may be
+    missing. ``kernel_size`` is the size of the windows and ``stride`` the distance between them. Each parameter is an
+    int or a pair of ints.
     """
     kernel, steps = _pair("kernel_size", kernel_size), _pair("stride", stride)
     pads, spaced = _pair("padding", padding), _pair("dilation", dilation)
@@ -621,10 +630,10 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    """Return images (N, C, *output_size), in which the overlapping windows ``input`` are summed.
+    """Return images (N, C, *output_size), in which overlapping windows are summed: the adjoint of :func:`unfold`.
 
-    ``input`` (N, C * window size, number of windows) holds the windows as columns. This is the adjoint of
-    :func:`unfold`, which has the same parameters.
+    ``input`` (N, C * window size, number of windows) holds the windows as columns. The other parameters are those of
+    :func:`unfold`.
     """
     space, kernel, steps = _pair("output_size", output_size), _pair("kernel_size", kernel_size), _pair("stride", stride)
     pads, spaced = _pair("padding", padding), _pair("dilation", dilation)

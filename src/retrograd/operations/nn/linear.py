@@ -1,4 +1,4 @@
-"""Linear and bilinear layers: linear and bilinear."""
+"""Linear and bilinear layers: ``linear`` and ``bilinear``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..shape.views import reshape, t, t_block, view
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return ``input @ weight.T + bias``.
 
-    ``input`` has shape (…, in); ``weight`` has shape (out, in) and ``bias`` (out,), or ``weight`` (in,) and ``bias``
-    ().
+    ``input`` has shape (…, in), ``weight`` (out, in) and ``bias`` (out,). A single output without its own dimension has
+    a ``weight`` of shape (in,) and a 0-d ``bias``.
     """
     ndim = input._array.ndim
     if bias is not None and weight._array.ndim <= 2:
@@ -31,17 +31,18 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
 def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
-    """Return the Einstein summation of ``first``, ``second`` and ``third`` by the equation ``text``, as
-    ``"bj,ojk,bk->bo"``.
+    """Return the Einstein summation of ``first``, ``second`` and ``third`` by the equation ``text``.
+
+    An example of an equation is ``"bj,ojk,bk->bo"``.
     """
     with numpy.errstate(all="ignore"):
         return np.einsum(text, first, second, third, optimize=True)
 
 
 def _gradient_equation(text: str, which: int) -> str:
-    """Return the equation for the gradient of one operand of :func:`trilinear`, the operand with index ``which``.
+    """Return the equation by which :func:`trilinear` computes the gradient of its operand number ``which``.
 
-    ``text`` is the equation of the Einstein summation. The operands of the returned equation are the gradient of the
+    ``text`` is the equation of the forward operation. In the returned equation, the operands are the gradient of the
     result, followed by the other two operands.
     """
     given, out = text.split("->")

@@ -1,7 +1,7 @@
 """Elementwise losses: mse_loss, l1_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, kl_div and others.
 
-The common losses have their own gradient kernels. Losses that select a class per sample are in
-``operations/nn/class_losses.py``.
+The most common losses have a second operation (``…_backward``) that computes the gradient. Losses whose targets are
+class indices are in ``operations/nn/class_losses.py``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ REDUCTIONS = ("none", "mean", "sum")
 def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Return the name of the reduction: ``"none"``, ``"mean"`` or ``"sum"``.
 
-    If ``size_average`` or ``reduce``, which are deprecated, is not None, they determine the name, and PyTorch's warning
-    is issued. Raises ValueError for another ``reduction``.
+    ``size_average`` and ``reduce`` are deprecated. If one of them is not None, they determine the result, and PyTorch's
+    warning is issued. Otherwise the result is ``reduction``. Raises ValueError if ``reduction`` is not one of the three
+    names.
     """
     if reduction == "mean" and size_average is None and reduce is None:
         return reduction
@@ -60,9 +61,9 @@ def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: s
 
 
 def reduce_losses(each: Tensor, reduction: str) -> Tensor:
-    """Return the unreduced losses ``each``, reduced by ``reduction``.
+    """Return the losses ``each`` of single elements or samples, reduced by ``reduction``.
 
-    This is the mean for ``"mean"``, the sum for ``"sum"``, and ``each`` itself for ``"none"``.
+    The result is the mean for ``"mean"``, the sum for ``"sum"``, and ``each`` itself for ``"none"``.
     """
     if reduction == "none":
         return each
@@ -77,10 +78,10 @@ def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
 
 
 def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """Multiply ``slope``, the derivatives of the unreduced losses, in place by their gradient, and return ``slope``.
+    """Multiply ``slope``, the derivatives of the unreduced losses, by the gradient of these losses in place.
 
-    ``grad`` is the gradient of the reduced loss; for a mean, the gradient of an unreduced loss is ``grad`` divided by
-    the number of elements.
+    ``grad`` is the gradient of the reduced loss. For a mean, the gradient of each unreduced loss is ``grad`` divided by
+    the number of elements. Return ``slope``.
     """
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
@@ -92,8 +93,8 @@ def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 def _large_gradient(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
     """Return the gradient of the reduced loss of ``x`` and ``y``, computed by the compiled loop ``name``.
 
-    ``grad`` is the gradient of the reduced loss; the result is multiplied by ``factor``. ``parameter`` is passed to the
-    loop. Returns None if the loss is not reduced, or if no loop accepts these arrays.
+    ``grad`` is the gradient of the reduced loss, and the result is multiplied by ``factor``. ``parameter`` is passed to
+    the loop. Return None if the loss is not reduced, or if no compiled loop supports these arrays.
     """
     if reduction == "none" or len(grad.shape):
         return None
@@ -131,9 +132,9 @@ def _floats(name: str, *operands: Any) -> None:
 def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., Any], symmetric: bool) -> None:
     """Set the derivative rules of ``backward``, the operation that computes the gradient of a loss.
 
-    ``slope`` and ``bend`` return the first and the second derivative of the unreduced loss; they are called with ``F``,
-    ``self``, ``target`` and ``parameter``. If ``symmetric`` is true, the loss is a function of ``self - target``.
-    Otherwise ``target`` has no gradient.
+    ``slope`` and ``bend`` are functions that return the first and the second derivative of the unreduced loss. Their
+    arguments are ``F``, ``self``, ``target`` and ``parameter``. If ``symmetric`` is true, the loss depends only on
+    ``self - target``, and ``target`` has a gradient, too. Otherwise ``target`` has no gradient.
     """
 
     def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -153,9 +154,10 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
 
 
 def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
-    """Set the derivative rules of the loss operation ``forward``; the rules call the operation named ``backward``.
+    """Set the derivative rules of the loss operation ``forward``, which call the operation named ``backward``.
 
-    If ``symmetric`` is true, the loss is a function of ``self - target``. Otherwise ``target`` has no gradient.
+    If ``symmetric`` is true, the loss depends only on ``self - target``, and ``target`` has a gradient, too. Otherwise
+    ``target`` has no gradient.
     """
 
     def for_self(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -199,8 +201,8 @@ _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target),
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the smooth L1 loss of ``self`` and ``target``, reduced by ``reduction``.
 
-    With ``d = abs(self - target)`` and ``p = parameter``, the loss is ``0.5 * d**2 / p`` where ``d < p``, and ``d - 0.5
-    * p`` elsewhere.
+    With ``d = abs(self - target)`` and ``p = parameter``, the loss is ``0.5 * d**2 / p`` where ``d < p``, and
+    ``d - 0.5 * p`` elsewhere.
     """
     _floats("smooth_l1_cpu", self, target)
     if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
@@ -235,8 +237,8 @@ _second_order(
 def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the Huber loss of ``self`` and ``target``, reduced by ``reduction``.
 
-    With ``d = abs(self - target)`` and ``p = parameter``, the loss is ``0.5 * d**2`` where ``d <= p``, and ``p * (d -
-    0.5 * p)`` elsewhere.
+    With ``d = abs(self - target)`` and ``p = parameter``, the loss is ``0.5 * d**2`` where ``d <= p``, and
+    ``p * (d - 0.5 * p)`` elsewhere.
     """
     _floats("huber_cpu", self, target)
     size = np.absolute(self - target)
@@ -261,7 +263,7 @@ _second_order(
 
 @op(function=False, method=False)
 def same_kind(np: Any, self: Any, like: Any, /) -> Any:
-    """Return the boolean array ``self`` as an array of 0 and 1 in the dtype of ``like``."""
+    """Return the boolean array ``self`` as an array of zeros and ones in the dtype of ``like``."""
     return self.astype(like.dtype)
 
 
@@ -293,9 +295,9 @@ _second_order(
 
 
 def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the ``input`` and the ``target`` of a loss, broadcast to a common shape.
+    """Return ``input`` and ``target`` of a loss, broadcast to a common shape.
 
-    Issues PyTorch's warning if their shapes differ.
+    If their shapes differ, PyTorch's warning is issued.
     """
     if input._array.shape == target._array.shape:
         return input, target
@@ -308,9 +310,9 @@ def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
-    """Return the operands ``x`` and ``y`` of a loss, both converted to their common dtype.
+    """Return the operands ``x`` and ``y`` of a loss, converted to their common (promoted) dtype.
 
-    Raises PyTorch's error if ``result`` is not None and the common dtype cannot be cast to ``result``.
+    Raise PyTorch's error if ``result`` is not None and the common dtype cannot be cast to ``result``.
     """
     if x.dtype is y.dtype:
         return x, y
@@ -323,8 +325,8 @@ def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple
 def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
     """Return the unreduced losses ``each`` times ``weight``, reduced by ``reduction``.
 
-    If ``by_weight`` is true, a mean is divided by the sum of the weights, otherwise by the number of elements. Raises
-    ValueError if ``weight`` and ``input`` have different shapes.
+    If ``by_weight`` is true, a mean is the sum divided by the sum of the weights, otherwise by the number of elements.
+    Raises ValueError if ``weight`` and ``input`` have different shapes.
     """
     if weight.size() != input.size():
         raise ValueError("Weights and input must have the same size.")
@@ -341,8 +343,8 @@ def mse_loss(
 ) -> Tensor:  # fmt: skip
     """Return the mean squared difference of ``input`` and ``target``.
 
-    ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element. ``weight`` has a factor for each
-    element and the shape of ``input``; the mean is then divided by the sum of the weights.
+    ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` for one loss per element. ``weight`` has the shape of
+    ``input`` and one factor for each loss. With ``weight``, a mean is divided by the sum of the weights.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -395,7 +397,7 @@ def huber_loss(
     """Return the Huber loss of ``input`` and ``target``, reduced as in :func:`mse_loss`.
 
     With ``d = abs(input - target)``, the loss is ``0.5 * d**2`` where ``d <= delta``, and ``delta * (d - 0.5 * delta)``
-    elsewhere. A weighted mean is divided by the number of elements instead of the sum of the weights.
+    elsewhere. Unlike in :func:`mse_loss`, a weighted mean is divided by the number of elements.
     """
     reduction_name = parse_reduction(None, None, reduction)
     x, y = _broadcast_pair(input, target)
@@ -411,7 +413,7 @@ def huber_loss(
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return ``log(1 + exp(-target * input))``, where each target is 1 or -1, reduced as in :func:`mse_loss`."""
+    """Return ``log(1 + exp(-target * input))``, reduced as in :func:`mse_loss`. Each target is 1 or -1."""
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if input.dtype.category < FLOATING:
         check_cast(float32, input.dtype)
@@ -430,8 +432,8 @@ def _clipped_log(np: Any, x: Any) -> Any:
 def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, reduction: str) -> Any:
     """Return the binary cross entropy of the probabilities ``self`` with ``target``, reduced by ``reduction``.
 
-    The loss of a probability x and a target t is ``-(t * log(x) + (1 - t) * log(1 - x))``, times ``weight`` if this is
-    not None. Both logarithms are clamped to at least -100.
+    The loss of a probability x and a target t is ``-(t * log(x) + (1 - t) * log(1 - x))``, multiplied by ``weight`` if
+    ``weight`` is not None. Both logarithms are clamped to at least -100.
     """
     _floats("binary_cross_entropy", self)
     if self.size and not (self.min() >= 0 and self.max() <= 1):
@@ -501,8 +503,8 @@ binary_cross_entropy_backward.derivative(
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
     """Return the binary cross entropy of ``sigmoid(self)`` with ``target``, computed without overflow.
 
-    The result is reduced by ``reduction``. ``weight`` is None or a factor for each loss; ``pos_weight`` is None or a
-    factor for the losses of targets of 1.
+    The result is reduced by ``reduction``. ``weight`` is None or has one factor per loss. ``pos_weight`` is None or has
+    factors for the term ``-target * log(sigmoid(self))`` of the loss.
     """
     _floats("log_sigmoid_cpu", self)
     if self.size >= LARGE and weight is None and pos_weight is None:
@@ -601,10 +603,10 @@ def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return the elementwise cross entropy of the probabilities ``input`` with ``target``, both between 0 and 1.
+    """Return the binary cross entropy of the probabilities ``input`` with ``target``, both between 0 and 1.
 
-    ``weight`` has a factor for each loss and is broadcast to the shape of ``input``. ``reduction`` is ``"mean"``,
-    ``"sum"`` or ``"none"``. A mean is divided by the number of elements, even if ``weight`` is not None.
+    ``weight`` is None or has one factor per loss, and is broadcast to the shape of ``input``. ``reduction`` is
+    ``"mean"``, ``"sum"`` or ``"none"``. A mean is divided by the number of elements, even if ``weight`` is not None.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -633,7 +635,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:  # fmt: skip
     """Return :func:`binary_cross_entropy` of ``sigmoid(input)`` with ``target``, computed without overflow.
 
-    ``pos_weight`` has factors for the losses of targets of 1.
+    ``pos_weight`` is None or has factors for the term ``-target * log(sigmoid(input))`` of the loss.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.size() != input.size():
@@ -677,9 +679,9 @@ def kl_div(
 ) -> Tensor:  # fmt: skip
     """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, reduced by ``reduction``.
 
-    ``input`` holds log-probabilities. ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``, which
-    divides the sum by the size of the first dimension, as in the mathematical definition. If ``log_target`` is true,
-    ``target`` holds log-probabilities instead of probabilities.
+    ``input`` holds log-probabilities. ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``. The last
+    one divides the sum by the size of the first dimension, as in the mathematical definition. If ``log_target`` is
+    true, ``target`` holds log-probabilities instead of probabilities.
     """
     legacy = size_average is not None or reduce is not None
     if reduction == "mean" and not legacy:
@@ -696,8 +698,9 @@ def kl_div(
 
 @public(method=False, name="kl_div")
 def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
-    """Return ``nn.functional.kl_div`` of the arguments, where ``reduction`` is 0 for none, 1 for the mean, 2 for the
-    sum.
+    """Return ``nn.functional.kl_div`` of the arguments.
+
+    ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
     return reduce_losses(_divergence(input, target, log_target), REDUCTIONS[reduction])
 
@@ -708,7 +711,7 @@ def _export_with_int_reduction(
     """Return a decorator that also exports a loss of ``nn.functional`` as the function ``name`` of ``torch``.
 
     The last argument of the exported function is ``reduction``: 0 for none, 1 for the mean, 2 for the sum. ``defaults``
-    holds its other arguments in order, with their default values.
+    maps the names of its other arguments, in order, to their default values.
     """
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -729,7 +732,10 @@ def _export_with_int_reduction(
             return each(**arguments, reduction=REDUCTIONS[number])
 
         by_number.__name__ = by_number.__qualname__ = name
-        by_number.__doc__ = f"Return the loss; see ``nn.functional.{name}``. ``reduction``: 0 none, 1 mean, 2 sum."
+        by_number.__doc__ = (
+            f"Return ``nn.functional.{name}`` of the arguments.\n\n"
+            "``reduction`` is 0 for none, 1 for the mean, 2 for the sum."
+        )
         public(method=False, name=name)(by_number)
         return each
 
@@ -747,10 +753,11 @@ def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return ``1 - cos`` where ``target`` is 1, and ``max(0, cos - margin)`` where ``target`` is -1, reduced.
+    """Return ``1 - cos`` where ``target`` is 1, and ``max(0, cos - margin)`` where ``target`` is -1.
 
     ``cos`` is the cosine similarity of ``input1`` and ``input2`` along the last dimension. The inputs have shape (N, D)
-    and ``target`` (N,), or the inputs have shape (D,) and ``target`` is 0-d. ``reduction`` is that of :func:`mse_loss`.
+    and ``target`` (N,), or the inputs have shape (D,) and ``target`` is 0-d. The losses are reduced as in
+    :func:`mse_loss`.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if target.ndim not in (0, 1):
@@ -780,9 +787,9 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1, reduced.
+    """Return ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where ``target`` is -1.
 
-    ``reduction`` is that of :func:`mse_loss`.
+    The losses are reduced as in :func:`mse_loss`.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     zero = zeros_like(input)
@@ -800,7 +807,8 @@ def margin_ranking_loss(
 ) -> Tensor:  # fmt: skip
     """Return ``max(0, margin - target * (input1 - input2))``, reduced as in :func:`mse_loss`.
 
-    A target of 1 means that ``input1`` should be greater than ``input2``; a target of -1 means the opposite.
+    If ``target`` is 1, the loss is small if ``input1`` is greater than ``input2``. If ``target`` is -1, the loss is
+    small if ``input1`` is less than ``input2``.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     if input1.ndim != input2.ndim or input1.ndim != target.ndim:
@@ -816,8 +824,8 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """Return the negative log-density of ``target`` under a normal distribution, reduced as in :func:`mse_loss`.
 
-    ``input`` is the mean. ``var``, the variance, has the shape of ``input``, or one element per row, and is clamped to
-    at least ``eps``. If ``full`` is true, the constant ``0.5 * log(2 * pi)`` is added.
+    ``input`` is the mean of the distribution. ``var``, its variance, has the shape of ``input`` or one element per row,
+    and is clamped to at least ``eps``. The constant term ``0.5 * log(2 * pi)`` is included only if ``full`` is true.
     """
     if not isinstance(var, Tensor):
         if var < 0:
@@ -845,8 +853,9 @@ def poisson_nll_loss(
 ) -> Tensor:  # fmt: skip
     """Return the negative log-probability of ``target`` under a Poisson distribution, reduced as in :func:`mse_loss`.
 
-    The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``. If ``full`` is true,
-    Stirling's approximation of ``log(target!)`` is added, which does not depend on ``input``.
+    The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``. The term
+    ``log(target!)``, which does not depend on ``input``, is included only if ``full`` is true, by Stirling's
+    approximation.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     each = exp(input) - target * input if log_input else input - target * log(input + eps)
@@ -871,8 +880,8 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Return the binary cross entropy of ``sigmoid(input)`` with ``target``, averaged over the classes.
 
-    The classes are the last dimension. The averages are reduced as in :func:`mse_loss`. ``weight`` is None or has a
-    factor for each class.
+    The last dimension holds the classes. The averages are reduced as in :func:`mse_loss`. ``weight`` is None or has one
+    factor per class.
     """
     if size_average is not None or reduce is not None:
         reduction = parse_reduction(size_average, reduce, reduction)
@@ -921,8 +930,8 @@ def triplet_margin_loss(
 ) -> Tensor:  # fmt: skip
     """Return ``max(0, margin + |anchor - positive| - |anchor - negative|)``, reduced as in :func:`mse_loss`.
 
-    ``| |`` is the p-norm along the last dimension; ``eps`` is added to each difference. If ``swap`` is true, ``|anchor
-    - negative|`` is replaced by ``|positive - negative|`` where this is smaller.
+    ``|…|`` is the norm of order ``p`` along the last dimension. ``eps`` is added to each difference. If ``swap`` is
+    true, ``|anchor - negative|`` is replaced by ``|positive - negative|`` where the latter is smaller.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
     return _triplet(lambda a, b: _distance(a, b, p, eps), anchor, positive, negative, margin, swap, reduction_name)
@@ -933,9 +942,9 @@ def triplet_margin_with_distance_loss(
     distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0, swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """Return :func:`triplet_margin_loss` with ``distance_function(x, y)`` instead of the p-norm of ``x - y``.
+    """Return :func:`triplet_margin_loss` with ``distance_function(x, y)`` instead of the norm ``|x - y|``.
 
-    By default the distance is the 2-norm.
+    If ``distance_function`` is None, the distance is the 2-norm of ``x - y``.
     """
     reduction_name = parse_reduction(None, None, reduction)
     measure = distance_function or (lambda a, b: _distance(a, b, 2.0, 1e-06))

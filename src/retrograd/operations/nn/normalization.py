@@ -1,7 +1,7 @@
 """Normalization: batch_norm, layer_norm, group_norm, instance_norm, rms_norm, local_response_norm and normalize.
 
-Batch, layer and group norm are one computation. The input is reshaped so that mean and variance are taken over fixed
-axes, and the weight is reshaped so that it broadcasts.
+Batch, layer and group norm share one computation: the input is reshaped so that mean and variance are taken over fixed
+axes, and the weight is reshaped so that it broadcasts with the input.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from ..shape.views import expand_as, reshape
 
 
 class Layout(NamedTuple):
-    """The shapes and axes of one normalization, such as a call of ``layer_norm``.
+    """Shapes and axes for one normalization, such as a call of ``layer_norm``.
 
-    The input is reshaped to ``shape``, mean and variance are taken over ``axes``, and the weight is reshaped to
-    ``weight``.
+    The input is reshaped to ``shape``. Mean and variance are taken over ``axes`` of this shape. The weight and the bias
+    are reshaped to ``weight``.
     """
 
     shape: tuple[int, ...]
@@ -81,7 +81,7 @@ def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
 def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
     """Return ``x`` normalized, times ``weight``, plus ``bias``, in the shape ``layout.shape``.
 
-    Also return the mean, the variance and the reciprocal standard deviation. ``eps`` is added to the variance.
+    Also return the mean, the variance and the reciprocal standard deviation of ``x``. ``eps`` is added to the variance.
     """
     reshaped = x if x.shape == layout.shape else x.reshape(layout.shape)
     if (
@@ -108,11 +108,11 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return the operands of a gradient of a normalization: ``x`` in ``layout.shape``, its mean and its ``rstd``.
+    """Return the operands for a gradient of a normalization: ``x`` in ``layout.shape``, ``mean`` and ``rstd``.
 
-    ``rstd`` is the reciprocal standard deviation. Half-precision operands are cast to float32. The mean and ``rstd`` of
-    a half-precision ``x`` are computed again, because the saved values are rounded; but with ``eps=None`` the saved
-    values are constants and are used.
+    ``rstd`` is the reciprocal standard deviation. Half-precision operands are cast to float32. For a half-precision
+    ``x``, ``mean`` and ``rstd`` are recomputed from ``x``, because the saved values are rounded. If ``eps`` is None,
+    ``mean`` and ``rstd`` are constants, and are not recomputed.
     """
     short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
@@ -130,8 +130,8 @@ def norm_backward(
 ) -> Any:
     """Return the gradient of a normalization with respect to its input ``self``.
 
-    ``mean`` and ``rstd`` (reciprocal standard deviation) are those that the normalization computed with the same
-    ``layout`` and ``eps``.
+    ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of the normalization with the same ``layout``
+    and ``eps``.
     """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad_output, weight = upcast_all_half(grad_output, weight)
@@ -144,10 +144,10 @@ def norm_backward(
 def norm_weight_backward(
     np: Any, grad_output: Any, self: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float | None
 ) -> Any:
-    """Return the gradient of a normalization with respect to its weight, as a 1-d array.
+    """Return the gradient of a normalization of ``self`` with respect to its weight, as a 1-d array.
 
-    ``mean`` and ``rstd`` (reciprocal standard deviation) are those of the normalization of ``self``. With ``eps=None``
-    they are constants.
+    ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of the normalization. If ``eps`` is None, they
+    are constants instead, such as running statistics.
     """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
@@ -155,10 +155,10 @@ def norm_weight_backward(
 
 
 def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
-    """Return the normalized input ``(self - mean) * rstd``, and ``rstd``, the reciprocal standard deviation.
+    """Return ``(self - mean) * rstd``, the normalized input, and ``rstd``, the reciprocal standard deviation.
 
-    Both have the shape ``layout.shape`` and are computed from ``self`` by operations of ``F``, so that they can be
-    differentiated.
+    Mean and ``rstd`` are computed from ``self`` by operations of ``F``, so that both results can be differentiated. The
+    first result has the shape ``layout.shape``. The second one has size 1 along ``layout.axes``.
     """
     x = F.reshape(self, layout.shape)
     gap = x - F.mean_dim(x, layout.axes, True)
@@ -167,10 +167,10 @@ def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[An
 
 
 def _apply_jacobian(F: Any, x: Any, flat: Any, scale: Any, axes: tuple[int, ...]) -> Any:
-    """Return the product of ``x`` and the Jacobian matrix of a normalization along ``axes``.
+    """Return the product of ``x`` and the Jacobian matrix of a normalization over ``axes``.
 
-    ``flat`` is the normalized input and ``scale`` its reciprocal standard deviation. The Jacobian matrix is symmetric.
-    Therefore the result is both the vector-Jacobian and the Jacobian-vector product.
+    ``flat`` is the normalized input, and ``scale`` is the reciprocal standard deviation. The Jacobian matrix is
+    symmetric. Therefore the result is the vector-Jacobian product and also the Jacobian-vector product.
     """
     return scale * (x - F.mean_dim(x, axes, True) - flat * F.mean_dim(x * flat, axes, True))
 
@@ -260,7 +260,7 @@ def _block(backward: str) -> Any:
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
     """Return ``self`` normalized over its last dimensions, times ``weight``, plus ``bias``.
 
-    Also return the mean and the reciprocal standard deviation, with one element per row of ``layout.shape``.
+    Also return the mean and the reciprocal standard deviation, with one element for each row of ``layout.shape``.
     """
     if self.dtype is not small_arrays.F32:
         _floats("LayerNormKernelImpl", self)
@@ -292,10 +292,10 @@ for _each in (layer_norm_block, group_norm_block):
 
 
 def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", **given: Tensor | None) -> None:
-    """Raise PyTorch's errors if ``normalized_shape`` differs from the last sizes of ``input`` or from a parameter's
-    shape.
+    """Raise PyTorch's errors if the last sizes of ``input`` or the shape of a parameter is not ``normalized_shape``.
 
-    The parameters are passed by name in ``given``. ``star`` is the start of the expected shape in the error message.
+    ``given`` maps the names of the parameters to the parameters. ``star`` is the start of the expected shape in the
+    error message.
     """
     last = tuple(normalized_shape)
     if not last:
@@ -329,7 +329,7 @@ def native_layer_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return :func:`layer_norm` of ``input``, and the mean and the reciprocal standard deviation of each row.
 
-    A row has the elements of ``input`` that are normalized together.
+    A row is the set of elements of ``input`` that are normalized together.
     """
     last = _sequence("native_layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
@@ -340,10 +340,11 @@ def native_layer_norm(
 
 
 def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
-    """Return whether an input ``x`` normalized over the dimensions ``last`` needs no checks.
+    """Return whether the arguments of a normalization of ``x`` over its last dimensions are valid and of equal dtype.
 
-    This is so if ``last`` is the size of the last dimension of ``x``, and ``weight`` and ``bias`` are None or have the
-    shape ``last`` and the dtype of ``x``.
+    This is true if ``last``, the normalized shape, is the size of the last dimension of ``x``, and ``weight`` and
+    ``bias`` are None or have the shape ``last`` and the dtype of ``x``. For other arguments, the caller must make more
+    checks.
     """
     dtype = x.dtype
     for each in (weight, bias):
@@ -353,9 +354,9 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
 
 
 def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
-    """Return the layout of a ``layer_norm`` of ``x`` whose arguments need no checks.
+    """Return the :class:`Layout` of a ``layer_norm`` of ``x`` for the fast path.
 
-    Raises ValueError for other arguments, which the generic path then handles.
+    Raise ValueError if the arguments need more checks, which the generic path then makes.
     """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
@@ -376,8 +377,8 @@ def layer_norm(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` with mean 0 and variance 1 over its last dimensions, times ``weight``, plus ``bias``.
 
-    ``normalized_shape`` has the sizes of these dimensions, and is the shape of ``weight`` and ``bias``. The variance is
-    the biased one; ``eps`` is added to it. ``cudnn_enable`` has no effect.
+    ``normalized_shape`` has the sizes of the normalized dimensions, and is the shape of ``weight`` and ``bias``. The
+    variance is the biased one, and ``eps`` is added to it. ``cudnn_enable`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 3.0]]), (2,))
@@ -397,8 +398,8 @@ def group_norm(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` (N, C, …) with mean 0 and variance 1 over each group of channels of each sample.
 
-    The channels are split into ``num_groups`` groups. Then each channel is multiplied by its element of ``weight`` (C,)
-    and added to its element of ``bias`` (C,). ``eps`` is added to the variance.
+    The C channels are split into ``num_groups`` groups. Then each channel is multiplied by its element of ``weight``
+    (C,), and its element of ``bias`` (C,) is added. ``eps`` is added to the variance. ``cudnn_enabled`` has no effect.
     """
     shape = input._array.shape
     if len(shape) < 2:
@@ -451,11 +452,12 @@ def batch_norm_block(
     np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, running: Any, momentum: float, eps: float | None,
     small: float,
 ) -> Any:  # fmt: skip
-    """Return ``self`` normalized over all dimensions but 1, times ``weight``, plus ``bias``.
+    """Return ``self`` normalized over all dimensions except dimension 1, times ``weight``, plus ``bias``.
 
-    Also return the mean and the reciprocal standard deviation of each channel. ``running`` is None or a pair of the
-    running mean and variance, which are updated in place with ``momentum``. With ``eps=None`` the running mean and
-    variance are used as constants and are not updated; ``small`` is then added to the variance.
+    Also return the mean and the reciprocal standard deviation of each channel. ``running`` is None or the pair of
+    running mean and variance, which are updated in place with ``momentum``. If ``eps`` is None, the running mean and
+    variance are used for the normalization and are not updated. In this case, ``small`` is added to the variance
+    instead of ``eps``.
     """
     _floats("batch_norm", self)
     if (
@@ -502,9 +504,10 @@ batch_norm_block.derivative(
 
 
 def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
-    """Raise RuntimeError if ``given``, the parameters and running statistics, do not have the dtype of ``input``.
+    """Raise RuntimeError if a tensor in ``given`` does not have the dtype of ``input``.
 
-    For a half-precision input they may have dtype float32.
+    ``given`` holds parameters and running statistics. If ``input`` has a half-precision dtype, all tensors in ``given``
+    may be float32 instead.
     """
     kind = input._array.dtype
     kinds = [each._array.dtype for each in given if each is not None]
@@ -539,7 +542,7 @@ def native_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Return :func:`batch_norm` of ``input``, and the mean and the reciprocal standard deviation of each channel.
 
-    If ``training`` is false, mean and reciprocal standard deviation are empty tensors.
+    If ``training`` is false, the second and the third result are empty tensors.
     """
     if active_levels() and (special := innermost_batch((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -567,7 +570,7 @@ def _batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` normalized over each channel; see ``nn.functional.batch_norm``."""
+    """Return ``nn.functional.batch_norm`` of the arguments. ``cudnn_enabled`` has no effect."""
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -577,9 +580,9 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel, times ``weight`` (C,), plus ``bias`` (C,).
 
-    If ``training`` is true, mean and variance are those of the batch, and the running statistics become ``(1 -
-    momentum) * running + momentum * batch`` in place (with the unbiased variance). Otherwise the running statistics are
-    used. ``eps`` is added to the variance.
+    If ``training`` is true, ``input`` is normalized with the mean and the variance of the batch. The running statistics
+    are set to ``(1 - momentum) * running + momentum * batch`` in place, with the unbiased variance. If ``training`` is
+    false, ``input`` is normalized with the running statistics. ``eps`` is added to the variance.
     """
     if training and eps <= 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
@@ -595,7 +598,7 @@ def _instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Return ``input`` normalized over each channel of each sample; see ``nn.functional.instance_norm``."""
+    """Return ``nn.functional.instance_norm`` of the arguments. ``cudnn_enabled`` has no effect."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     if (special := innermost_batch((running_mean, running_var))) is not None:
@@ -620,8 +623,8 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Return ``input`` (N, C, …) with mean 0 and variance 1 in each channel of each sample.
 
-    The result is multiplied by ``weight`` (C,) and added to ``bias`` (C,). If ``use_input_stats`` is false, the running
-    mean and variance (C,) are used instead of those of each sample.
+    Then each channel is multiplied by its element of ``weight`` (C,), and its element of ``bias`` (C,) is added. If
+    ``use_input_stats`` is false, ``input`` is normalized with the running mean and variance (C,) instead.
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
@@ -633,9 +636,10 @@ def instance_norm(
 
 @public(method=False)
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """Return ``input / sqrt(mean(input**2) + eps)``, times ``weight``, with the mean over the last dimensions.
+    """Return ``weight * input / sqrt(mean(input**2) + eps)``, with the mean over the last dimensions.
 
-    ``normalized_shape`` has the sizes of these dimensions. The default of ``eps`` is the machine epsilon of the dtype.
+    ``normalized_shape`` has the sizes of these dimensions, and is the shape of ``weight``. The default of ``eps`` is
+    the machine epsilon of the dtype.
     """
     last = _sequence("rms_norm", normalized_shape)
     _check_normalized(input, last, "*", weight=weight)
@@ -653,9 +657,9 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
-    """Return :func:`rms_norm` of ``input`` over the dimensions ``last``, computed by a compiled loop.
+    """Return :func:`rms_norm` of ``input`` over its last dimensions ``last``, computed by a compiled loop.
 
-    Returns None if operations are recorded for gradients, or if no loop accepts the arrays.
+    Return None if operations are recorded for gradients, or if no compiled loop supports the arrays.
     """
     given = [input] if weight is None else [input, weight]
     if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
@@ -674,8 +678,8 @@ def _check_rms(input: Tensor) -> None:
 def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Return ``input`` (N, C, …) divided by ``(k + alpha * mean) ** beta``.
 
-    ``mean`` is the mean of the squares over ``size`` neighbouring channels. Channels before the first and after the
-    last count as zeros.
+    ``mean`` is the mean of the squares of ``size`` neighbouring channels. Before the first and after the last channel,
+    the squares count as zeros.
     """
     if input.ndim < 3:
         raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {input.ndim} dimensions)")
@@ -692,7 +696,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 0.0001, beta: f
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """Return ``input`` divided by its p-norm along ``dim``, or by ``eps`` where the norm is smaller than ``eps``.
+    """Return ``input`` divided by its norm of order ``p`` along ``dim``, or by ``eps`` if the norm is smaller.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]))

@@ -28,10 +28,10 @@ _SPACE = {1: "dimension", 2: "2 dimensions", 3: "3 dimensions"}
 def _per_dimension(
     name: str, what: str, value: Any, rank: int, default: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Return the parameter ``value`` of a pooling function as a tuple of ``rank`` ints, one per spatial dimension.
+    """Return ``value``, a parameter of a pooling function, as a tuple of ``rank`` ints, one per spatial dimension.
 
-    A single int is repeated. Returns ``default`` if ``value`` is None or empty and ``default`` is not None. ``name``
-    (the function) and ``what`` (its parameter) are used in error messages.
+    A single int is repeated. If ``value`` is None or empty, return ``default`` unless it is None. ``name`` is the name
+    of the function and ``what`` the name of the parameter in error messages.
     """
     if value.__class__ is int:
         return (value,) * rank
@@ -57,11 +57,11 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 
 @op(function=False, method=False, linear=True)
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
-    """Return zeros of ``shape``, to which each element of ``self`` is added at its index in ``indices``.
+    """Return zeros of ``shape``, with each element of ``self`` added at its index in ``indices``.
 
     The indices are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
-    The other dimensions are those of ``self``. If ``once`` is true, no index occurs twice for the same leading
-    dimensions.
+    The dimensions before the last ``rank`` are those of ``self``. If ``once`` is true, no index occurs twice for the
+    same position in these dimensions.
     """
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
@@ -70,9 +70,9 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """Return the elements of ``self`` at the positions ``indices``.
 
-    The positions are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
-    The other dimensions are those of ``indices``. ``once`` is used only for the gradient: if it is true, no position
-    occurs twice for the same leading dimensions.
+    The indices are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
+    The dimensions before the last ``rank`` are those of ``indices``. ``once`` is used only for the gradient. If
+    ``once`` is true, no index occurs twice for the same position in these dimensions.
     """
     return pooling.take_flat(np, self, indices, rank)
 
@@ -86,15 +86,16 @@ collect_at.derivative(
 def _max_operation(name: str, backward: str) -> Any:
     """Declare and return the operation ``name``, which computes the maximum of each window and its index.
 
-    ``backward`` is the name of the graph node.
+    ``backward`` is the name of its node in the autograd graph.
     """
 
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
         """Return the maximum of each window of ``self``, and the index of the maximum.
 
-        ``places`` describes the windows. The index counts the elements of the pooled dimensions in row-major order.
-        ``once`` is used only for the gradient: if it is true, the windows do not overlap.
+        ``places`` holds the element indices of the windows for each pooled dimension. The index of a maximum counts the
+        elements of the pooled dimensions in row-major order. ``once`` is used only for the gradient, and is true if the
+        windows do not overlap.
         """
         return pooling.maxima(np, self, places)
 
@@ -154,9 +155,9 @@ def _max_pooled(
 def _cached_windows(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the windows of max pooling over ``rank`` dimensions for an input of shape ``shape``.
+    """Return the windows of max pooling over the last ``rank`` dimensions of an input of shape ``shape``.
 
-    The results are cached. The other parameters are those of ``max_pool2d`` as the user passed them.
+    The results are cached. The other parameters are the arguments of ``max_pool1d``, ``max_pool2d`` or ``max_pool3d``.
     """
     name = f"max_pool{rank}d"
     kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
@@ -168,9 +169,9 @@ def _cached_windows(
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, dilations: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the windows of max pooling over ``rank`` dimensions for an input of shape ``shape``.
+    """Return the windows of max pooling over the last ``rank`` dimensions of an input of shape ``shape``.
 
-    ``kernel``, ``steps``, ``pads`` and ``dilations`` have one int per pooled dimension. Raises PyTorch's errors for
+    ``kernel``, ``steps``, ``pads`` and ``dilations`` have one int per pooled dimension. Raise PyTorch's errors for
     invalid sizes.
     """
     if len(shape) not in (rank + 1, rank + 2):
@@ -187,7 +188,8 @@ def _max_pooled_1d(
 ) -> tuple[Tensor, Tensor]:
     """Return the maximum of each window of the last dimension of ``input``, and the index of the maximum.
 
-    If ``values_only`` is true, the caller wants no indices; only then the output size is checked here, as in PyTorch.
+    If ``values_only`` is true, the caller does not use the indices. As in PyTorch, the output size is checked only in
+    this case.
     """
     array = input._array
     if array.ndim not in (2, 3) or 0 in array.shape[array.ndim - 2 :]:
@@ -264,9 +266,10 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
 
     doc = (
         f"Return the maximum of each window of the last {_SPACE[rank]}.\n\n"
-        "``input``: (N, C, *space) or (C, *space). ``stride``: the distance between windows (default:\n"
-        "``kernel_size``). ``ceil_mode``: include windows that extend past the end. With indices, a pair: the maxima\n"
-        "and, as int64, the flat index of each in its plane."
+        "``input`` has shape (N, C, *space) or (C, *space). ``stride`` is the distance between windows (default\n"
+        "``kernel_size``). If ``ceil_mode`` is true, windows that extend past the end are included. If indices are\n"
+        "returned, the result is a pair: the maxima, and the index (int64) of each maximum, which counts the elements\n"
+        "of the spatial dimensions in row-major order."
     )
     _public(short, name, doc)
     if rank > 1:
@@ -286,9 +289,9 @@ max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
 
 
 def _output_sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
-    """Return the ``output_size`` of adaptive pooling as a tuple of ``rank`` ints, one per spatial dimension.
+    """Return ``output_size``, a parameter of adaptive pooling, as a tuple of ``rank`` ints.
 
-    A single int is repeated. None is replaced by the size of ``input``.
+    A single int is repeated. None is replaced by the size of the corresponding dimension of ``input``.
     """
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
@@ -341,10 +344,9 @@ def _check_1d(name: str, input: Tensor) -> None:
 
 @public(method=False, name="adaptive_max_pool1d")
 def _adaptive_max_pair(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """Return the maxima of ``output_size`` windows that evenly cover the last dimension of ``input``, and their int64
-    indices.
+    """Return the maxima of ``output_size`` windows that evenly cover the last dimension of ``input``.
 
-    ``input`` has shape (N, C, L) or (C, L).
+    Also return the indices of the maxima (int64). ``input`` has shape (N, C, L) or (C, L).
     """
     _check_1d("adaptive_max_pool1d", input)
     (out,) = _one_int("adaptive_max_pool1d", output_size)
@@ -366,8 +368,9 @@ def _adaptive_max_of(rank: int) -> tuple[Any, Any]:
 
     doc = (
         f"Return the maxima of windows that evenly cover the last {_SPACE[rank]}.\n\n"
-        "``output_size``: the number of windows in each dimension, an int or one per dimension; None is the input's\n"
-        "size. With indices, a pair: the maxima and, as int64, the flat index of each in its plane."
+        "``output_size`` is the number of windows, an int or one int per spatial dimension; None means the size of\n"
+        "``input``. If indices are returned, the result is a pair: the maxima, and the index (int64) of each maximum,\n"
+        "which counts the elements of the spatial dimensions in row-major order."
     )
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
 
@@ -452,8 +455,8 @@ def _fractional_of(rank: int) -> tuple[Any, Any]:
 
     doc = (
         f"Return the maxima of randomly placed windows of the last {_SPACE[rank]}.\n\n"
-        "See Graham, Fractional Max-Pooling. ``output_size`` is the number of windows; ``output_ratio`` gives it\n"
-        "as a fraction of the input's size."
+        "``output_size`` is the number of windows of each dimension. If ``output_size`` is None, ``output_ratio`` is\n"
+        "this number divided by the size of ``input``. See Graham, Fractional Max-Pooling."
     )
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, False)
 
@@ -468,8 +471,7 @@ fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_of(3)
 def _unpool_operation(rank: int) -> Any:
     @op(name=f"max_unpool{rank}d_block", backward=f"MaxUnpool{rank}DBackward0", function=False, method=False)
     def unpooled(np: Any, self: Any, indices: Any, /, size: tuple[int, ...]) -> Any:
-        """Return zeros of spatial shape ``size``, in which each element of ``self`` is written at its index in
-        ``indices``.
+        """Return zeros of spatial shape ``size``, with each element of ``self`` written at its index in ``indices``.
 
         An index counts the elements of the spatial dimensions in row-major order.
         """
@@ -541,8 +543,8 @@ def _unpool_of(rank: int) -> Any:
         return _unpool[rank](input, indices, size)
 
     doc = (
-        f"Return zeros with the maxima from :func:`max_pool{rank}d` at their former positions (``indices``).\n\n"
-        "``output_size``: the size before pooling (default: the smallest with as many windows)."
+        f"Return zeros with ``input``, maxima from :func:`max_pool{rank}d`, written at their positions ``indices``.\n\n"
+        "``output_size`` is the spatial size before pooling (default: the smallest size with as many windows)."
     )
     return _public(function, name, doc, False)
 
@@ -556,10 +558,9 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 def _average_operation(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
-        """Return the mean of each window of ``self``, or the sum of each window divided by ``divisor`` if this is not
-        None.
+        """Return the mean of each window of ``self``, or its sum divided by ``divisor`` if ``divisor`` is not None.
 
-        ``plan`` has, for each pooled dimension, the elements of each window and their weights.
+        Each element of ``plan`` describes one pooled dimension: the elements of each window and their weights.
         """
         if divisor is None:
             return interpolation.apply_maps(np, self, plan)
@@ -629,7 +630,12 @@ def _check_averaged(array: Any, rank: int) -> None:
 
 @slicewise
 def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
-    """Return the means of windows of an integer ``input``, rounded towards zero, for the ``avg_pool`` functions."""
+    """Return the means of the windows of an integer ``input``, rounded towards zero, for ``avg_pool`` functions.
+
+    Each element of ``plan`` describes the windows of one pooled dimension. ``geometry`` has the input size, the kernel
+    size, the stride and the padding of each dimension, and ``out`` the number of windows. If ``include_pad`` is true,
+    the zeros of the padding count as elements.
+    """
     np = array_module_of(input._array)
     total, divisor = interpolation.apply_maps(np, input._array, plan), 1
     for dim, ((n, k, s, p), o) in enumerate(zip(geometry, out, strict=True)):
@@ -648,8 +654,7 @@ def avg_pool1d(
     """Return the mean of each window of the last dimension of ``input``, which is (N, C, L) or (C, L).
 
     ``stride`` is the distance between windows (default ``kernel_size``). If ``count_include_pad`` is true, the zeros of
-    the padding count as elements of the mean. If ``ceil_mode`` is true, a last window that extends past the end is
-    included.
+    the padding count as elements. If ``ceil_mode`` is true, a last window that extends past the end is included.
     """
     _check_1d("avg_pool1d", input)
     numbers = []
@@ -673,9 +678,10 @@ def _average_of(rank: int) -> Any:
         return _averaged(input, rank, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     doc = (
-        f"Return the mean of each window of the last {_SPACE[rank]}; ``input``: (N, C, *space) or (C, *space).\n\n"
-        "``stride``: the distance between windows (default: ``kernel_size``). ``count_include_pad``: zeros of the\n"
-        "padding count as elements of the mean. ``divisor_override``: divide the sums by this number instead."
+        f"Return the mean of each window of the last {_SPACE[rank]} of ``input``.\n\n"
+        "``input`` has shape (N, C, *space) or (C, *space). ``stride`` is the distance between windows (default\n"
+        "``kernel_size``). If ``count_include_pad`` is true, the zeros of the padding count as elements. If\n"
+        "``divisor_override`` is not None, the sum of each window is divided by it instead of the number of elements."
     )
     return _public(function, f"avg_pool{rank}d", doc, False)
 
@@ -718,8 +724,8 @@ def _adaptive_average_of(rank: int) -> Any:
 
     doc = (
         f"Return the means of windows that evenly cover the last {_SPACE[rank]}.\n\n"
-        "``output_size``: the number of windows in each dimension, an int or one per dimension; None is the\n"
-        "input's size."
+        "``output_size`` is the number of windows, an int or one int per spatial dimension; None means the size of\n"
+        "``input``."
     )
     return _public(function, f"adaptive_avg_pool{rank}d", doc, False)
 
@@ -742,7 +748,7 @@ def _power_mean_of(rank: int) -> Any:
         means = average(powers, kernel, kernel if stride is None else stride, 0, ceil_mode)
         return (sign(means) * relu(abs(means)) * math.prod(kernel)).pow(1.0 / norm_type)
 
-    doc = f"Return ``sum(x ** norm_type) ** (1 / norm_type)`` over each window of the last {_SPACE[rank]}."
+    doc = f"Return ``sum(x ** norm_type) ** (1 / norm_type)`` for each window x of the last {_SPACE[rank]}."
     return _public(function, name, doc, False)
 
 

@@ -1,7 +1,7 @@
 """Recurrent layers and cells: rnn_tanh, rnn_relu, lstm, gru, and rnn_tanh_cell, rnn_relu_cell, lstm_cell, gru_cell.
 
-A layer in one direction is one operation for the whole sequence. Cells, which compute one step, are composed of other
-operations.
+One operation computes a layer in one direction for the whole sequence. Cells, which compute one step, are composed of
+other operations.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ def _rule(
 
 
 def _block(node: str) -> Any:
-    """Return the declared operation of one recurrent layer.
+    """Declare and return the operation that computes one recurrent layer in one direction.
 
-    ``node`` is the name of PyTorch's graph node for the result of the layer.
+    ``node`` is the name of PyTorch's autograd node for the result of the layer.
     """
 
     def recurrent_layer(
         np: Any, input: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, /, kind: str,
         sizes: Sequence[int], reverse: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the states after each step, the last hidden state and cell state, and the arrays saved for the
-        gradients.
+        """Return the results of a recurrent layer, and the arrays saved for the gradients.
 
-        ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at
-        each step. If ``reverse`` is true, the steps are computed from last to first. ``cell`` is None except for an
-        LSTM; ``w_hr`` is None or the projection of the hidden state.
+        The results are the hidden states after each step, the last hidden state and the last cell state. ``kind`` is
+        ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at each step. If
+        ``reverse`` is true, the steps are computed from last to first. ``cell`` is None except for an LSTM. ``w_hr`` is
+        None or the matrix that projects the hidden state.
         """
         rows = input.reshape(-1, input.shape[-1])
         out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
@@ -90,9 +90,9 @@ def _back_on_tensors(
 ) -> tuple[Any, ...]:
     """Return the gradients of a recurrent layer with respect to ``operands``, computed by differentiable operations.
 
-    ``grads`` are the gradients of the states, the last state and the last cell. The saved gates and cells in ``kept``
-    are constants, therefore this function computes gates and cells again. ``kind``, ``sizes`` and ``reverse`` are the
-    parameters of the layer.
+    ``grads`` are the gradients of the hidden states, the last hidden state and the last cell state. The saved arrays
+    ``kept`` cannot be differentiated. Therefore they are not used, and gates and cell states are recomputed. ``kind``,
+    ``sizes`` and ``reverse`` are the parameters of the layer.
     """
     input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
     x = input.reshape(-1, input.shape[-1])
@@ -133,9 +133,9 @@ TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
-    """Return the gates of one step of an LSTM or GRU; for an RNN, return a tuple with its new state.
+    """Return the gates of one step of an LSTM or GRU. For an RNN, return a tuple with the new hidden state.
 
-    ``x`` is the input and ``h`` the hidden state. For a GRU the last element is the part of the new gate that is
+    ``x`` is the input and ``h`` the hidden state. The gates of a GRU are followed by the term of the new gate that is
     multiplied by the reset gate.
     """
     if kind == "GRU":
@@ -152,7 +152,7 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
 def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
     """Return the hidden state and the cell state of a recurrent layer after one step.
 
-    ``gates`` are the gates of the step. ``h`` and ``c`` are the hidden state and the cell state before the step. The
+    ``gates`` is the result of ``_gates``. ``h`` and ``c`` are the hidden state and the cell state before the step. The
     cell state is None except for an LSTM.
     """
     if kind == "LSTM":
@@ -163,11 +163,12 @@ def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any,
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """Return the gradients of one step of a recurrent layer: of the two parts of the gates, of ``h`` and of ``c``.
+    """Return the gradients of one step of a recurrent layer.
 
-    The first part of the gates depends on the input, the second on the state. ``d`` and ``dc`` are the gradients of the
-    new hidden state and of the new cell state ``after``. The gradient of ``h`` is only its part outside the gates, or
-    None; that of ``c`` is None except for an LSTM.
+    The results are the gradients of the input term ``w_ih @ x + b_ih`` and of the state term ``w_hh @ h + b_hh`` of the
+    gates, of ``h`` and of ``c``. ``d`` and ``dc`` are the gradients of the new hidden state and of the new cell state
+    ``after``. The gradient of ``h`` lacks the contribution of the state term, and is None if there is no other
+    contribution. The gradient of ``c`` is None except for an LSTM.
     """
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -198,9 +199,9 @@ def _sum_of_products(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """Return ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row, one step of a recurrent layer.
+    """Return ``tanh(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row: one step of a recurrent layer.
 
-    ``input`` has shape (N, in); ``hx`` and the result have shape (N, hidden).
+    ``input`` has shape (N, in). The hidden state ``hx`` and the result have shape (N, hidden).
     """
     return F.tanh(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
@@ -209,9 +210,9 @@ def rnn_tanh_cell(
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """Return ``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row, one step of a recurrent layer.
+    """Return ``relu(w_ih @ input + b_ih + w_hh @ hx + b_hh)`` for each row: one step of a recurrent layer.
 
-    ``input`` has shape (N, in); ``hx`` and the result have shape (N, hidden).
+    ``input`` has shape (N, in). The hidden state ``hx`` and the result have shape (N, hidden).
     """
     return F.relu(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 
@@ -221,7 +222,7 @@ def lstm_cell(
     input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the new hidden state and cell state after one step of a long short-term memory.
+    """Return the new hidden state and cell state after one step of a long short-term memory (LSTM).
 
     ``input`` has shape (N, in). ``hx`` is the pair of hidden state and cell state, of shape (N, hidden) each. See
     Hochreiter and Schmidhuber 1997.
@@ -236,9 +237,9 @@ def lstm_cell(
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
-    """Return the new hidden state after one step of a gated recurrent unit (Cho et al. 2014).
+    """Return the new hidden state after one step of a gated recurrent unit (GRU; Cho et al. 2014).
 
-    ``input`` has shape (N, in); ``hx`` and the result have shape (N, hidden).
+    ``input`` has shape (N, in). The hidden state ``hx`` and the result have shape (N, hidden).
     """
     of_input = unsafe_chunk(linear(input, w_ih, b_ih), 3, 1)
     of_state = unsafe_chunk(linear(hx, w_hh, b_hh), 3, 1)
@@ -252,10 +253,10 @@ def gru_cell(
 
 
 def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
-    """Return the arguments ``args`` of a function such as ``lstm`` in one form for packed and padded sequences.
+    """Return the arguments ``args`` of a function such as ``lstm`` in a form common to packed and padded sequences.
 
-    The result is the data, the batch size of each step (None for padded sequences), the initial state, the other
-    arguments, and ``batch_first``.
+    The results are the data, the batch size of each step (None for padded sequences), the initial state, the other
+    arguments, and ``batch_first``. The data has time as its first dimension.
     """
     if isinstance(args[1], Tensor) and isinstance(args[3], (list, tuple)):
         data, sizes, hx, params, *rest = args
@@ -270,7 +271,8 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]
 def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
     """Return the output of stacked recurrent layers, and the last hidden and cell states of each layer and direction.
 
-    ``args`` are the arguments of the public function, such as ``lstm``.
+    ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``args`` are the arguments of the public
+    function, such as ``lstm``.
     """
     input, packed, hx, (params, biases, layers, p, train, bidirectional), batch_first = _split(args)
     sizes = packed if packed is not None else [input.shape[1]] * input.shape[0]
@@ -310,7 +312,7 @@ def _layered(kind: str, name: str, what: str) -> None:
     layers.__name__ = layers.__qualname__ = name
     layers.__doc__ = (
         f"Return the output and the last states of layers of {what}.\n\n"
-        f"``nn.{name.partition('_')[0].upper()}`` calls this. Arguments: ``(input, hx, params, has_biases,\n"
+        f"``nn.{name.partition('_')[0].upper()}`` calls this function. The arguments are ``(input, hx, params, has_biases,\n"
         "num_layers, dropout, train, bidirectional, batch_first)``, or for packed sequences\n"
         "``(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)``."
     )

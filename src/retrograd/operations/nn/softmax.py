@@ -1,6 +1,6 @@
 """Softmax operations: softmax, log_softmax, softmin and gumbel_softmax.
 
-Their gradient operations allocate no other array than their result.
+Their gradient operations allocate only the array of the result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _check(name: str, x: Any, dim: int) -> None:
 
 
 def _minus_maximum(np: Any, x: Any, dim: int) -> Any:
-    """Return ``x`` minus its maximum along ``dim``, as a new array. The exponential of the result cannot overflow."""
+    """Return ``x`` minus its maximum along ``dim``, as a new array, whose exponential cannot overflow."""
     result = np.empty(x.shape, x.dtype)
     return np.subtract(x, max_along(np, x, dim), result) if x.size else result
 
@@ -61,7 +61,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """Return the gradient of softmax with respect to its input; ``output`` is the result of softmax along ``dim``."""
+    """Return the gradient of softmax with respect to its input, where ``output`` is the softmax along ``dim``."""
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in HALF_PRECISION:
@@ -108,8 +108,9 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """Return the gradient of log-softmax with respect to its input; ``output`` is the result of log-softmax along
-    ``dim``.
+    """Return the gradient of log-softmax with respect to its input.
+
+    ``output`` is the log-softmax along ``dim``.
     """
     if not output.ndim:
         return np.zeros_like(output)
@@ -182,9 +183,9 @@ def special_log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor
 
 
 def _implicit_dim(name: str, ndim: int) -> int:
-    """Return the dimension that PyTorch chooses in a call of ``name`` without ``dim``, and issue PyTorch's warning.
+    """Return the dimension that PyTorch uses if the function ``name`` is called without ``dim``.
 
-    The dimension is 0 for an ``ndim`` of 0, 1 or 3, otherwise 1.
+    The dimension is 0 if ``ndim`` is 0, 1 or 3, otherwise 1. PyTorch's warning is issued.
     """
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
@@ -219,11 +220,11 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """Return a random sample of the categorical distribution with the unnormalized log-probabilities ``logits``.
+    """Return a random sample from the categorical distribution with unnormalized log-probabilities ``logits``.
 
     The sample is a probability vector along ``dim``. The lower the temperature ``tau``, the closer the sample is to a
-    one-hot vector (arXiv 1611.01144). If ``hard`` is true, the one-hot vector is returned, with the gradient of the
-    soft sample.
+    one-hot vector (arXiv 1611.01144). If ``hard`` is true, the result is a one-hot vector whose gradient is that of the
+    probability vector.
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")

@@ -15,8 +15,8 @@ INT_DIM = "dim.__class__ is int"
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
     """Return the reduced dimensions ``dim`` of an array with ``ndim`` dimensions as a tuple of non-negative ints.
 
-    ``dim`` is an int or a sequence of ints. None or an empty sequence means all dimensions. Raises PyTorch's errors if
-    a dimension is out of range or passed twice.
+    ``dim`` is an int or a sequence of ints. None or an empty sequence means all dimensions. Raises IndexError if a
+    dimension is out of range, and RuntimeError if a dimension is passed twice.
     """
     if dim.__class__ is int and -ndim <= dim < ndim:
         return (dim if dim >= 0 else dim + ndim,)
@@ -31,7 +31,7 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """Return ``shape`` with the size 1 in the dimensions ``dim``, as after a reduction with ``keepdim=True``."""
+    """Return ``shape`` with the size of each dimension in ``dim`` set to 1, as after a reduction with keepdim."""
     axes = axes_of(dim, len(shape))
     if len(axes) == 1:
         return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])
@@ -39,10 +39,10 @@ def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return ``x``, the result of a reduction, with the reduced dimensions ``dim`` inserted with size 1.
+    """Return ``x``, the result of a reduction over ``dim``, with the reduced dimensions inserted again with size 1.
 
-    ``shape`` is the shape before the reduction. If ``keepdim`` is true, ``x`` has these dimensions already and is
-    returned itself.
+    ``F`` is the namespace of operations, and ``shape`` the shape before the reduction. If ``keepdim`` is true, ``x``
+    already has these dimensions and is returned unchanged.
     """
     return x if keepdim or not shape else F.reshape(x, keepdim_shape(shape, dim))
 
@@ -51,7 +51,7 @@ def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool
 def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of ``shape`` with the elements of ``self`` written at the indices ``index`` along ``dim``.
 
-    No index may occur twice.
+    The indices must be distinct along ``dim``.
     """
     out = np.zeros(shape, self.dtype)
     if not shape:
@@ -76,6 +76,7 @@ def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, kee
     """Return the gradient of an operation that selects one element along ``dim``, such as ``max``.
 
     The result is zeros of ``self_shape`` with the gradient ``g`` of the selected elements written at their ``indices``.
+    ``F`` is the namespace of operations.
     """
     return F.put_along(
         restore_dims(F, g, self_shape, dim, keepdim),
@@ -89,5 +90,6 @@ def select_several_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int)
     """Return the gradient of an operation that selects several elements along ``dim``, such as ``topk``.
 
     The result is zeros of ``self_shape`` with the gradient ``g`` of the selected elements written at their ``indices``.
+    ``F`` is the namespace of operations.
     """
     return F.put_along(g, indices, self_shape, dim)

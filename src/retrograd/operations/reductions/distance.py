@@ -1,7 +1,7 @@
 """Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``; ``renorm``.
 
-Each is a norm of differences; the gradients are those of the norm (``norm_gradient`` in
-``operations/reductions/sums.py``).
+All distances except ``cosine_similarity`` are norms of differences. Their gradients are computed by the gradient of the
+norm (``norm_gradient`` in ``operations/reductions/sums.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .sums import norm_gradient, norm_rule, sum, vector_norm, vector_norm_block
 
 
 def _together(*tensors: Tensor) -> list[Tensor]:
-    """Return ``tensors``, the points of a distance function, converted to their common dtype."""
+    """Return ``tensors``, the operands of a distance function, converted to their common dtype."""
     common = common_dtype(tensors)
     return [each if each.dtype is common else each.to(common) for each in tensors]
 
@@ -36,7 +36,7 @@ def _together(*tensors: Tensor) -> list[Tensor]:
 
 @op(backward="DistBackward0", opmath=True, function=False, method=False, holomorphic=False)
 def dist_block(np: Any, self: Any, other: Any, /, p: float) -> Any:
-    """Return the ``p``-norm of ``self - other`` over all elements."""
+    """Return the ``p``-norm of ``self - other``, taken over all elements."""
     return vector_norm_block.op.kernel(np, self - other, p, None, False)
 
 
@@ -59,7 +59,7 @@ dist_block.derivative(
 
 @public()
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """Return the ``p``-norm of ``input - other`` over all elements, a 0-d tensor.
+    """Return the ``p``-norm of ``input - other``, taken over all elements, as a 0-d tensor.
 
     >>> import retrograd as torch
     >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
@@ -78,7 +78,10 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @op(name="norm_along", backward="NormBackward1", opmath=True, function=False, method=False, holomorphic=False)
 def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the ``ord``-norm of ``self`` along the dimension ``dim``, as in :func:`pairwise_distance`."""
+    """Return the ``ord``-norm of ``self`` along the dimension ``dim``; :func:`pairwise_distance` calls this operation.
+
+    If ``keepdim`` is true, the dimension is kept with size 1.
+    """
     return vector_norm_block.op.kernel(np, self, ord, dim, keepdim)
 
 
@@ -89,7 +92,7 @@ norm_along.derivative(self=norm_rule)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """Return the ``p``-norm of ``x1 - x2 + eps`` along the last dimension.
 
-    If ``keepdim`` is true, this dimension is kept with size 1.
+    If ``keepdim`` is true, the last dimension is kept with size 1.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.pairwise_distance(torch.zeros(2, 2), torch.tensor([3.0, 4.0]), eps=0)
@@ -103,7 +106,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between the vectors of ``x1`` and ``x2`` along ``dim``.
 
-    Norms of vectors that are less than ``eps`` are replaced by ``eps``.
+    A norm less than ``eps`` is replaced by ``eps``, which avoids a division by 0.
 
     >>> import retrograd as torch
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
@@ -134,7 +137,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) -> Any:
     """Return the gradient of the ``p``-norm with respect to its operand ``difference``.
 
-    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``.
+    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``. ``F`` is
+    the namespace of operations.
     """
     if p == math.inf:
         return g * F.sgn(difference) * F.same(F.abs(difference), out)
@@ -146,8 +150,9 @@ def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) ->
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
     """Return the gradient of ``cdist`` with respect to the differences of all pairs of points, of shape (…, P, R, M).
 
-    Each pair has a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M). ``out`` (…, P, R) holds the ``p``-norms
-    of the differences, and ``g`` is the gradient of ``out``. ``shapes`` are the shapes of ``x1``, ``x2`` and ``out``.
+    A pair consists of a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M). ``out`` (…, P, R) holds the
+    ``p``-norms of the differences, and ``g`` is the gradient of ``out``. ``shapes`` is the tuple of the shapes of
+    ``x1``, ``x2`` and ``out``. ``F`` is the namespace of operations.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
@@ -170,7 +175,10 @@ def _cdist_rule_2(
 
 @op(backward="CdistBackward0", function=False, method=False)
 def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
-    """Return the ``p``-norm of the difference of each row of ``x1`` (…, P, M) and each row of ``x2`` (…, R, M)."""
+    """Return the ``p``-norm of the difference between each row of ``x1`` and each row of ``x2``.
+
+    For ``x1`` of shape (…, P, M) and ``x2`` of shape (…, R, M) the result has the shape (…, P, R).
+    """
     if x1.dtype in dtypes.HALF_PRECISION:
         raise dtypes.unsupported("cdist", x1.dtype)
     return distance_kernels.distances(np, x1, x2, p)
@@ -181,9 +189,10 @@ cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 
 @op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
-    """Return the Euclidean distance of each row of ``x1`` and each row of ``x2``, as ``sqrt(|a|² + |b|² - 2ab)``.
+    """Return the Euclidean distance between each row of ``x1`` and each row of ``x2``.
 
-    The products ``ab`` of all rows are computed by one matrix product.
+    The distance of the rows ``a`` and ``b`` is computed as ``sqrt(|a|² + |b|² - 2ab)``. One matrix product computes the
+    dot products ``ab`` of all pairs of rows.
     """
     return distance_kernels.euclidean_distances(np, x1, x2)
 
@@ -191,8 +200,8 @@ def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
     """Return the gradient with respect to ``x`` of ``out``, the Euclidean distances of rows of ``x`` and ``other``.
 
-    ``g`` is the gradient of ``out``. The result is ``sum(g / out * (x - other))`` over the rows of ``other``, computed
-    by matrix products.
+    ``g`` is the gradient of ``out``, and ``F`` the namespace of operations. The result is
+    ``sum(g / out * (x - other))`` over the rows of ``other``, computed by matrix products.
     """
     weight = F.masked_fill_scalar(g / out, out == 0, 0)
     return x * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
@@ -209,8 +218,8 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "dono
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0]) -> Tensor:
     """Return the ``p``-norm distances between all rows of ``x1`` (…, P, M) and all rows of ``x2`` (…, R, M).
 
-    The result has the shape (…, P, R). If there are more than 25 rows, Euclidean distances are computed by a matrix
-    product, unless ``compute_mode`` is "donot_use_mm_for_euclid_dist".
+    The result has the shape (…, P, R). If ``p`` is 2 and P or R is greater than 25, the distances are computed by a
+    matrix product, unless ``compute_mode`` is "donot_use_mm_for_euclid_dist".
 
     >>> import retrograd as torch
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -246,7 +255,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
 
 @op(backward="PdistBackward0", function=False, method=False)
 def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
-    """Return the ``p``-norms of ``self[first] - self[second]`` along the last dimension, for vectors of row indices."""
+    """Return the ``p``-norms of ``self[first] - self[second]`` along the last dimension.
+
+    ``first`` and ``second`` are 1-d arrays of row indices of the matrix ``self``.
+    """
     if self.dtype in dtypes.HALF_PRECISION and first.size:
         raise dtypes.unsupported("pdist", self.dtype)
     return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
@@ -267,7 +279,7 @@ pdist_block.derivative(self=_pdist_rule)
 def pdist(input: Tensor, p: float = 2) -> Tensor:
     """Return the ``p``-norm distances between all pairs of rows of ``input`` (N, M), a vector of size N (N - 1) / 2.
 
-    The pairs are ordered as in the upper triangle of the matrix of distances, row by row.
+    The order is that of the elements above the diagonal of the distance matrix, row by row.
 
     >>> import retrograd as torch
     >>> torch.pdist(torch.tensor([[0.0], [1.0], [3.0]]))
@@ -290,13 +302,16 @@ _SOFT = 1e-7  # added to a norm before the division by it
 
 
 def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """Return all dimensions of ``shape`` except ``dim``, over which :func:`renorm` takes its norms."""
+    """Return all dimensions of ``shape`` except ``dim``: the dimensions over which :func:`renorm` takes its norms."""
     return tuple(axis for axis in range(len(shape)) if axis != dim)
 
 
 @op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
-    """Return ``self`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``."""
+    """Return ``self`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``.
+
+    Slices whose norm does not exceed ``maxnorm`` are unchanged.
+    """
     size = vector_norm_block.op.kernel(np, self, p, _others(self.shape, dim), True)
     return self * np.where(size > maxnorm, maxnorm / (size + _SOFT), 1).astype(size.dtype)
 
@@ -315,9 +330,9 @@ renorm_block.derivative(self=_renorm_rule)
 
 
 def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[float, int, float]:
-    """Return the checked arguments of ``renorm``: ``p``, ``dim`` as a non-negative int, and ``maxnorm``.
+    """Check the arguments of ``renorm`` and return ``p``, ``dim`` and ``maxnorm``, with ``dim`` as a non-negative int.
 
-    Raise PyTorch's errors for wrong arguments.
+    Raises RuntimeError for invalid arguments, and IndexError if ``dim`` is out of range.
     """
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
@@ -343,6 +358,8 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
 def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
     """Return ``input`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``.
 
+    Slices whose norm does not exceed ``maxnorm`` are unchanged.
+
     >>> import retrograd as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
     tensor([[0.6000, 0.8000],
@@ -353,7 +370,7 @@ def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) ->
 
 @public(function=False)
 def renorm_(input: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
-    """In-place version of :func:`renorm`."""
+    """Overwrite ``input`` with the result of :func:`renorm` for the same arguments, and return ``input``."""
     return modify(renorm_block.op, (input,), _renorm_arguments(input, p, dim, maxnorm))
 
 

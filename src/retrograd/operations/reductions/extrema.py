@@ -26,7 +26,8 @@ op = partial(declared, in_order=True)  # NumPy's results would have the operand'
 def _nonempty(name: str, x: Any, dim: Any = None) -> None:
     """Raise PyTorch's error if ``x``, the operand of ``max`` or ``min``, has no elements along the dimension ``dim``.
 
-    If ``dim`` is None, raise it if ``x`` has no elements. ``name`` is the name of the function in the message.
+    If ``dim`` is None, raise RuntimeError if ``x`` has no elements at all. ``name`` is the name of the function in the
+    error message.
     """
     if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
         if dim is None:
@@ -40,7 +41,7 @@ def _nonempty(name: str, x: Any, dim: Any = None) -> None:
 
 @op(function=False, method=False)
 def same(np: Any, self: Any, other: Any, /) -> Any:
-    """Return 1 where ``self == other`` or both are nan, else 0, in the dtype of ``self``."""
+    """Return 1 where ``self == other`` or both elements are nan, else 0, in the dtype of ``self``."""
     return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
 
 
@@ -49,9 +50,10 @@ same.derivative(self=lambda g: None, other=lambda g: None)
 
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
-    """Return for each element of ``self`` its share of the gradient of ``top``, the extremes along ``dim``.
+    """Return the fraction of the gradient of ``top`` that each element of ``self`` receives.
 
-    The share is ``1 / n`` for the n elements equal to the extreme, and 0 for all others.
+    ``top`` holds the maxima or minima of ``self`` over the dimensions ``dim``, which have size 1 in ``top``. The
+    fraction is ``1 / n`` for the n elements equal to the extreme, and 0 for all other elements.
     """
     if (
         self.size >= LARGE
@@ -68,8 +70,9 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of ``amax`` or ``amin`` with respect to ``self``.
 
-    ``g`` is the gradient of the extremes ``out``. The gradient of an extreme is divided evenly among the elements equal
-    to the extreme, and is nan if the extreme is nan. ``self_shape`` is the shape of ``self``.
+    ``out`` holds the extremes over ``dim``, and ``g`` is the gradient of ``out``. The gradient of an extreme is divided
+    evenly among the elements equal to the extreme, and is nan if the extreme is nan. ``self_shape`` is the shape of
+    ``self``, and ``F`` the namespace of operations.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
@@ -77,9 +80,10 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
 
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
-    """Declare and return the operation ``name``, which is "amax" or "amin".
+    """Declare the operation ``amax`` or ``amin`` over given dimensions, and return the operation.
 
-    ``backward`` is the name of the graph node, and ``doc`` is the docstring of the operation.
+    ``name`` is "amax" or "amin", ``backward`` the name of the backward node, and ``doc`` the docstring of the
+    operation.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -110,14 +114,14 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
     return block
 
 
-amax_block = _extreme("amax", "AmaxBackward0", "Return the maximum over dimensions.")
-amin_block = _extreme("amin", "AminBackward0", "Return the minimum over dimensions.")
+amax_block = _extreme("amax", "AmaxBackward0", "Return the maximum of ``self`` over the dimensions ``dim``.")
+amin_block = _extreme("amin", "AminBackward0", "Return the minimum of ``self`` over the dimensions ``dim``.")
 
 
 def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
-    """Declare and return the operation that computes the maximum or minimum of all elements.
+    """Declare the operation that computes the maximum or minimum of all elements, and return the operation.
 
-    ``name`` is "max" or "min", ``backward`` the name of the graph node, and ``doc`` the docstring of the operation.
+    ``name`` is "max" or "min", ``backward`` the name of the backward node, and ``doc`` the docstring of the operation.
     """
 
     def kernel(np: Any, self: Any, /) -> Any:
@@ -144,7 +148,7 @@ min_all = _extreme_of_all("min", "MinBackward1", "Return the minimum of all elem
 
 
 def _extreme_along(name: str, doc: str) -> Any:
-    """Declare and return the operation that computes the maximum or minimum along a dimension.
+    """Declare the operation that computes the maximum or minimum along a dimension, and return the operation.
 
     ``name`` is "max" or "min", and ``doc`` is the docstring of the operation.
     """
@@ -175,9 +179,10 @@ def _extreme_along(name: str, doc: str) -> Any:
 
 
 def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
-    """Return the index of the first maximum (``name`` "max") or minimum ("min") of ``x`` along ``dim``.
+    """Return the index of the first maximum or minimum of ``x`` along ``dim``.
 
-    The result lacks the dimension ``dim``. A nan counts as the extreme.
+    ``name`` is "max" or "min". The result does not have the dimension ``dim``. If elements are nan, the index is that
+    of the first nan.
     """
     if x.size >= LARGE and (found := reductions_numba.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
         return found
@@ -188,17 +193,17 @@ def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
     return x.argmax(dim) if name == "max" else x.argmin(dim)
 
 
-max_dim = _extreme_along("max", "Return the maximum along a dimension and its index.")
-min_dim = _extreme_along("min", "Return the minimum along a dimension and its index.")
+max_dim = _extreme_along("max", "Return the maximum of ``self`` along ``dim`` and the index of the maximum.")
+min_dim = _extreme_along("min", "Return the minimum of ``self`` along ``dim`` and the index of the minimum.")
 _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indices"))
 
 
 def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
-    """Export the function ``max`` or ``min`` (the ``name``) for its three uses.
+    """Define the public function ``max`` or ``min``, which calls one of three operations depending on its arguments.
 
-    The operation ``of_all`` computes the extreme of all elements, ``along`` those along a dimension, and ``pairwise``
-    those of two tensors. ``result`` is the class of the named tuple that ``along`` returns. ``title`` is the word for
-    the extreme in the docstring.
+    ``name`` is "max" or "min". ``of_all`` computes the extreme of all elements, ``along`` the extremes along a
+    dimension, and ``pairwise`` the elementwise extreme of two tensors. ``result`` is the class of the named tuple that
+    is returned for ``along``. ``title`` is "maximum" or "minimum", for the docstring of the function.
     """
 
     def extreme(
@@ -213,8 +218,8 @@ def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: A
 
     extreme.__name__ = extreme.__qualname__ = name
     extreme.__doc__ = (
-        f"Return the {title} of all elements; with ``dim`` the named tuple (values, indices) of the {title} along it; with "
-        f"another tensor the elementwise {title}."
+        f"Return the {title} of all elements of ``input``.\n\nIf ``dim`` is an int, return the named tuple (values, indices) "
+        f"of the {title} along ``dim``. If a second tensor is passed, return the elementwise {title} of the two tensors."
     )
     public(name=name, fast_path=of_all, then_try=[(along, INT_DIM)], result_class=result)(extreme)
 
@@ -225,18 +230,18 @@ _public_extreme("min", min_all, min_dim, minimum, _Min, "minimum")
 
 @public(fast_path=amax_block)
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return the maximum of ``input`` over ``dim``, an int or several; by default over all dimensions.
+    """Return the maximum of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
-    In the backward pass, equal maxima share the gradient evenly.
+    In the backward pass, the gradient of a maximum is divided evenly among the elements equal to the maximum.
     """
     return amax_block(input, dim, keepdim)
 
 
 @public(fast_path=amin_block)
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return the minimum of ``input`` over ``dim``, an int or several; by default over all dimensions.
+    """Return the minimum of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
-    In the backward pass, equal minima share the gradient evenly.
+    In the backward pass, the gradient of a minimum is divided evenly among the elements equal to the minimum.
     """
     return amin_block(input, dim, keepdim)
 
@@ -259,7 +264,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out
     method=False,
 )
 def aminmax_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-    """Return the minimum and the maximum of ``self`` over the dimensions ``dim``."""
+    """Return the tuple (minimum, maximum) of ``self`` over the dimensions ``dim``."""
     return tuple(np.asarray(each.op.kernel(np, self, dim, keepdim)) for each in (amin_block, amax_block))
 
 
@@ -276,9 +281,9 @@ aminmax_block.derivative(self=_aminmax_rule)
 
 
 def _arg(name: str, title: str) -> None:
-    """Declare and export ``argmax`` or ``argmin``.
+    """Declare the operation that computes ``argmax`` or ``argmin``, and define the public function.
 
-    ``name`` is "max" or "min", and ``title`` is the word for the extreme in docstrings.
+    ``name`` is "max" or "min", and ``title`` is "maximum" or "minimum", for the docstrings.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -299,7 +304,7 @@ def _arg(name: str, title: str) -> None:
         return np.expand_dims(index, dim) if keepdim else index
 
     kernel.__name__ = f"arg{name}_block"
-    kernel.__doc__ = f"Return the index of the {title}."
+    kernel.__doc__ = f"Return the index of the {title} of ``self`` along ``dim``."
     block = op(function=False, method=False)(kernel)
 
     def function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
@@ -307,7 +312,9 @@ def _arg(name: str, title: str) -> None:
         return block(input, at, keepdim)
 
     function.__name__ = function.__qualname__ = "arg" + name
-    function.__doc__ = f"Return the index of the {title} along ``dim``, by default in the flattened tensor."
+    function.__doc__ = (
+        f"Return the index of the {title} of ``input`` along ``dim``, by default in the flattened tensor."
+    )
     public(name="arg" + name, fast_path=block)(function)
 
 
@@ -316,10 +323,10 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
-    """Declare and export the function ``all`` or ``any`` (the ``name``) with the docstring ``doc``.
+    """Define the public function ``all`` or ``any`` (the ``name``) with the docstring ``doc``.
 
-    ``ufunc`` is the NumPy function that the reduction applies. ``first`` is the NumPy method that finds the deciding
-    element.
+    ``ufunc`` is the name of the NumPy function that reduces the elements. ``first`` is the name of the NumPy method,
+    "argmin" or "argmax", that finds the first False or the first True in a small bool array.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -342,10 +349,16 @@ def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
 
 
 _logical_reduction(
-    "all", "logical_and", "argmin", "Return True if all elements are nonzero, of all elements or over ``dim``."
+    "all",
+    "logical_and",
+    "argmin",
+    "Return whether all elements over ``dim``, by default over all dimensions, are nonzero.",
 )
 _logical_reduction(
-    "any", "logical_or", "argmax", "Return True if any element is nonzero, of all elements or over ``dim``."
+    "any",
+    "logical_or",
+    "argmax",
+    "Return whether any element over ``dim``, by default over all dimensions, is nonzero.",
 )
 
 
@@ -357,7 +370,7 @@ def count_nonzero_block(np: Any, self: Any, /, dim: Any) -> Any:
 
 @public()
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the number of nonzero elements of ``input`` over ``dim``, an int or several, as int64.
+    """Return the number of nonzero elements of ``input`` over ``dim``, an int or a tuple of ints, as int64.
 
     If ``dim`` is None, all elements are counted.
     """
@@ -368,9 +381,10 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
-    """Return the index of the lower median of ``x`` along ``dim``.
+    """Return the index along ``dim`` of the median of ``x``: the lower one of two middle elements.
 
-    If there is a nan and ``ignore_nan`` is false, return the index of the nan.
+    If ``ignore_nan`` is true, nan elements are ignored. If it is false and there is a nan, the index is that of the
+    nan.
     """
     order = np.argsort(x, axis=dim, kind="stable")
     size = x.shape[dim]
@@ -380,7 +394,7 @@ def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
-    """Declare and export the function ``median`` or ``nanmedian`` (the ``name``).
+    """Declare the operations of ``median`` or ``nanmedian`` (the ``name``), and define the public function.
 
     If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is nan if an element is nan.
     """
@@ -397,7 +411,7 @@ def _median(name: str, ignore_nan: bool) -> None:
         return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
     along.__name__ = name + "_dim"
-    along.__doc__ = "Return the lower median along a dimension and its index."
+    along.__doc__ = "Return the lower median of ``self`` along ``dim`` and the index of the median."
     block = op(
         backward=f"{name.capitalize()}Backward1", outputs=("values", "indices"), differentiable=1, opmath=True,
         function=False, method=False,
@@ -413,7 +427,7 @@ def _median(name: str, ignore_nan: bool) -> None:
         return flat[_median_index(np, flat, 0, ignore_nan)[0]]
 
     of_all.__name__ = name + "_all"
-    of_all.__doc__ = "Return the lower median of all elements."
+    of_all.__doc__ = "Return the lower median of all elements of ``self``."
     all_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(of_all)
     all_block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     result = named(name, ("values", "indices"))
@@ -425,8 +439,9 @@ def _median(name: str, ignore_nan: bool) -> None:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        "Return the lower median of all elements; with ``dim`` the named tuple (values, indices) of the medians along it. "
-        + ("Elements that are nan are ignored." if ignore_nan else "The result is nan if an element is.")
+        "Return the median of all elements of ``input``, or with ``dim`` the named tuple (values, indices) of medians.\n\n"
+        "The median of an even number of elements is the lower of the two middle elements. "
+        + ("Elements that are nan are ignored." if ignore_nan else "The result is nan if an element is nan.")
     )
     public(name=name)(function)
 
@@ -447,7 +462,7 @@ _Mode = named("mode", ("values", "indices"))
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     """Return the most frequent element of ``self`` along ``dim`` and the index of its last occurrence.
 
-    If there are several most frequent elements, the smallest of them is returned.
+    If several elements are equally frequent, the smallest of them is returned.
     """
     if self.dtype.kind == "c":
         raise dtypes.unsupported("mode_cpu", self.dtype)
@@ -471,8 +486,8 @@ mode_block.derivative(self=select_one_rule)
 
 @public()
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the named tuple (values, indices) of the most frequent elements of ``input`` along ``dim``.
+    """Return the named tuple (values, indices) of the most frequent element of ``input`` along ``dim``.
 
-    ``indices`` holds the index of the last occurrence of each of these elements.
+    ``indices`` holds the index of the last occurrence of each element in ``values``.
     """
     return _Mode(mode_block(input, normalize_dim(dim, input._array.ndim), keepdim))

@@ -15,7 +15,7 @@ F: Any = TENSORS
 
 
 def _from(x: Tensor, dim: int, start: int, end: int) -> Tensor:
-    """Return the slice of ``x`` from ``start`` to ``end`` (exclusive) along ``dim``.
+    """Return the slice of ``x`` from index ``start`` to ``end`` (exclusive) along ``dim``.
 
     The slice is empty if ``end`` is less than ``start``.
     """
@@ -34,8 +34,9 @@ def diff(
 ) -> Tensor:
     """Return the ``n``-th forward difference of ``input`` along ``dim``: for n = 1, ``input[i + 1] - input[i]``.
 
-    ``prepend`` and ``append`` are concatenated to the beginning and the end of ``input`` first. Raises RuntimeError for
-    a 0-d tensor, a negative ``n``, and ``prepend`` or ``append`` of a shape that does not fit.
+    ``prepend`` and ``append`` are first concatenated to the beginning and the end of ``input``. Raises RuntimeError for
+    a 0-d tensor, for a negative ``n``, and if the shape of ``prepend`` or ``append`` differs from that of ``input`` in
+    a dimension other than ``dim``.
 
     >>> import retrograd as torch
     >>> torch.diff(torch.tensor([1, 3, 2]))
@@ -60,9 +61,9 @@ def diff(
 
 
 def _check_end(input: Tensor, dim: int, end: Tensor | None) -> None:
-    """Raise RuntimeError if ``end`` (``prepend`` or ``append`` of ``diff``) and ``input`` do not fit together.
+    """Raise RuntimeError if the shapes of ``end`` and ``input`` differ in a dimension other than ``dim``.
 
-    Their shapes may differ only in the dimension ``dim``.
+    ``end`` is the argument ``prepend`` or ``append`` of ``diff``, or None.
     """
     if end is None:
         return
@@ -127,10 +128,10 @@ def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the spacing of the coordinates along each of the dimensions ``axes``.
+    """Return the spacing of the coordinates along each of the dimensions ``axes`` for :func:`gradient`, as a tuple.
 
-    An item is the distance between neighbours, or a vector of coordinates. ``spacing`` and ``dim`` are the arguments of
-    :func:`gradient`.
+    Each item is the distance between neighbouring elements, or a 1-d tensor of coordinates. ``spacing`` and ``dim`` are
+    the arguments of :func:`gradient`.
     """
     if isinstance(spacing, Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
@@ -157,10 +158,10 @@ def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> 
 
 
 def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
-    """Return the estimate of the derivative of ``x`` along ``dim`` by central differences.
+    """Return the estimate of the derivative of ``x`` along ``dim``, for equally spaced coordinates.
 
-    The coordinates have the constant distance ``step``. ``edge_order`` is the order (1 or 2) of the one-sided
-    differences at both ends.
+    Inner elements are central differences ``(x[i + 1] - x[i - 1]) / (2 * step)``, where ``step`` is the distance of the
+    coordinates. ``edge_order`` is the order (1 or 2) of the one-sided differences at both ends.
     """
     size = x._array.shape[dim]
     inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
@@ -176,9 +177,9 @@ def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor:
-    """Return the estimate of the derivative of ``x`` along ``dim`` by differences of three neighbours.
+    """Return the estimate of the derivative of ``x`` along ``dim``, for any increasing or decreasing ``coordinates``.
 
-    The vector ``coordinates`` may have unequal distances. ``edge_order`` is the order (1 or 2) of the one-sided
+    Each inner element is a weighted sum of three neighbours. ``edge_order`` is the order (1 or 2) of the one-sided
     differences at both ends.
     """
     size = x._array.shape[dim]
@@ -205,7 +206,8 @@ def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor
 def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
     """Return the one-sided difference of second order of ``x`` along ``dim`` at the first of three ``indices``.
 
-    ``near`` is the distance from the first to the second index, and ``far`` the distance from the second to the third.
+    ``near`` is the distance of the coordinates from the first to the second index, and ``far`` the distance from the
+    second to the third.
     """
     a, b, c = (_from(x, dim, i, i + 1) for i in indices)
     both = near + far

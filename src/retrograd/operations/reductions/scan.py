@@ -1,8 +1,8 @@
 """Cumulative operations along a dimension: ``cumsum``, ``cumprod``, ``cummax``, ``logcumsumexp``, ``trapezoid``.
 
-Derivatives use the linear recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``). Its derivative
-is a recurrence in the opposite direction. Therefore these operations are differentiable any number of times, even if
-factors are 0.
+Derivatives use the linear recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``). The derivative
+of the recurrence is a recurrence in the opposite direction. Therefore these operations are differentiable any number of
+times, even if factors are 0.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .sums import sum, upcast_integers
 
 @op(function=False, method=False, linear=True)
 def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
-    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower ones if -1.
+    """Return ``self`` shifted by one index along ``dim``: to higher indices if ``by`` is 1, to lower indices if -1.
 
-    At the end where an element is missing, the result is ``fill``.
+    The first slice (``by=1``) or the last slice (``by=-1``) of the result is filled with ``fill``.
     """
     return scan.shift_by_one(np, self, dim, by, fill)
 
@@ -120,10 +120,10 @@ def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """Return the gradient of ``cumprod`` with respect to ``self``, for the gradient ``g`` of its result ``out``.
+    """Return the gradient of ``cumprod`` with respect to ``self``.
 
-    The gradient of an element is the product of the elements before it along ``dim``, times a recurrence of ``g`` that
-    runs from the last element to the first.
+    ``g`` is the gradient of the result ``out``, and ``F`` the namespace of operations. The gradient of element k is
+    ``out[k - 1] * s[k]``, where s is the recurrence ``s[k] = g[k] + self[k + 1] * s[k + 1]`` along ``dim``.
     """
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
 
@@ -132,10 +132,9 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Export ``cumsum`` or ``cumprod`` (the ``name``) as a function and as methods, and return the function.
+    """Define the public function ``cumsum`` or ``cumprod`` (the ``name``) and its in-place method; return the function.
 
-    One of the methods works in place. The operation ``block`` computes the result, and ``title`` is the word for the
-    result in the docstring.
+    ``block`` is the operation that computes the result. ``title`` is "sum" or "product", for the docstring.
     """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
@@ -157,9 +156,9 @@ def _scan(name: str, block: Any, title: str) -> Any:
         (
             cumulative,
             name,
-            f"Return the cumulative {title} along ``dim``, in ``dtype`` (by default int64 for integers).",
+            f"Return the cumulative {title} of ``input`` along ``dim``, in ``dtype`` (by default int64 for integers).",
         ),
-        (in_place, name + "_", f"In-place version of :func:`{name}`."),
+        (in_place, name + "_", f"Overwrite ``input`` with the result of :func:`{name}`, and return ``input``."),
     ):
         function.__name__ = function.__qualname__ = public_name
         function.__doc__ = doc
@@ -171,8 +170,8 @@ def _scan(name: str, block: Any, title: str) -> Any:
 def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
     """Return the argument ``dim`` of a cumulative operation on ``input`` as a non-negative int.
 
-    Raises TypeError if ``dim`` is no int, and IndexError if it is out of range. ``name`` is the name of the function in
-    the message.
+    Raises TypeError if ``dim`` is not an int, and IndexError if it is out of range. ``name`` is the name of the
+    function in the error message.
     """
     if not hasattr(dim, "__index__"):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
@@ -190,7 +189,7 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
     """Return for each element of ``self`` the product of all other elements along ``dim``: the derivative of ``prod``.
 
-    The products are computed without division, so that they are correct if elements are 0.
+    The products are computed without division. They are therefore correct even if elements are 0.
     """
     if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
         return found
@@ -202,8 +201,9 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
     """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``.
 
-    ``g`` is the gradient of the products. Each product is the product of the elements before its index times the
-    product of the elements after its index. The gradient is the sum of the gradients through these two factors.
+    ``g`` is the gradient of the products, and ``F`` the namespace of operations. Each product has two factors: the
+    product of the elements at lower indices and the product of the elements at higher indices. The gradient is the sum
+    of the gradients through the two factors.
     """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
@@ -222,9 +222,9 @@ product_of_others.derivative(self=_others_rule)
 
 
 def _cumulative_extreme(name: str, title: str) -> None:
-    """Declare and export ``cummax`` or ``cummin`` (the ``name``).
+    """Declare the operation of ``cummax`` or ``cummin`` (the ``name``), and define the public function.
 
-    ``title`` is the word for the extreme in the docstring.
+    ``title`` is "maximum" or "minimum", for the docstrings.
     """
 
     def kernel(np: Any, self: Any, /, dim: int) -> Any:
@@ -239,7 +239,9 @@ def _cumulative_extreme(name: str, title: str) -> None:
         return np.ascontiguousarray(best), np.ascontiguousarray(index)
 
     kernel.__name__ = name + "_block"
-    kernel.__doc__ = f"Return the cumulative {title} along a dimension and its last index so far."
+    kernel.__doc__ = (
+        f"Return the cumulative {title} of ``self`` along ``dim`` and the index of its last occurrence so far."
+    )
     block = op(
         backward=f"{name.capitalize()}Backward0", outputs=("values", "indices"), differentiable=1, function=False,
         method=False,
@@ -251,7 +253,7 @@ def _cumulative_extreme(name: str, title: str) -> None:
         return result(block(input, normalize_dim(dim, input._array.ndim)))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return the named tuple (values, indices) of the cumulative {title} along ``dim``."
+    function.__doc__ = f"Return the named tuple (values, indices) of the cumulative {title} of ``input`` along ``dim``."
     public(name=name)(function)
 
 
@@ -259,7 +261,7 @@ def _cumulative_extreme(name: str, title: str) -> None:
 def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``index`` along ``dim``.
 
-    An index may occur repeatedly.
+    Elements with equal indices are summed.
     """
     if not shape:
         return self.reshape(shape)
@@ -287,10 +289,11 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
-    """Return the gradient of ``logcumsumexp`` with respect to ``self``, for the gradient ``g`` of its result ``out``.
+    """Return the gradient of ``logcumsumexp`` with respect to ``self``.
 
-    The gradient is ``exp(self[k] - out[k])`` times a recurrence of ``g`` that runs along ``dim`` from the last element
-    to the first. The factors of the recurrence are ``exp(out[k - 1] - out[k])``, at most 1.
+    ``g`` is the gradient of the result ``out``, and ``F`` the namespace of operations. The gradient of element k is
+    ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence ``s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1]``
+    along ``dim``. The factors of s are at most 1 for real elements.
     """
     if not self_shape:
         return g
@@ -316,21 +319,27 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
 @pointwise(lambda g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def times_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self * number``. Functions such as ``trapezoid`` are composed of this operation."""
+    """Return ``self * number``; functions such as ``trapezoid`` multiply by a Python number with this operation.
+
+    The name of the backward node is ``MulBackward1``, as in PyTorch.
+    """
     return self * self.dtype.type(number)
 
 
 @pointwise(lambda g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def by_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``. Functions such as ``trapezoid`` are composed of this operation."""
+    """Return ``self / number``; functions such as ``trapezoid`` divide by a Python number with this operation.
+
+    The name of the backward node is ``DivBackward1``, as in PyTorch.
+    """
     return self / self.dtype.type(number)
 
 
 def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
     """Check the arguments of ``trapezoid`` or ``cumulative_trapezoid`` and return ``dim`` as a non-negative int.
 
-    Raise PyTorch's errors for wrong arguments. ``name`` is the name of the function in the message.
+    Raises PyTorch's errors for invalid arguments. ``name`` is the name of the function in the error message.
     """
     axis = normalize_dim(dim, y._array.ndim, wrap_scalar=False)
     if y.dtype is dtypes.bool_:
@@ -345,9 +354,9 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 
 
 def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return the distances between neighbouring coordinates ``x`` of ``trapezoid`` along ``axis``.
+    """Return the differences of neighbouring coordinates ``x`` of ``trapezoid`` along ``axis``.
 
-    The shape of the result broadcasts with ``y``.
+    The result has as many dimensions as ``y``, or more if ``x`` has more, so that it broadcasts with slices of ``y``.
     """
     ndim = y._array.ndim
     if x._array.ndim == 1:
@@ -367,7 +376,8 @@ def _neighbours(y: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of ``y`` along ``dim`` by the trapezoidal rule.
 
-    The coordinates are ``x``, a tensor, or have the distance ``dx`` (default 1).
+    ``x`` is the tensor of the coordinates at which ``y`` is given. Without ``x``, the coordinates have the constant
+    distance ``dx`` (default 1).
 
     >>> import retrograd as torch
     >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
@@ -378,18 +388,19 @@ def trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Ten
 
 @public(method=False)
 def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule: the older name of :func:`trapezoid`.
+    """Return the integral of ``y`` along ``dim`` by the trapezoidal rule (older name of :func:`trapezoid`).
 
-    The coordinates are ``x``, a tensor, or have the distance ``dx`` (default 1).
+    ``x`` is the tensor of the coordinates at which ``y`` is given. Without ``x``, the coordinates have the constant
+    distance ``dx`` (default 1).
     """
     return _trapezoid("trapezoid", y, x, dx, dim)
 
 
 def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
-    """Return the coordinates ``x`` (a tensor or None) and the distance ``dx`` for ``trapezoid``.
+    """Return the coordinates (a tensor or None) and the distance for ``trapezoid`` from its arguments ``x`` and ``dx``.
 
-    If the argument ``x`` is a number, this is the distance. Raises TypeError if both are passed. ``name`` is the name
-    of the function in the message.
+    If ``x`` is a number, it is the distance. The default distance is 1. Raises TypeError if a tensor ``x`` and ``dx``
+    are both passed. ``name`` is the name of the function in the error message.
     """
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
@@ -404,8 +415,7 @@ def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
 def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
     """Return the integral of ``y`` along ``dim`` by the trapezoidal rule.
 
-    The coordinates are ``x`` (a tensor or None) or have the distance ``dx``. ``name`` is the name of the function in
-    messages.
+    ``x`` and ``dx`` are the arguments of ``trapezoid``. ``name`` is the name of the function in error messages.
     """
     x, dx = _coordinates(name, x, dx)
     axis = _samples(name, y, x, dx, dim)
@@ -423,8 +433,8 @@ def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the cumulative integral of ``y`` along ``dim`` by the trapezoidal rule.
 
-    The coordinates are ``x``, a tensor, or have the distance ``dx`` (default 1). The result has one element less than
-    ``y``.
+    ``x`` is the tensor of the coordinates at which ``y`` is given. Without ``x``, the coordinates have the constant
+    distance ``dx`` (default 1). The result has one element less than ``y`` along ``dim``.
 
     >>> import retrograd as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))

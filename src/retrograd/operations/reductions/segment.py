@@ -1,6 +1,7 @@
-"""``segment_reduce``: sums, means and extremes of consecutive segments of a dimension.
+"""``segment_reduce``: sums, means, extremes or products of consecutive segments of a dimension.
 
-Each element gets the index of its segment, and a scattered reduction combines the elements by this index.
+Each element gets the index of its segment. The operation of ``scatter_reduce`` then combines the elements of equal
+index.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the reduction ``reduce`` of each of consecutive segments of ``data`` along the dimension ``axis``.
+    """Return the results of reducing consecutive segments of ``data`` along the dimension ``axis``.
 
     reduce   "sum", "mean", "max", "min" or "prod"
-    lengths  the lengths of the segments (…, segments)
-    offsets  instead of ``lengths``: where each segment begins and where the last one ends (…, segments + 1)
-    initial  the initial value of each reduction, also the result for an empty segment
-    unsafe   do not check that the lengths are not negative and add up to the dimension's size
+    lengths  the lengths of the segments, of shape (…, segments)
+    indices  not supported: a tensor raises RuntimeError
+    offsets  instead of ``lengths``: the start of each segment and the end of the last segment (…, segments + 1)
+    unsafe   if true, do not check that all lengths are at least 0 and add up to the size of the dimension
+    initial  the initial value of each reduction, which is also the result for an empty segment
 
     >>> import retrograd as torch
     >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "max", lengths=torch.tensor([1, 2]))
@@ -69,7 +71,7 @@ def segment_reduce(
 def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
     """Return two arrays for ``segment_reduce``: the start and the length of each segment.
 
-    The parameters are those of ``segment_reduce``. Raises PyTorch's errors for wrong arguments.
+    The parameters are those of ``segment_reduce``. Raises PyTorch's RuntimeError for invalid arguments.
     """
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
@@ -95,8 +97,8 @@ def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe:
 def _segment_index(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
     """Return for each element of ``data`` the index of its segment along ``axis``, as a tensor of the same shape.
 
-    ``starts`` and ``counts`` are the starts and lengths of the segments. The index of an element in no segment is the
-    number of segments.
+    ``starts`` and ``counts`` are the starts and lengths of the segments. An element that belongs to no segment gets the
+    number of segments as its index.
     """
     size, segments = data.shape[axis], counts.shape[-1]
     index = numpy.full((*counts.shape[:-1], size), segments)

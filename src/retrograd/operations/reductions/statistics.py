@@ -32,9 +32,9 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """Return the argument ``q`` of ``quantile``, the probabilities (0 to 1) of the quantiles, as a tensor.
+    """Check the arguments of ``quantile`` and return ``q``, the probabilities (0 to 1) of the quantiles, as a tensor.
 
-    Raise PyTorch's errors for wrong arguments. ``name`` is the name of the function in the message.
+    Raises PyTorch's errors for invalid arguments. ``name`` is the name of the function in the error message.
     """
     if isinstance(q, (int, float)) and not isinstance(q, bool):
         if not 0 <= q <= 1:
@@ -65,8 +65,8 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
     """Return the elements of ``input`` over which a quantile is taken, sorted along a new last dimension.
 
-    These are all elements if ``axis`` is None, otherwise those along ``axis``. The other dimensions of the result are
-    those of the quantile: reduced dimensions have size 1 if ``keepdim`` is true, otherwise they are missing.
+    If ``axis`` is None, these are all elements, otherwise the elements along ``axis``. The other dimensions of the
+    result are those of the quantile: reduced dimensions have size 1 if ``keepdim`` is true, and are removed otherwise.
     """
     shape = input._array.shape
     if axis is None:
@@ -84,7 +84,7 @@ def _quantile(
 ) -> Tensor:
     """Return the result of :func:`quantile`, or the result of :func:`nanquantile` if ``skip`` is true.
 
-    The other parameters are those of :func:`quantile`. ``name`` is the name of the function in messages.
+    ``name`` is the name of the function in error messages. The other parameters are those of :func:`quantile`.
     """
     level = _levels(name, input, q, interpolation)
     axis = None if dim is None else normalize_dim(dim, input._array.ndim)
@@ -120,9 +120,9 @@ def quantile(
 ) -> Tensor:  # fmt: skip
     """Return the quantiles of ``input`` along ``dim`` at ``q``, or of all elements if ``dim`` is None.
 
-    ``q`` is a number from 0 to 1 or a vector of them. If it is a vector, its dimension is the first one of the result.
-    If the quantile is between two elements, ``interpolation`` determines it: "linear", "lower", "higher", "midpoint" or
-    "nearest". The result is nan if an element is nan.
+    ``q`` is a probability from 0 to 1 or a 1-d tensor of probabilities. If ``q`` is 1-d, its dimension is the first
+    dimension of the result. If a quantile is between two elements, ``interpolation`` determines its value: "linear",
+    "lower", "higher", "midpoint" or "nearest". The result is nan if an element is nan.
 
     >>> import retrograd as torch
     >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.5, 0.75]))
@@ -138,7 +138,7 @@ def nanquantile(
 ) -> Tensor:  # fmt: skip
     """Return the quantiles of the elements of ``input`` that are not nan.
 
-    The arguments are those of :func:`quantile`.
+    The parameters are those of :func:`quantile`.
     """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
@@ -147,11 +147,11 @@ def nanquantile(
 
 
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
-    """Check ``given``, the weights of the observations for ``cov``, and return them.
+    """Check ``given``, the weights of the observations for ``cov``, and return ``given``.
 
-    Raise PyTorch's RuntimeError unless the weights are a vector of ``count`` numbers, none negative, and ``right`` is
-    true. ``right`` is false if the dtype of the weights is not of the required ``kind``. ``name`` is the name of the
-    argument in the message.
+    Raises RuntimeError unless ``given`` has at most one dimension and ``count`` elements, all at least 0, and ``right``
+    is true. ``right`` is false if the dtype is not of the required ``kind``, such as "integral". ``name`` is the name
+    of the argument in the error message.
     """
     if given._array.ndim > 1:
         raise RuntimeError(
@@ -174,8 +174,8 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Return the covariance matrix of the variables (rows of ``input``) over the observations (columns).
 
-    The sums are divided by the number of observations less ``correction``. ``fweights`` are the frequencies of the
-    observations (integers), and ``aweights`` are their importance (floats).
+    The sums of products are divided by the number of observations minus ``correction``. ``fweights`` holds the
+    frequency of each observation (integers), and ``aweights`` its importance (floats).
 
     >>> import retrograd as torch
     >>> torch.cov(torch.tensor([[0.0, 2.0], [1.0, 1.0]]))
@@ -248,8 +248,9 @@ def corrcoef(input: Tensor) -> Tensor:
 def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
     """Return the range of a histogram, from ``lows`` to ``highs``, as two floats.
 
-    If the ends are equal, the range is widened by 0.5 on both sides. Raise PyTorch's error if an end is not finite or
-    the ends are in the wrong order. ``name`` is the name of the function, and ``axis`` the dimension, in the message.
+    If ``lows`` and ``highs`` are equal, the range is widened by 0.5 on both sides. Raises RuntimeError if one of them
+    is not finite or if ``lows`` is greater than ``highs``. ``name`` is the name of the function, and ``axis`` the
+    dimension, in the error message.
     """
     low, high = float(lows), float(highs)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -262,10 +263,10 @@ def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
 
 
 def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
-    """Raise PyTorch's errors for wrong arguments of a histogram of the ``points`` (…, D) in D dimensions.
+    """Raise PyTorch's errors for invalid arguments of a histogram of ``points`` (…, D) in D dimensions.
 
-    ``edges`` has for each dimension a number of bins or a vector of bin edges. ``weight`` is None or has a number per
-    point.
+    ``edges`` has a number of bins or a vector of bin edges for each of the D dimensions. ``weight`` has a number for
+    each point, or is None.
     """
     kind = dtypes.scalar_name(dtypes.dtype_of(points.dtype)).lower()
     if points.ndim < 2:
@@ -311,8 +312,9 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
 def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
     """Return the bin edges of ``histogramdd``: a list with a vector of edges for each dimension of ``points``.
 
-    ``bins`` has for each dimension a vector of edges or a number of bins. In the second case the bins have equal width
-    and cover ``range``, or the range of the data if ``range`` is None.
+    ``bins`` has a vector of edges or a number of bins for each dimension. For a number, the bins have equal width and
+    cover ``range``, or the range of the data if ``range`` is None. ``range`` holds the lower and the upper end for each
+    dimension, in one flat sequence.
     """
     count = points.shape[-1]
     if range is not None and len(range) != 2 * count:
@@ -341,8 +343,8 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
 def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
     """Return the histogram of ``points``: the number of points in each bin, or the sum of their ``weight``.
 
-    ``edges`` has the bin edges of each dimension. The last bins include their upper edge. If ``density`` is true, the
-    histogram is scaled so that its integral is 1.
+    ``edges`` has a vector of bin edges for each dimension. A bin includes its lower edge, and the last bin of a
+    dimension also its upper edge. If ``density`` is true, the histogram is scaled so that its integral is 1.
     """
     if points.dtype.kind not in "fV":
         raise dtypes.unsupported("histogram_cpu", points.dtype)
@@ -373,10 +375,10 @@ def histogram(
 ) -> Any:
     """Return the named tuple (hist, bin_edges): the number of elements of ``input`` in each bin, and the bin edges.
 
-    bins     the number of bins of equal width, or a tensor of their edges
-    range    the (lower, upper) end of the bins of equal width; by default the extremes of the data
-    weight   the weight of each element, in the shape of ``input``; 1 by default
-    density  normalise so that the integral is 1
+    bins     the number of bins of equal width, or a tensor of bin edges
+    range    the pair (lower, upper) of the limits of the bins of equal width; by default the extremes of the data
+    weight   a tensor with the weight of each element of ``input``; by default all weights are 1
+    density  if true, scale the histogram so that its integral is 1
 
     >>> import retrograd as torch
     >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
@@ -402,10 +404,10 @@ def histogram(
 def _histogram(
     input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
 ) -> tuple[Any, list[Any]]:
-    """Return the histogram of ``points`` (…, D) in D dimensions, and the list of its bin edges.
+    """Return the histogram of ``points`` (…, D) in D dimensions, and the list of its bin edges, as arrays.
 
-    Both are arrays on the device of ``input``. ``bins`` has for each dimension a number of bins or a vector of edges.
-    ``range``, ``weight`` and ``density`` are as in :func:`histogram`.
+    The arrays are on the device of ``input``. ``bins`` has a number of bins or a vector of edges for each dimension.
+    ``range``, ``weight`` and ``density`` are as in :func:`histogramdd`.
     """
     np = array_module_for(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
@@ -419,8 +421,9 @@ def _histogram(
 def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """Return the named tuple (hist, bin_edges) of the points whose coordinates are the last dimension of ``input``.
 
-    ``bins`` is the number of bins along all dimensions, or a sequence of numbers or of tensors of edges. ``range`` is a
-    sequence with the lower and the upper end for each dimension. The other arguments are those of :func:`histogram`.
+    ``bins`` is the number of bins along all dimensions, or a sequence with a number of bins or a tensor of edges for
+    each dimension. ``range`` is a sequence with the lower and the upper limit for each dimension. ``weight`` and
+    ``density`` are as in :func:`histogram`.
 
     >>> import retrograd as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=2).hist
@@ -472,7 +475,7 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
     """Return the number of ``values`` in each of ``bins`` bins of equal width from ``low`` to ``high``, for ``histc``.
 
-    As in PyTorch, the indices of the bins are computed in the dtype of ``values``.
+    As in PyTorch, bin indices are computed in the dtype of ``values``, because the rounding determines the bin.
     """
     kind = values.dtype.type
     first, last = kind(low), kind(high)

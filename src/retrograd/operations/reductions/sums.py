@@ -29,7 +29,10 @@ INT = numpy.dtype(numpy.int64)
 
 
 def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
-    """Return the number of elements of an array with ``shape`` that a reduction over ``dim`` combines to one result."""
+    """Return the number of elements of an array with ``shape`` that a reduction over ``dim`` combines to one result.
+
+    If ``dim`` is None, this is the number of all elements.
+    """
     if dim.__class__ is int and -len(shape) <= dim < len(shape):
         return shape[dim]
     if dim is None:
@@ -40,8 +43,8 @@ def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
 def _floats_only(name: str, x: Any, infer: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` is an integer or bool array.
 
-    ``name`` is the name of the function in the message. ``infer`` selects PyTorch's text for an output dtype that it
-    infers.
+    ``name`` is the name of the function in the error message. If ``infer`` is true, the message is that of functions
+    which infer their output dtype.
     """
     if x.dtype.kind in "biu":
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
@@ -106,7 +109,7 @@ def sum(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return the sum of ``input`` over ``dim``, an int or several; by default of all elements.
+    """Return the sum of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
     Integers are summed as int64. ``axis`` and ``keepdims`` are NumPy's names of ``dim`` and ``keepdim``.
 
@@ -130,7 +133,7 @@ def sum(
             f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
-    """Return the mean of all elements of ``self``; nan for an empty tensor."""
+    """Return the mean of all elements of ``self``; the mean of an empty array is nan."""
     _floats_only("mean", self, True)
     return sum_elements(np, self) / self.size if self.size else self.dtype.type(np.nan)
 
@@ -153,9 +156,9 @@ _evenly_spread = ARRAYS.evenly_spread
 
 
 def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
-    """Return the array ``grad / count`` broadcast to ``shape``, the gradient of a mean.
+    """Return the array ``grad / count`` broadcast to ``shape``, the gradient of a mean of ``count`` elements.
 
-    One float32 number with a small ``shape`` has a fast path.
+    A float32 number with a small ``shape`` is handled by a fast path.
     """
     if grad.__class__ is numpy.float32 and 0 < count < LARGE:
         out = numpy.empty(shape, F32)
@@ -197,7 +200,7 @@ def mean(
     axis: Any = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """Return the mean of ``input`` over ``dim``, an int or several; by default of all elements.
+    """Return the mean of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
     Raises RuntimeError for integers. ``axis`` and ``keepdims`` are NumPy's names of ``dim`` and ``keepdim``.
 
@@ -236,7 +239,7 @@ nansum_block.derivative(
 
 @public()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Return the sum of ``input`` over ``dim``, an int or several, with nan treated as 0.
+    """Return the sum of ``input`` over ``dim``, an int or a tuple of ints, with nan treated as 0.
 
     By default, all elements are summed.
     """
@@ -247,7 +250,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 @public()
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
-    """Return the mean of the elements of ``input`` that are not nan, over ``dim``, an int or several.
+    """Return the mean of the elements of ``input`` that are not nan, over ``dim``, an int or a tuple of ints.
 
     By default, the mean is taken over all dimensions.
     """
@@ -312,7 +315,11 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 @public(function=False)
 def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
-    """Return ``input`` summed to the shape ``size``, which must broadcast to the shape of ``input``."""
+    """Return ``input`` summed over dimensions until it has the shape ``size``.
+
+    Raises RuntimeError unless ``size`` is broadcastable to the shape of ``input``. This is the reverse of broadcasting,
+    which gradients of broadcast operands need.
+    """
     target, shape = parse_int_arguments("sum_to_size", size, "size", kwargs), input._array.shape
     lead = len(shape) - len(target)
     if lead < 0 or any(want not in (1, have) for have, want in zip(shape[lead:], target, strict=True)):
@@ -330,8 +337,9 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance of ``x`` over ``dim``, in some cases in higher precision than ``x``.
 
-    The sum of squares is divided by the number of elements less ``correction``. float32 sums that overflow or underflow
-    are computed again in float64, because their square root may be a float32 number.
+    The sum of squares is divided by the number of elements minus ``correction``. A float32 sum of squares that
+    overflows or underflows is computed again in float64, because the standard deviation may be representable in
+    float32.
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -359,8 +367,8 @@ TINY = 1e-30
 def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
     """Return the sum over ``axes`` of the squared distances of ``x`` from its mean, by the two-pass algorithm.
 
-    The first pass computes the mean over ``axes`` and the second pass the sum. ``count`` is the number of elements that
-    are summed.
+    The first pass computes the mean over ``axes``, and the second pass the sum of squares. ``count`` is the number of
+    elements of ``x`` that are combined to one result.
     """
     if x.size >= LARGE and x.dtype.kind == "f":
         centre = sum_axes(np, x, axes, True) / x.dtype.type(count)
@@ -376,7 +384,7 @@ def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) 
 def _as_real(np: Any, result: Any, x: Any) -> Any:
     """Return ``result``, a variance or standard deviation of ``x``, as an array of a real dtype.
 
-    This is the dtype of ``x``, or for a complex ``x`` the dtype of its real part.
+    The dtype is that of ``x``, or that of the real part of a complex ``x``.
     """
     return np.asarray(result, x.dtype if x.dtype.kind != "c" else x.real.dtype)
 
@@ -401,7 +409,7 @@ _FREE = (
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance of ``self`` over the dimensions ``dim``.
 
-    The variance is the sum of the squared distances from the mean, divided by the number of elements less
+    The variance is the sum of the squared distances from the mean, divided by the number of elements minus
     ``correction``.
     """
     return _as_real(np, _variance(np, self, dim, correction, keepdim), self)
@@ -428,7 +436,7 @@ var_block.derivative(self=_var_rule)
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the standard deviation of ``self`` over the dimensions ``dim``: the square root of the variance.
 
-    The sum of squares is divided by the number of elements less ``correction``.
+    For the variance, the sum of squares is divided by the number of elements minus ``correction``.
     """
     return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
 
@@ -442,10 +450,10 @@ std_block.derivative(self=_std_rule)
 
 
 def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
-    """Return ``dim`` and ``correction`` from the arguments of the two signatures that ``var`` has in PyTorch.
+    """Return ``dim`` and ``correction`` from the arguments of ``var``, which has two signatures in PyTorch.
 
-    A bool as ``dim`` means ``unbiased``. If ``unbiased`` is given, it replaces ``correction``: 1 if it is true,
-    otherwise 0. ``axis`` replaces ``dim``.
+    In the older signature ``unbiased`` is true or false instead of ``correction`` 1 or 0. A bool as ``dim`` is the
+    argument ``unbiased``. ``axis`` replaces ``dim``.
     """
     if dim.__class__ is bool:
         dim, unbiased = None, dim
@@ -455,9 +463,10 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
-    """Issue PyTorch's warning if the variance is taken over too few elements: not more than ``correction``.
+    """Issue PyTorch's warning if a variance over ``dim`` is taken over at most ``correction`` elements of ``input``.
 
-    The elements are those of ``input`` over ``dim``. ``name`` is the name of the function in the message.
+    The degrees of freedom, the number of elements minus ``correction``, are then not positive. ``name`` is the name of
+    the function in the message.
     """
     if reduced_count(input._array.shape, dim) - correction <= 0:
         warn(
@@ -471,10 +480,10 @@ def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the variance of ``input`` over ``dim``, an int or several; by default of all elements.
+    """Return the variance of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
-    It is the sum of the squared distances from the mean, divided by the number of elements less ``correction``.
-    ``unbiased=False`` means ``correction=0``. ``axis`` is NumPy's name of ``dim``.
+    The variance is the sum of the squared distances from the mean, divided by the number of elements minus
+    ``correction``. ``unbiased=False`` means ``correction=0``. ``axis`` is NumPy's name of ``dim``.
 
     >>> import retrograd as torch
     >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
@@ -506,7 +515,8 @@ def std(
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance or standard deviation of ``x`` over ``dim``, and the mean of ``x`` over ``dim``.
 
-    ``block`` is ``var_block`` or ``std_block``, which is called with ``correction``.
+    ``block`` is the operation for the first result, ``var_block`` or ``std_block``, which is called with
+    ``correction``.
     """
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
     return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
@@ -515,7 +525,8 @@ def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim
 def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """Return ``other`` plus the gradient of a mean over ``dim`` with respect to its operand, an array of ``shape``.
 
-    ``g`` is the gradient of the mean. ``g`` and ``other`` may be None, which means zero.
+    ``g`` is the gradient of the mean, and ``other`` another gradient of the same operand. None for ``g`` or ``other``
+    means zero. ``F`` is the namespace of operations.
     """
     if g is None:
         return other
@@ -528,7 +539,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance and the mean of ``self`` over ``dim``; ``var_block`` computes the variance."""
+    """Return the variance, computed as in ``var_block``, and the mean of ``self`` over ``dim``."""
     return _with_mean(np, var_block, self, dim, correction, keepdim)
 
 
@@ -545,7 +556,7 @@ var_mean_block.derivative(self=_var_mean_rule)
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation and the mean of ``self`` over ``dim``; ``std_block`` computes the first of them."""
+    """Return the standard deviation, computed as in ``std_block``, and the mean of ``self`` over ``dim``."""
     return _with_mean(np, std_block, self, dim, correction, keepdim)
 
 
@@ -562,7 +573,7 @@ std_mean_block.derivative(self=_std_mean_rule)
 def _check_floating(name: str, input: Tensor) -> None:
     """Raise PyTorch's RuntimeError if ``input`` is an integer or bool tensor.
 
-    ``name`` is the name of the function in the message.
+    ``name`` is the name of the function in the error message.
     """
     if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError(f"{name} only support floating point and complex dtypes")
@@ -575,7 +586,7 @@ def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the tuple (variance, mean) of ``input`` over ``dim``; by default of all elements.
+    """Return the tuple (variance, mean) of ``input`` over ``dim``; by default over all dimensions.
 
     The parameters are those of :func:`var`.
     """
@@ -592,7 +603,7 @@ def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     axis: Any = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the tuple (standard deviation, mean) of ``input`` over ``dim``; by default of all elements.
+    """Return the tuple (standard deviation, mean) of ``input`` over ``dim``; by default over all dimensions.
 
     The parameters are those of :func:`var`.
     """
@@ -606,10 +617,10 @@ def std_mean(
 
 
 def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
-    """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x``, over which a norm is taken, is empty.
+    """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x`` has size 0.
 
-    This is called for norms that are not defined for an empty dimension. ``ord`` is the order of the norm, and ``dim``
-    the argument of the user.
+    This is called for norms that are not defined over an empty dimension, such as the maximum norm. The error message
+    contains ``ord``, the order of the norm. ``dim`` is the argument ``dim`` of the norm.
     """
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:
@@ -658,9 +669,10 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 
 
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the gradient of a norm over ``dim`` with respect to ``self``, for the gradient ``g`` of the norm ``out``.
+    """Return the gradient of a norm over ``dim`` with respect to ``self``.
 
-    ``ord`` is the order of the norm. If it is infinite, elements equal to the extreme share the gradient evenly.
+    ``g`` is the gradient of the norm ``out``, and ``F`` the namespace of operations. ``ord`` is the order of the norm.
+    If ``ord`` is infinite, the gradient is divided evenly among the elements whose magnitude is equal to the norm.
     """
     g, norm = restore_dims(F, g, self_shape, dim, keepdim), restore_dims(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
@@ -671,7 +683,8 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     """Return the gradient of ``norm``, the ``ord``-norm of ``x``, with respect to ``x``.
 
-    ``g`` is the gradient of ``norm``. The result is 0 where the norm has no derivative.
+    ``g`` is the gradient of ``norm``, and ``F`` the namespace of operations. The result is 0 where the norm has no
+    derivative.
     """
     if ord == 0:
         return F.zeros_as(x)
@@ -696,7 +709,10 @@ vector_norm_block.derivative(self=norm_rule)
 def vector_norm(
     x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim``, by default over all dimensions."""
+    """Return the vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim``, by default over all dimensions.
+
+    ``ord=inf`` is the maximum of ``abs(x)``, ``-inf`` the minimum, and 0 the number of nonzero elements.
+    """
     if dtype is not None:
         x = x.to(dtype)
     if x.dtype.category < dtypes.FLOATING:
@@ -710,7 +726,7 @@ def vector_norm(
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
-    """Return the ``p``-norm of ``input`` over ``dim``, by default of all elements.
+    """Return the ``p``-norm of ``input`` over ``dim``, by default over all dimensions.
 
     ``p="fro"``, the Frobenius norm, is the same as ``p=2``. ``p="nuc"`` is the nuclear norm of matrices.
 
@@ -758,7 +774,10 @@ def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
 
 
 def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return an index that selects the first element of an array along each of ``axes`` and keeps these dimensions."""
+    """Return an index that selects the first element of an array along each of ``axes`` and keeps these dimensions.
+
+    The other dimensions are selected completely.
+    """
     return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
 
 
@@ -772,7 +791,7 @@ logsumexp_block.derivative(
 @exported("special")
 @public(fast_path=logsumexp_block)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return ``log(sum(exp(input)))`` over ``dim``, an int or several, computed without overflow.
+    """Return ``log(sum(exp(input)))`` over ``dim``, an int or a tuple of ints, computed without overflow.
 
     >>> import retrograd as torch
     >>> torch.logsumexp(torch.tensor([0.0, 0.0]), 0)

@@ -1,6 +1,6 @@
-"""In-place shape functions (``transpose_`` and other view functions, ``resize_``, ``set_``) and comparisons of layouts.
+"""In-place functions for shapes (``transpose_``, ``resize_``, ``set_``, …) and functions that compare memory layouts.
 
-The layout of a tensor is its storage, offset, shape and strides.
+The memory layout of a tensor consists of its storage, storage offset, shape and strides.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ _IN_PLACE = {
 
 
 def _in_place_node_class(kind: type) -> type:
-    """Return the backward node class of the in-place form of a view function, which has a name of its own in PyTorch.
+    """Return the backward node class of the in-place form of a view function.
 
-    ``kind`` is the backward node class of the view function itself, for example that of ``transpose`` for
-    ``transpose_``.
+    ``kind`` is the backward node class of the view function itself. For example, ``TransposeBackward0`` is the class
+    for ``transpose``, and ``TransposeBackward1`` the class for ``transpose_``. If PyTorch uses one name for both, the
+    result is ``kind``.
     """
     return renamed_node_class(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
 
 def _define_in_place_view(name: str, out_of_place: Any) -> None:
-    """Register the in-place form of a view function as the method ``name`` followed by an underscore.
+    """Define the in-place form of the view function ``name`` as a method: ``name`` followed by an underscore.
 
-    ``out_of_place`` is the view function, for example ``transpose``. The method gives its tensor the shape, the strides
-    and the gradient edge of the view. If nothing is recorded, the tensor stays a leaf.
+    ``out_of_place`` is the view function, for example ``transpose``. The method replaces the shape, the strides and the
+    gradient edge of its tensor by those of the view. If the view has no gradient edge, the tensor stays a leaf.
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -66,7 +67,9 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
         return input
 
     in_place.__name__ = in_place.__qualname__ = name + "_"
-    in_place.__doc__ = f"In-place version of :func:`{name}`."
+    in_place.__doc__ = (
+        f"Change the shape and strides of ``input`` in place as :func:`{name}` does, and return ``input``."
+    )
     public(function=name == "as_strided", name=name + "_")(in_place)
 
 
@@ -104,10 +107,10 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
 
 @public(function=False)
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
-    """Make ``input`` share the storage, shape and strides of the tensor ``source`` and return ``input``.
+    """Make ``input`` share the storage, shape and strides of the tensor ``source``, and return ``input``.
 
-    Without ``source``, ``input`` becomes a tensor without elements. Raises RuntimeError if the dtypes differ, or if a
-    gradient would be recorded.
+    Without ``source``, ``input`` becomes a tensor without elements. Raises RuntimeError if the dtypes differ, or if
+    ``input`` or ``source`` requires gradients while operations are recorded.
     """
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
@@ -143,9 +146,10 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public(function=False)
 def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
-    """Return the dimensions of ``input`` as a tuple, ordered by decreasing stride (the outermost in memory first).
+    """Return the dimensions of ``input`` as a tuple, ordered by decreasing stride.
 
-    ``ambiguity_check`` has no effect.
+    The first item is the dimension whose neighbouring elements are farthest apart in memory. ``ambiguity_check`` has no
+    effect.
     """
     steps = input.stride()
     return tuple(sorted(range(len(steps)), key=lambda dim: -steps[dim]))

@@ -1,7 +1,7 @@
-"""``cat``, ``stack`` and functions based on them; and ``repeat``, ``meshgrid``, ``block_diag``, ``where`` and the like.
+"""Functions that join or repeat tensors: ``cat``, ``stack``, ``repeat``, ``meshgrid``, ``block_diag``; also ``where``.
 
-``cat``, ``stack`` and ``block_diag`` take any number of tensors, so their node classes are written here by hand instead
-of being generated from a declaration.
+``cat``, ``stack`` and ``block_diag`` take any number of tensors. Their backward node classes are therefore defined in
+this file and not generated from a declaration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .views import parse_int_arguments, reshape, unsqueeze, view
 
 
 class CatBackward(Node):
-    """Backward node of ``cat``, which passes each input tensor its slice of the gradient along ``dim``."""
+    """Backward node of ``cat``: the gradient of each input tensor is its slice of the output gradient along ``dim``."""
 
     __slots__ = ("dim", "sizes")
     __module__ = "builtins"
@@ -51,7 +51,7 @@ class CatBackward(Node):
 
 
 class StackBackward(Node):
-    """Backward node of ``stack``, which passes the ``i``-th input tensor slice ``i`` of the gradient along ``dim``."""
+    """Backward node of ``stack``: the gradient of input ``i`` is slice ``i`` of the output gradient along ``dim``."""
 
     __slots__ = ("dim",)
     __module__ = "builtins"
@@ -70,10 +70,11 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
-    """Return a new tensor of ``array``, the result of ``cat`` or ``stack``, and its backward node of class ``kind``.
+    """Return a new tensor that holds ``array``, the result of ``cat`` or ``stack``, and its backward node.
 
-    If nothing is recorded, None is returned instead of the node. ``edges`` are the gradient edges of the operands, with
-    None for an operand that requires no gradient. For error messages, the node records the frame of the user two calls
+    ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands, with None for an operand that
+    requires no gradient. If no operand requires a gradient, or recording is off, None is returned instead of the node.
+    For error messages, the node stores the position in the user's code, which is searched from the frame two calls
     above this function.
     """
     result: Tensor = new(Tensor)
@@ -104,8 +105,8 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
     """Return the arrays and the gradient edges of ``tensors`` if ``cat`` and ``stack`` may use the fast path.
 
-    Otherwise return two empty lists. The fast path applies if ``tensors`` is a list or tuple of plain tensors of one
-    dtype on the CPU, because NumPy joins these exactly as PyTorch does.
+    Otherwise return two empty lists. The fast path applies if ``tensors`` is a list or tuple of plain tensors (not of
+    subclasses) of one dtype on the CPU, because NumPy joins their arrays exactly as PyTorch does.
     """
     arrays: list[Any] = []
     edges: list[Any] = []
@@ -142,7 +143,7 @@ def _all_tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
-    """Return the arrays of ``tensors``, all converted to one dtype: the dtype to which ``tensors`` promote."""
+    """Return the arrays of ``tensors``, converted to one dtype by PyTorch's type promotion."""
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -154,7 +155,7 @@ def _common(tensors: Sequence[Tensor]) -> list[Any]:
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """Return the tensors of the sequence ``tensors`` concatenated along dimension ``dim``.
 
-    Their sizes in all other dimensions must be equal.
+    The tensors must have equal sizes in all dimensions except ``dim``.
 
     >>> import retrograd as torch
     >>> torch.cat([torch.zeros(1, 2), torch.ones(2, 2)])
@@ -198,9 +199,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Save on ``node`` the sizes of ``arrays`` along ``dim``, by which the backward of ``cat`` splits the gradient.
+    """Store on ``node`` the sizes of ``arrays`` along ``dim``, by which the backward of ``cat`` splits the gradient.
 
-    Raises ValueError for an empty array, because the fast path does not handle PyTorch's legacy tensors of shape (0,).
+    Raises ValueError for an array without elements along ``dim``, because the fast path does not handle PyTorch's
+    legacy tensors of shape (0,).
     """
     sizes = []
     for each in arrays:
@@ -226,7 +228,9 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
 
 @public(method=False)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Return the tensors of the sequence ``tensors``, which have equal shapes, joined along a new dimension ``dim``.
+    """Return the tensors of the sequence ``tensors`` joined along a new dimension ``dim``.
+
+    The tensors must have equal shapes.
 
     >>> import retrograd as torch
     >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
@@ -333,7 +337,10 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False)
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return ``tensors`` joined along the third dimension, after :func:`atleast_3d` has added missing dimensions."""
+    """Return ``tensors`` joined along the third dimension.
+
+    Tensors with fewer than three dimensions are first extended by :func:`atleast_3d`.
+    """
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
     if not given:
         raise RuntimeError("dstack expects a non-empty TensorList")
@@ -359,7 +366,9 @@ def _atleast(name: str, one: Any) -> Any:
         return results[0] if len(tensors) == 1 and isinstance(tensors[0], Tensor) else results
 
     atleast.__name__ = atleast.__qualname__ = name
-    atleast.__doc__ = f"Return each tensor with at least {name[-2]} dimension(s); a tuple unless one tensor is passed."
+    atleast.__doc__ = (
+        f"Return each tensor with at least {name[-2]} dimension(s): a tensor if one is passed, else a tuple."
+    )
     return public(method=False, name=name)(atleast)
 
 
@@ -384,7 +393,10 @@ atleast_3d = _atleast(
 
 @op(name="repeat_block", backward="RepeatBackward0", function=False, method=False, linear=True)
 def repeat_block(np: Any, self: Any, /, repeats: tuple[int, ...]) -> Any:
-    """Return ``self`` repeated ``repeats[i]`` times along each dimension ``i``."""
+    """Return ``self`` repeated ``repeats[i]`` times along each dimension ``i``.
+
+    If ``repeats`` has more items than ``self`` has dimensions, new dimensions are added in front.
+    """
     return np.tile(self, repeats)
 
 
@@ -403,8 +415,8 @@ repeat_block.derivative(self=_repeat_rule)
 def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
     """Return a copy of ``input`` repeated ``repeats[i]`` times along each dimension ``i``.
 
-    ``repeats`` are ints or one sequence of ints. If there are more of them than ``input`` has dimensions, new
-    dimensions are added in front. If there are fewer, RuntimeError is raised.
+    ``repeats`` are ints or one sequence of ints. If there are more counts than dimensions of ``input``, new dimensions
+    are added in front. If there are fewer counts, RuntimeError is raised.
     """
     times = parse_int_arguments("repeat", repeats, "repeats", kwargs)
     lead = len(times) - input._array.ndim
@@ -420,8 +432,8 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
 def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` repeated ``dims[i]`` times along each dimension ``i``.
 
-    Unlike for :func:`repeat`, there may be fewer ``dims`` than dimensions of ``input``. They then apply to the last
-    dimensions.
+    ``dims`` are ints or one sequence of ints. Unlike in :func:`repeat`, there may be fewer counts than dimensions of
+    ``input``. The counts then apply to the last dimensions.
     """
     times = parse_int_arguments("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
@@ -431,11 +443,11 @@ def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Return ``input`` with each element (or each slice along ``dim``) repeated ``repeats`` times in a row.
+    """Return ``input`` with each element, or each slice along ``dim``, repeated ``repeats`` times in a row.
 
-    ``repeats`` is an int, or a 1-d tensor with one count for each element. Without ``dim`` the input is flattened
-    first. ``repeat_interleave(counts)`` returns each index ``i`` of ``counts`` repeated ``counts[i]`` times.
-    ``output_size`` is the size of the result along ``dim``, if the caller knows it.
+    ``repeats`` is an int, or a 1-d tensor with a count for each element or slice. Without ``dim`` the input is
+    flattened first. With one argument, ``repeat_interleave(counts)`` returns each index ``i`` of ``counts`` repeated
+    ``counts[i]`` times. ``output_size`` is the size of the result along ``dim``, if the caller knows it.
 
     >>> import retrograd as torch
     >>> torch.repeat_interleave(torch.tensor([4, 5]), torch.tensor([1, 2]))
@@ -468,7 +480,7 @@ def repeat_interleave(
 def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
     """Return a 1-d tensor in which each index ``i`` of the 1-d tensor ``counts`` is repeated ``counts[i]`` times.
 
-    ``output_size`` is the number of elements of the result, or None.
+    ``output_size`` is the expected number of elements of the result, or None.
     """
     array = counts._array
     if array.ndim != 1:
@@ -486,7 +498,8 @@ def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinates of a grid: each of the 1-d ``tensors``, expanded along the dimensions of all others.
 
-    With ``indexing="ij"`` the first tensor varies along the first dimension, with ``indexing="xy"`` along the second.
+    With ``indexing="ij"`` the first tensor varies along the first dimension of the results and the second tensor along
+    the second dimension. With ``indexing="xy"`` these two dimensions are exchanged.
     """
     given = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)
     if indexing is None:
@@ -517,7 +530,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 class BlockDiagBackward(Node):
-    """Backward node of ``block_diag``, which passes each input tensor its part of the gradient."""
+    """Backward node of ``block_diag``: the gradient of each input tensor is its block of the output gradient."""
 
     __slots__ = ("shapes",)
     __module__ = "builtins"
@@ -599,7 +612,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all combinations of ``r`` elements of the 1-d tensor ``input``, as the rows of a matrix.
 
-    If ``with_replacement`` is true, an element may occur more than once in a row.
+    If ``with_replacement`` is true, a row may contain the same element of ``input`` more than once.
     """
     _check_vector(input)
     if r < 0:
@@ -622,9 +635,10 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             {"BOOL": numpy.dtype(bool), "choose": choose}),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
-    """Return the elements of ``self`` where ``condition`` is true, else of ``other``.
+    """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere.
 
-    Raises TypeError if the dtypes of ``self`` and ``other`` differ; the public wrapper then promotes the operands.
+    Raises TypeError if the dtypes of ``self`` and ``other`` differ. The public function ``where`` then promotes them to
+    a common dtype and calls this operation again.
     """
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # the public wrapper promotes
@@ -646,10 +660,10 @@ where_block.derivative(
 
 
 def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
-    """Return the elements of ``input`` where ``condition`` is true, else of ``other``; all three broadcast together.
+    """Return the elements of ``input`` where ``condition`` is true, and the elements of ``other`` elsewhere.
 
-    ``input`` and ``other`` are tensors or numbers. ``where(condition)`` without them returns
-    ``condition.nonzero(as_tuple=True)``.
+    ``input`` and ``other`` are tensors or numbers, which are broadcast with ``condition``. Without ``input`` and
+    ``other``, the result is ``condition.nonzero(as_tuple=True)``.
 
     >>> import retrograd as torch
     >>> torch.where(torch.tensor([True, False]), 1.0, 2.0)
@@ -674,7 +688,10 @@ def where_(condition: Tensor, input: Any = None, other: Any = None, *, out: Tens
 
 
 def _as_one(*operands: Any) -> list[Any]:
-    """Return the two ``operands`` of ``where``, of which one may be a number, as tensors of their promoted dtype."""
+    """Return the two ``operands`` of ``where`` as tensors of their promoted dtype.
+
+    An operand is a tensor or a number.
+    """
     x, number = operands if isinstance(operands[0], Tensor) else operands[::-1]
     if number.__class__ in NUMBERS and isinstance(x, Tensor) and stores_like_pytorch(number, x._array.dtype):
         number = wrap(array_module_of(x._array).asarray(number, x._array.dtype))
@@ -691,5 +708,5 @@ public(method=False, name="where", fast_path=where_block)(where_)
 
 @public(function=False, name="where", fast_path=where_block, operands=("condition", "self", "other"))
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
-    """Return the elements of ``self`` where ``condition`` is true, else of ``other``."""
+    """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere."""
     return where_(condition, self, other)

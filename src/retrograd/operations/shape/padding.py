@@ -1,4 +1,7 @@
-"""``pad`` and ``constant_pad_nd``: add elements around the last dimensions; negative padding removes elements."""
+"""``pad`` and ``constant_pad_nd``: add elements before and after the elements of the last dimensions.
+
+A negative number of elements in the padding removes elements.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ from ...kernels.memory_format import in_memory_format_of
 
 @op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
 def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
-    """Return ``self`` padded with the number ``value``; negative padding removes elements.
+    """Return ``self`` with the number ``value`` added before and after the elements of the last dimensions.
 
-    ``pad`` holds two ints, before and after, for each padded dimension, and starts at the last dimension.
+    ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the dimension before it, and so on. A
+    negative number removes elements.
     """
     shape, target, source = _pad_layout(self.shape, pad)
     out = np.full(shape, value, self.dtype) if value != 0 else np.zeros(shape, self.dtype)
@@ -30,11 +34,12 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 
 @lru_cache(maxsize=64)
 def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-    """Return the padded shape, the index of the original array in the padded array, and the index of the kept elements.
+    """Return the padded shape and two indices with which an array of ``shape`` is padded.
 
-    ``shape`` is the shape of the original array and ``pad`` the padding, which starts at the last dimension. Where
-    ``pad`` is negative, elements of the original array are removed; the second index selects those that are kept. It is
-    None if no padding is negative, because then all elements are kept.
+    The first index selects, in the padded array, the elements copied from the original array. The second index selects
+    the copied elements in the original array, or is None if no number in ``pad`` is negative, because then all elements
+    are copied. ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the dimension before it,
+    and so on. A negative number removes elements.
     """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
@@ -46,7 +51,11 @@ def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int
 
 
 def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
-    """Return ``pad``, which starts at the last dimension, as a pair (before, after) for each of ``ndim`` dimensions."""
+    """Return ``pad`` as a list with a pair (before, after) for each of ``ndim`` dimensions, in their order.
+
+    ``pad`` is a flat sequence of pairs that starts with the last dimension and may omit the first dimensions. An
+    omitted dimension gets the pair (0, 0).
+    """
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) // 2 > ndim:
@@ -60,10 +69,10 @@ def _pairs(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
 
 @public(method=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
-    """Return ``input`` padded with the number ``value``; negative padding removes elements.
+    """Return ``input`` with the number ``value`` added before and after the elements of the last dimensions.
 
-    ``pad`` starts at the last dimension: the numbers of elements before and after that dimension are followed by those
-    of the dimension before it, and so on.
+    ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the dimension before it, and so on. A
+    negative number removes elements.
     """
     return constant_pad_nd_block(input, tuple(pad), value)
 
@@ -74,15 +83,15 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor
 def _border_op(name: str, backward: str) -> Any:
     """Declare and return the linear operation ``name``, which pads a tensor with copies of its own elements.
 
-    ``backward`` is the name of the backward node.
+    ``backward`` is the name of the backward node, for example ``ReflectionPad1DBackward0``.
     """
 
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-        """Return ``self`` padded with copies of its own elements.
+        """Return ``self`` padded along its last dimensions with copies of its own elements.
 
-        ``plan`` has one item (``Taps``) for each of the last dimensions. It holds, for each element of the result along
-        that dimension, the indices and the weights of the elements of ``self`` that are summed.
+        ``plan`` has an item for each padded dimension. The item holds, for each element of the result along the
+        dimension, the indices and the weights of the elements of ``self`` that are summed.
         """
         return interpolation.apply_maps(np, self, plan)
 
@@ -92,18 +101,19 @@ def _border_op(name: str, backward: str) -> Any:
 
 @op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Return ``self`` resampled along its last dimensions: each result is a weighted sum of elements of ``self``.
+    """Return ``self`` resampled along its last dimensions: each element is a weighted sum of elements of ``self``.
 
-    ``plan`` has one item (``Taps``) for each of these dimensions. It holds the indices and the weights of the sums.
+    ``plan`` has an item for each resampled dimension. The item holds, for each element of the result along the
+    dimension, the indices and the weights of the elements that are summed.
     """
     return interpolation.apply_maps(np, self, plan)
 
 
 @op(name="resample_back", function=False, method=False, linear=True)
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Backward of ``resampled`` with respect to its input; ``self`` is the gradient of its output.
+    """Return the gradient of ``resampled`` with respect to its operand; ``self`` is the gradient of the result.
 
-    ``plan`` is the argument of ``resampled``. Along each dimension, the adjoint (transpose) of the linear map is
+    ``plan`` is the argument of ``resampled``. Along each dimension, the transpose of the linear map in ``plan`` is
     applied.
     """
     return interpolation.apply_maps(np, self, tuple(taps.turned for taps in plan))
@@ -121,9 +131,10 @@ _circular = _border_op("circular_pad", "CopySlices")
 
 
 def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
-    """Check the arguments of ``pad`` and return the number of dimensions to pad.
+    """Check the arguments of ``pad`` and return the number of dimensions to pad: 1, 2 or 3.
 
-    ``mode`` is any mode but ``"constant"``.
+    Raises NotImplementedError unless ``mode`` is ``"reflect"``, ``"replicate"`` or ``"circular"``, and if ``pad`` or
+    the number of dimensions of ``input`` is not supported.
     """
     array, rank = input._array, len(pad) // 2
     if mode not in ("reflect", "replicate", "circular"):
@@ -163,10 +174,11 @@ def _pad_from_input(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
 
 
 def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tuple[int, int], mode: str) -> None:
-    """Raise RuntimeError if the padding ``pair`` (before, after) of the ``back``-th dimension from the end is invalid.
+    """Raise RuntimeError if the padding ``pair`` (before, after) of dimension ``-back`` is invalid.
 
-    ``shape`` is the shape before padding, ``padded`` the shape after it. ``mode="circular"`` allows at most the size of
-    the dimension, ``"reflect"`` at most the size - 1; in each mode the result must have at least one element.
+    ``shape`` is the shape before padding, and ``padded`` the shape after it. Each number in ``pair`` may be at most the
+    size of the dimension for ``mode="circular"``, and must be less than the size for ``"reflect"``. Negative padding is
+    invalid if it removes too many elements.
     """
     (before, after), size, result = pair, shape[-back], padded[-back]
     if mode == "circular":
@@ -184,14 +196,13 @@ def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tup
 
 
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Return ``input`` with elements added around its last dimensions.
+    """Return ``input`` with elements added before and after the elements of its last dimensions.
 
-    ``pad`` starts at the last dimension: the numbers of elements before and after that dimension are followed by those
-    of the dimension before it, and so on. A negative number removes elements. ``mode`` selects the added elements:
-    ``"constant"`` adds the number ``value`` (default 0), ``"reflect"`` mirrors the input about its first and last
-    element, ``"replicate"`` repeats the first or last element, and ``"circular"`` adds elements from the opposite end.
-    All modes but ``"constant"`` pad the last 1, 2 or 3 dimensions and need one or two further dimensions in front of
-    these.
+    ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the dimension before it, and so on. A
+    negative number removes elements. ``mode`` selects the added elements: ``"constant"`` adds the number ``value``
+    (default 0), ``"reflect"`` mirrors the input about its first and last element, ``"replicate"`` repeats the first or
+    last element, and ``"circular"`` adds elements from the opposite end. All modes except ``"constant"`` pad the last
+    1, 2 or 3 dimensions of an input that has one or two more dimensions.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")

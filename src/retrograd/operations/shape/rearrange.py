@@ -38,7 +38,8 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Any = None) -> Tensor:
 def diag_embed_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
     """Return matrices that have the last dimension of ``self`` on a diagonal and zeros elsewhere.
 
-    The matrices are in dimensions ``dim1`` and ``dim2`` of the result. ``offset`` selects the diagonal.
+    The matrices are in dimensions ``dim1`` and ``dim2`` of the result. ``offset`` selects the diagonal: 0 is the main
+    diagonal, positive numbers are above it, negative numbers below.
     """
     size = self.shape[-1] + abs(offset)
     ndim = self.ndim + 1
@@ -70,12 +71,18 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Return a matrix with all elements of ``input``, flattened, on the diagonal ``offset`` (0: the main diagonal)."""
+    """Return a matrix with all elements of ``input``, flattened, on a diagonal and zeros elsewhere.
+
+    ``offset`` selects the diagonal: 0 is the main diagonal, positive numbers are above it, negative numbers below.
+    """
     return diag(reshape(input.contiguous(), (-1,)), offset)
 
 
 def _triangle(name: str, doc: str) -> Any:
-    """Declare the operation ``name`` (``tril`` or ``triu``), with the docstring ``doc``, and its in-place form."""
+    """Declare and return the operation ``tril`` or ``triu`` (the ``name``), and define its in-place method.
+
+    ``doc`` is the docstring of the operation.
+    """
 
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
@@ -99,8 +106,12 @@ def _triu_rule(F: Any, g: Any, diagonal: int) -> Any:
     return F.triu(g, diagonal)
 
 
-tril = _triangle("tril", "Return each matrix with zeros above the diagonal number ``diagonal`` (0: the main one).")
-triu = _triangle("triu", "Return each matrix with zeros below the diagonal number ``diagonal`` (0: the main one).")
+tril = _triangle(
+    "tril", "Return a copy of ``self`` with zeros above a diagonal of each matrix; ``diagonal=0`` is the main diagonal."
+)
+triu = _triangle(
+    "triu", "Return a copy of ``self`` with zeros below a diagonal of each matrix; ``diagonal=0`` is the main diagonal."
+)
 
 
 def _triangle_indices(name: str, keep: Any) -> None:
@@ -148,7 +159,7 @@ trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
 
 @op(function=False, method=False, linear=True)
 def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Backward of ``trace``: return zeros of ``shape`` with the 0-d ``self`` in every element of the main diagonal."""
+    """Return the gradient of ``trace``: zeros of ``shape`` with the 0-d array ``self`` on the main diagonal."""
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, 0, 0, 1)[...] = self
     return out
@@ -204,7 +215,10 @@ def flipud(input: Tensor) -> Tensor:
 
 @op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    """Return ``self`` with its elements shifted cyclically by ``shifts[i]`` places along each dimension ``dims[i]``."""
+    """Return ``self`` shifted cyclically by ``shifts[i]`` elements along each dimension ``dims[i]``.
+
+    Elements shifted past the end of a dimension reappear at its start.
+    """
     small = small_arrays.rolled(self, shifts, dims)
     return rearrangement.roll_axes(np, self, shifts, dims) if small is None else small
 
@@ -214,10 +228,10 @@ roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-eac
 
 @public()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """Return ``input`` with its elements shifted cyclically by ``shifts[i]`` places along each dimension ``dims[i]``.
+    """Return ``input`` shifted cyclically by ``shifts[i]`` elements along each dimension ``dims[i]``.
 
-    Both arguments are ints or tuples of ints. Elements shifted past the end reappear at the start. Without ``dims`` the
-    input is flattened, shifted and returned in its original shape.
+    ``shifts`` and ``dims`` are ints or tuples of ints. Elements shifted past the end of a dimension reappear at its
+    start. Without ``dims`` the input is flattened, shifted and returned in its original shape.
 
     >>> import retrograd as torch
     >>> torch.roll(torch.tensor([1, 2, 3]), 1)
@@ -238,7 +252,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return ``input`` rotated ``k`` times by 90° in the plane of the two dimensions ``dims``.
 
-    The rotation is from the first of these dimensions towards the second.
+    The rotation is from ``dims[0]`` towards ``dims[1]``.
     """
     ndim, plane = input._array.ndim, as_int_tuple(dims)
     if len(plane) != 2:

@@ -23,7 +23,7 @@ _ALL = {"ALL": (slice(None),) * 64}  # NumPy arrays have at most 64 dimensions
     "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
     "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
-    """Return the view of ``self`` at ``index`` of dimension ``dim``, without that dimension."""
+    """Return the view of ``self`` at ``index`` along dimension ``dim``, without this dimension."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
 
 
@@ -32,7 +32,10 @@ select_block.derivative(self=lambda F, g, self_shape, dim, index: F.select_backw
 
 @op(function=False, method=False, linear=True)
 def select_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, index: int) -> Any:
-    """Backward of ``select``: return zeros of ``shape`` with ``self`` written at ``index`` of dimension ``dim``."""
+    """Return the gradient of ``select``: zeros of ``shape`` with ``self`` written at ``index`` along dimension ``dim``.
+
+    ``self`` is the gradient of the result of ``select``.
+    """
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (index,)] = self
     return out
@@ -43,7 +46,7 @@ select_backward.derivative(self=lambda F, g, dim, index: F.select(g, dim, index)
 
 @public()
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Return the view of ``input`` at ``index`` of dimension ``dim``, without that dimension."""
+    """Return the view of ``input`` at ``index`` along dimension ``dim``, without this dimension."""
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -68,9 +71,9 @@ slice_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
-    """Backward of a slice: return zeros of ``shape`` with ``self`` written to a slice along dimension ``dim``.
+    """Return the gradient of a slice along dimension ``dim``: zeros of ``shape`` with ``self`` written to the slice.
 
-    The slice is ``start:end:step``.
+    The slice is ``start:end:step``, and ``self`` is the gradient of the slice.
     """
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (slice(start, end, step),)] = self
@@ -101,7 +104,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 @view_op("unbind", "UnbindBackward0", several=True)
 def unbind_block(np: Any, self: Any, /, dim: int) -> Any:
-    """Return the slices of ``self`` along dimension ``dim``, each without that dimension."""
+    """Return the slices of ``self`` along dimension ``dim`` as views without this dimension."""
     if self.ndim == 1:
         return tuple([self[i, ...] for i in range(self.size)])
     return tuple(self if dim == 0 else self.transpose(dim, *[axis for axis in range(self.ndim) if axis != dim]))
@@ -120,7 +123,7 @@ unbind_block.derivative(self=_unbind_rule)
 
 @public(fast_path=unbind_block, dim=AXIS)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return a tuple of the slices of ``input`` along dimension ``dim``, as views without that dimension."""
+    """Return a tuple of the slices of ``input`` along dimension ``dim``, as views without this dimension."""
     if input._array.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return unbind_block(input, normalize_dim(dim, input._array.ndim))
@@ -128,13 +131,16 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @view_op("split_uneven", "SplitWithSizesBackward0", several=True)
 def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices of ``self`` along dimension ``dim``; slice ``i`` has ``sizes[i]`` elements there."""
+    """Return consecutive slices of ``self`` along dimension ``dim``; slice ``i`` has the size ``sizes[i]`` there."""
     return _pieces(self, sizes, dim)
 
 
 @view_op("split_even", "SplitBackward0", several=True)
 def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices of ``self`` along dimension ``dim``; all ``sizes`` are equal except the last one."""
+    """Return consecutive slices of ``self`` along dimension ``dim``, with the given ``sizes``.
+
+    All sizes are equal, except that the last one may be smaller.
+    """
     return _pieces(self, sizes, dim)
 
 
@@ -212,7 +218,10 @@ def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> t
 
 @public()
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return consecutive slices of ``input`` along dimension ``dim`` as a tuple of views, of sizes ``split_sizes``."""
+    """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
+
+    Slice ``i`` has the size ``split_sizes[i]`` along ``dim``.
+    """
     return _by_sizes(split_uneven, input, split_sizes, dim)
 
 
@@ -224,16 +233,16 @@ _split_with_sizes = public_wrapper(split_with_sizes, "torch", "split_with_sizes"
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`split_with_sizes` returns, but do not record them as views of ``input``.
 
-    Modifying one slice in place therefore does not invalidate the others, although they share the memory of ``input``.
+    The slices share the memory of ``input``. A slice may be modified in place without an autograd error for the others.
     """
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
-    """Return the sizes of the slices along ``dim`` that ``split`` returns for ``array``, for its fast path.
+    """Return the sizes along ``dim`` of the slices into which ``split`` divides ``array``, for its fast path.
 
-    ``split_size_or_sections`` is the argument of ``split``. The fast path supports only a positive int; any other value
-    raises ValueError.
+    ``split_size_or_sections`` is the argument of ``split``. Raises ValueError unless it is a positive int, because the
+    fast path supports no other value.
     """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
         raise ValueError
@@ -244,8 +253,8 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
 def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
     """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
 
-    ``split_size_or_sections`` is the size of each slice (the last may be smaller), or a list of the sizes of the
-    slices.
+    ``split_size_or_sections`` is the size of each slice along ``dim`` (the last slice may be smaller), or a list of the
+    sizes of the slices.
 
     >>> import retrograd as torch
     >>> torch.split(torch.arange(5), 2)
@@ -261,13 +270,16 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`split` returns, but do not record them as views of ``input``.
 
-    Modifying one slice in place therefore does not invalidate the others, although they share the memory of ``input``.
+    The slices share the memory of ``input``. A slice may be modified in place without an autograd error for the others.
     """
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
 def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
-    """Return the sizes of the slices that ``chunk`` returns; raise ValueError if there are no chunks or no elements."""
+    """Return the sizes along ``dim`` of the slices into which ``chunk`` divides ``array``, for its fast path.
+
+    Raises ValueError if ``chunks`` is not positive or the dimension is empty.
+    """
     total = array.shape[dim]
     if chunks <= 0 or not total:
         raise ValueError
@@ -291,7 +303,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`chunk` returns, but do not record them as views of ``input``.
 
-    Modifying one slice in place therefore does not invalidate the others, although they share the memory of ``input``.
+    The slices share the memory of ``input``. A slice may be modified in place without an autograd error for the others.
     """
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 
@@ -300,9 +312,9 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
     """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
 
-    If ``indices_or_sections`` is an int, it is the number of slices, whose sizes differ by at most one. Otherwise it
-    holds the indices at which the slices start after the first one (a sequence of ints, or a 1-d int64 tensor). Raises
-    RuntimeError for a 0-d ``input`` and for a number of slices below 1.
+    If ``indices_or_sections`` is an int, it is the number of slices, whose sizes differ by at most one. Otherwise it is
+    a sequence of ints or a 1-d int64 tensor that holds the start of each slice except the first. Raises RuntimeError
+    for a 0-d ``input`` and for a number of slices less than 1.
     """
     if input._array.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
@@ -359,7 +371,7 @@ def _split_along(name: str, dim: int, least: int) -> None:
         return tensor_split(input, indices_or_sections, at)
 
     split_along.__name__ = split_along.__qualname__ = name
-    split_along.__doc__ = f"Return slices along dimension {dim}, as views (see :func:`tensor_split`)."
+    split_along.__doc__ = f"Return slices of ``input`` along dimension {dim}, as views (see :func:`tensor_split`)."
     public(name=name)(split_along)
 
 
@@ -374,7 +386,8 @@ for _name, _dim, _least in (("hsplit", 1, 1), ("vsplit", 0, 2), ("dsplit", 2, 3)
 def diagonal_block(np: Any, self: Any, /, offset: int, dim1: int, dim2: int) -> Any:
     """Return the view of the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``self``.
 
-    The diagonal is the last dimension of the result. ``offset`` selects the diagonal.
+    The elements of a diagonal are along the last dimension of the result. ``offset`` selects the diagonal: 0 is the
+    main diagonal, positive numbers are above it, negative numbers below.
     """
     return writable_diagonal(np, self, offset, dim1, dim2)
 
@@ -385,9 +398,9 @@ diagonal_block.derivative(
 
 
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    """Return a diagonal of the matrices in dimensions ``dim1`` and ``dim2`` of ``array`` as a writable view.
+    """Return the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``array`` as a writable view.
 
-    ``numpy.diagonal`` returns a read-only view. ``offset`` selects the diagonal.
+    ``numpy.diagonal`` returns a read-only view instead. ``offset`` selects the diagonal.
     """
     view = array.diagonal(offset, dim1, dim2)
     if np.__name__ == "numpy":
@@ -397,10 +410,10 @@ def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) ->
 
 @op(function=False, method=False, linear=True)
 def diagonal_backward(np: Any, self: Any, /, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Any:
-    """Backward of ``diagonal``: return zeros of ``shape`` with ``self`` written to the diagonals of matrices.
+    """Return the gradient of ``diagonal``: zeros of ``shape`` with ``self`` written to the diagonals of the matrices.
 
-    The matrices are in dimensions ``dim1`` and ``dim2``, and ``offset`` selects the diagonal. The last dimension of
-    ``self`` holds the elements of a diagonal.
+    ``self`` is the gradient of the result of ``diagonal``; its last dimension holds the elements of a diagonal.
+    ``offset``, ``dim1`` and ``dim2`` are the arguments of ``diagonal``.
     """
     out = np.zeros(shape, self.dtype)
     writable_diagonal(np, out, offset, dim1, dim2)[...] = self
@@ -414,8 +427,8 @@ diagonal_backward.derivative(self=lambda F, g, offset, dim1, dim2: F.diagonal(g,
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return the view of the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``input``.
 
-    The diagonal is the last dimension of the result. ``offset`` selects the diagonal: 0 is the main diagonal, positive
-    numbers are above it, negative numbers below.
+    The elements of a diagonal are along the last dimension of the result. ``offset`` selects the diagonal: 0 is the
+    main diagonal, positive numbers are above it, negative numbers below.
     """
     ndim = input._array.ndim
     first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
@@ -429,9 +442,9 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @view_op("unfold", "UnfoldBackward0")
 def unfold_block(np: Any, self: Any, /, dim: int, size: int, step: int) -> Any:
-    """Return the view of the windows of ``self`` along ``dim``: slices of ``size`` elements that start ``step`` apart.
+    """Return a view of the windows of ``self`` along ``dim``: slices of ``size`` elements that start ``step`` apart.
 
-    Dimension ``dim`` of the view counts the windows; a new last dimension holds their elements.
+    Dimension ``dim`` of the view has an index for each window, and a new last dimension holds the elements of a window.
     """
     if self.ndim == 0:
         return self.reshape(1)[:size]
@@ -448,10 +461,10 @@ unfold_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def unfold_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
-    """Backward of ``unfold``: return zeros of ``shape`` to which the elements of all windows in ``self`` are added.
+    """Return the gradient of ``unfold``: zeros of ``shape`` to which the elements of all windows are added.
 
-    Each element of a window is added at the position from which ``unfold``, with the arguments ``dim``, ``size`` and
-    ``step``, takes it. ``self`` has the shape of the result of ``unfold``.
+    ``self`` is the gradient of the result of ``unfold``, and ``dim``, ``size`` and ``step`` are its arguments. Each
+    element of a window is added at the index from which ``unfold`` reads it.
     """
     out = np.zeros(shape, self.dtype)
     if not shape:
@@ -467,10 +480,10 @@ unfold_backward.derivative(self=lambda F, g, dim, size, step: F.unfold(g, dim, s
 
 @public(function=False)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return the view of the windows of ``input`` along ``dimension``: slices of ``size`` elements.
+    """Return a view of the windows of ``input`` along ``dimension``: slices of ``size`` elements.
 
-    The windows start ``step`` elements apart. ``dimension`` counts the windows in the result, and a new last dimension
-    holds the ``size`` elements of each window.
+    The windows start ``step`` elements apart. In the result, ``dimension`` has an index for each window, and a new last
+    dimension holds the ``size`` elements of a window.
     """
     at = resolve_dimension(dimension, input._array.ndim)
     total = input._array.shape[at] if input._array.ndim else 1
@@ -491,9 +504,9 @@ resolve_dimension = normalize_dim  # an alias, because the argument of ``unfold`
 
 @view_op("as_strided_block", "AsStridedBackward0")
 def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a view of the storage of ``self``, with the shape, strides and offset in the layout ``part``.
+    """Return a view of the storage of ``self`` with the shape, strides and storage offset of the layout ``part``.
 
-    ``whole`` is the layout of ``self``, which the backward needs to compute the gradient.
+    ``whole`` is the layout of ``self``, which the backward pass needs to compute the gradient.
     """
     memory = memory_owner(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
@@ -509,8 +522,8 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
     """Return each element of ``self`` divided by the number of elements that share its memory location.
 
-    The backward of ``as_strided`` uses this to split a gradient evenly between elements that overlap in memory. The
-    memory locations are those of a tensor with the layout ``whole``.
+    ``self`` is treated as a tensor with the layout ``whole``, whose elements may overlap in memory. The backward of
+    ``as_strided`` thereby splits a gradient evenly between overlapping elements.
     """
     if not overlaps(whole):
         return self
@@ -522,10 +535,10 @@ shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
 
 @public()
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a view of the storage of ``input`` with shape ``size`` and strides ``stride``, counted in elements.
+    """Return a view of the storage of ``input`` with the shape ``size`` and the strides ``stride``.
 
-    ``storage_offset`` is by default that of ``input``. Raises RuntimeError for negative strides and for elements
-    outside of the storage.
+    ``stride`` and ``storage_offset`` are counted in elements; the default of ``storage_offset`` is that of ``input``.
+    Raises RuntimeError for negative strides and for elements outside the storage.
     """
     shape, strides = tuple(size), tuple(stride)
     if len(shape) != len(strides):

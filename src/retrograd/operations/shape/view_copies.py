@@ -48,10 +48,10 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
-    """Return a contiguous copy of ``shown``, a view of ``input``: the result of a function such as ``transpose_copy``.
+    """Return a contiguous copy of ``shown``, a view of ``input``, for functions such as ``transpose_copy``.
 
-    The copy gets the gradient edge of the view, and the backward node of the view is renamed to PyTorch's name for the
-    copying function (``…_copy``).
+    The copy gets the gradient edge of the view. The class of the backward node is replaced by a class with PyTorch's
+    name for the copying function, which ends with ``_copy``.
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -66,7 +66,10 @@ def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
 
 
 def _copy_form(name: str, of: Any) -> None:
-    """Register the public function ``name``, which returns a copy of the view that the function ``of`` returns."""
+    """Define the public function ``name``, which returns a copy of the view that the function ``of`` returns.
+
+    If ``of`` returns several views, each of them is copied.
+    """
 
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         shown = of(input, *args, **kwargs)
@@ -75,7 +78,9 @@ def _copy_form(name: str, of: Any) -> None:
         return tuple(copy_of_view(each, input) for each in shown)
 
     copy_form.__name__ = copy_form.__qualname__ = name
-    copy_form.__doc__ = f"Return the result of :func:`{name.removesuffix('_copy')}` as a copy."
+    copy_form.__doc__ = (
+        f"Return a copy of the view that :func:`{name.removesuffix('_copy')}` returns, with the same arguments."
+    )
     public(method=False, name=name)(copy_form)
 
 
@@ -99,7 +104,7 @@ for _name, _function in {
 
 @public()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
-    """Return a copy of ``length`` elements of ``input`` along dimension ``dim``, from index ``start`` on."""
+    """Return a copy of ``length`` consecutive elements of ``input`` along ``dim``, from index ``start`` on."""
     shown = narrow(input, dim, start, length)
     result = copy_of_view(shown, input)
     if result._grad_edge is not None:
@@ -113,9 +118,9 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
     """Declare and return the operation ``name``: a copy of ``self`` in which ``src`` replaces the elements of a view.
 
-    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. A second operation
-    is declared for the derivative with respect to ``self``: ``name`` followed by ``_hole``, which writes zeros to the
-    elements of the view.
+    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. For the derivative
+    with respect to ``self``, a second operation is declared whose name is ``name`` followed by ``_hole``. It writes
+    zeros to the elements of the view.
     """
     part_of = block.op.kernel
 
@@ -136,7 +141,10 @@ def _scatter_form(name: str, block: Any, backward: str) -> Any:
         return out
 
     scatter.__name__, hole.__name__ = name, name + "_hole"
-    scatter.__doc__, hole.__doc__ = "Return a copy with ``src`` in a part.", "Return a copy with zeros in a part."
+    scatter.__doc__, hole.__doc__ = (
+        "Return a copy of ``self`` with ``src`` written to the elements of a view.",
+        "Return a copy of ``self`` with zeros written to the elements of a view.",
+    )
     declared = op(backward=backward, function=False, method=False, linear=True)(scatter)
     zeroed = op(function=False, method=False, linear=True)(hole)
 
@@ -200,7 +208,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @op(name="as_strided_scatter_block", backward="AsStridedScatterBackward0", function=False, method=False, linear=True)
 def as_strided_scatter_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self`` with ``src`` written to the elements that a view with the layout ``part`` has.
+    """Return a copy of ``self`` with ``src`` written to the elements of a view with the layout ``part``.
 
     ``whole`` is the layout of ``self``. A layout consists of shape, strides and storage offset.
     """
@@ -233,8 +241,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return the tensor of which ``self`` is a slice, as a view of the same storage with the layout ``whole``.
 
-    ``part`` is the layout of ``self``. The elements of ``src`` are not used; ``src`` is an operand only because it
-    receives a gradient.
+    ``part`` is the layout of ``self``. A layout consists of shape, strides and storage offset. The elements of ``src``
+    are not used, but ``src`` receives a gradient.
     """
     return as_strided_block.op.kernel(np, self, part, whole)
 
@@ -250,10 +258,10 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the tensor of which ``input`` is a slice, as a view of the storage of ``input`` in the shape of ``src``.
+    """Return the tensor of which ``input`` is a slice, as a view of the storage of ``input``.
 
-    ``dim``, ``start``, ``end`` and ``step`` describe the slice. They are not used, because the layouts of ``input`` and
-    ``src`` determine the view.
+    The view has the shape and strides of ``src``. ``dim``, ``start``, ``end`` and ``step`` describe the slice and have
+    no effect.
     """
     if (special := innermost_batch((input, src))) is not None:
         raise special.refuse_out("slice_inverse")

@@ -1,6 +1,6 @@
 """Views in another shape: ``view``, ``reshape``, ``flatten``, ``squeeze``, ``expand``, ``transpose``, ``permute``, ….
 
-``reshape`` and the functions based on it return a copy where the strides allow no view.
+``reshape`` and the functions that call it return a copy if the strides do not allow a view.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ..engine_ops import as_strided_of, expand
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Return the decorator that declares a linear operation ``name`` whose result is a view.
+    """Return a decorator that declares a linear operation ``name`` whose result is a view.
 
-    ``backward`` is the name of the backward node, and ``options`` are further arguments of ``op``.
+    ``backward`` is the name of the backward node, and ``options`` are further arguments of the decorator ``op``.
     """
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
 
@@ -33,7 +33,7 @@ _RENAMED: dict[tuple[type, str], type] = {}
 
 
 def renamed_node_class(kind: type, name: str) -> type:
-    """Return the backward node class ``kind`` under the name ``name``: ``kind`` itself or a subclass of ``kind``.
+    """Return the backward node class ``kind``, or a subclass of ``kind`` with the name ``name`` if the names differ.
 
     PyTorch uses several node names for the different forms of one view function.
     """
@@ -45,7 +45,10 @@ def renamed_node_class(kind: type, name: str) -> type:
 
 
 def as_int_tuple(value: Any) -> tuple[int, ...]:
-    """Return ``value``, an int or a sequence of ints, as a tuple of ints; a 0-d tensor is treated as an int."""
+    """Return ``value`` as a tuple of ints.
+
+    ``value`` is an int, a 0-d integer tensor, or a sequence of these.
+    """
     return (value.__index__(),) if hasattr(value, "__index__") and not isinstance(value, (tuple, list)) else tuple(
         each.__index__() for each in value
     )  # fmt: skip
@@ -57,7 +60,8 @@ def parse_int_arguments(
     """Return the ints that were passed to the function ``name`` for its parameter ``argument``, as a tuple.
 
     ``given`` holds the positional arguments: ints or one sequence of ints. ``kwargs`` holds the keyword arguments,
-    which may contain ``argument``. Raises TypeError with PyTorch's message if there are no ints or other arguments.
+    which may contain ``argument``. Raises TypeError with PyTorch's message if the ints are missing or if ``kwargs``
+    contains another argument.
     """
     if kwargs:
         given = (*given, kwargs.pop(argument)) if argument in kwargs else given
@@ -100,7 +104,7 @@ _SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
 
 
 def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
-    """Return ``size`` with a -1 replaced by the size for which the number of elements is that of a tensor of ``shape``.
+    """Return the shape ``size`` with a -1 replaced by the size that gives as many elements as ``shape`` has.
 
     Raises RuntimeError if the numbers of elements differ.
     """
@@ -127,7 +131,10 @@ def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
 
 @view_op("view", "ViewBackward0", inline_expr=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return a view of ``self`` in the shape ``size``; raise RuntimeError if its strides do not allow one."""
+    """Return a view of ``self`` in the shape ``size``; raise RuntimeError if the strides of ``self`` do not allow one.
+
+    One item of ``size`` may be -1 and is then inferred from the number of elements.
+    """
     target = infer_size(self.shape, size)
     if self.flags.c_contiguous:
         return self.reshape(target)
@@ -144,10 +151,10 @@ view_block.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides for a view of shape ``size`` of a tensor of ``shape`` and ``strides``, or None.
+    """Return the strides of a view with shape ``size`` of a tensor with the given ``shape`` and ``strides``.
 
-    The view has the elements of the tensor in the same order. None means that there are no such strides, so a reshape
-    to ``size`` must copy.
+    The view has the elements of the tensor in the same order. If no strides give this view, return None. A reshape to
+    ``size`` must then copy.
     """
     if math.prod(shape) == 0:
         step, steps = 1, []
@@ -176,7 +183,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
 
 @view_op("reshape_alias", "ReshapeAliasBackward0")
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return a view of shape ``size`` of ``self``, which is not contiguous."""
+    """Return a view of shape ``size`` of ``self``, for ``reshape`` of a tensor that is not contiguous."""
     return view_block.op.kernel(np, self, size)
 
 
@@ -185,10 +192,10 @@ reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(function=False, fast_path=view_block, when="inline", size=_SIZES.format("size"))
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
-    """Return a view of ``input`` in the shape ``size``, or of its memory as elements of ``dtype``.
+    """Return a view of ``input`` in the shape ``size``, or a view of its memory as elements of ``dtype``.
 
-    ``size`` are ints or one sequence of ints. One of them may be -1 and is then inferred from the number of elements.
-    Raises RuntimeError if the strides do not allow a view.
+    ``size`` are ints or one sequence of ints. One of the ints may be -1 and is then inferred from the number of
+    elements. Raises RuntimeError if the strides do not allow a view.
     """
     if size and isinstance(size[0], dtypes.dtype):
         return _view_dtype(input, size[0])
@@ -201,7 +208,7 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
     """Return a view of the memory of ``input`` as elements of the dtype ``target``, for ``view(dtype)``.
 
-    The result is not part of the graph and, as in PyTorch, its ``_base`` is None.
+    The result is detached from the graph and, as in PyTorch, its ``_base`` is None.
     """
     array = input._array
     have, want = array.itemsize, target.itemsize
@@ -259,7 +266,8 @@ reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` in the shape ``shape``: a view if the strides allow one, else a copy.
 
-    One size may be -1 and is then inferred from the number of elements.
+    ``shape`` are ints or one sequence of ints. One of the ints may be -1 and is then inferred from the number of
+    elements.
 
     >>> import retrograd as torch
     >>> torch.reshape(torch.arange(4), (2, -1))
@@ -283,7 +291,7 @@ def _contiguous() -> Any:
 def unsafe_view(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return ``self`` in the shape ``size`` without recording the result as a view.
 
-    The caller must hold the only reference to ``self`` and not use it afterwards.
+    The caller must hold the only reference to ``self`` and must not use ``self`` afterwards.
     """
     return self.reshape(size)
 
@@ -306,9 +314,9 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
-    """Return the shape that ``flatten`` with ``start_dim`` and ``end_dim`` gives to ``array``.
+    """Return the shape of ``flatten(array, start_dim, end_dim)``.
 
-    Raises ValueError if this is the shape that ``array`` already has.
+    Raises ValueError if ``start_dim`` is not before ``end_dim``, because the shape is then unchanged.
     """
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
@@ -321,7 +329,9 @@ def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
 
 @public(fast_path=view_block, when="inline", size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Return ``input`` with dimensions ``start_dim`` to ``end_dim``, by default all dimensions, merged into one.
+    """Return ``input`` with the dimensions from ``start_dim`` to ``end_dim`` merged into one dimension.
+
+    By default all dimensions are merged.
 
     >>> import retrograd as torch
     >>> torch.flatten(torch.tensor([[1, 2], [3, 4]]))
@@ -344,7 +354,10 @@ def ravel(input: Tensor) -> Tensor:
 
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """Return ``input`` with dimension ``dim`` split into dimensions of the sizes ``sizes``, of which one may be -1."""
+    """Return ``input`` with dimension ``dim`` split into dimensions of the sizes ``sizes``.
+
+    One of the sizes may be -1 and is then inferred.
+    """
     shape = input._array.shape
     at = normalize_dim(dim, len(shape))
     sizes = tuple(sizes)
@@ -417,7 +430,7 @@ squeeze_dim.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @view_op("squeeze_dims", "SqueezeBackward2")
 def squeeze_dims(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
-    """Return a view of ``self`` without those of the dimensions ``dims`` whose size is 1."""
+    """Return a view of ``self`` without the dimensions in ``dims`` whose size is 1."""
     if not self.ndim:
         return self.view()
     return self.squeeze(tuple(dim for dim in dims if self.shape[dim] == 1))
@@ -430,7 +443,8 @@ squeeze_dims.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Return a view of ``input`` without its dimensions of size 1.
 
-    If ``dim`` (an int or a tuple of ints) is passed, only these dimensions are removed, and only if their size is 1.
+    If ``dim`` (an int or a tuple of ints) is passed, only the dimensions in ``dim`` are removed, and only if their size
+    is 1.
 
     >>> import retrograd as torch
     >>> torch.squeeze(torch.zeros(1, 2, 1)).shape
@@ -454,8 +468,8 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
     """Return a view of ``input`` in the shape ``size``, where dimensions of size 1 are expanded without copying.
 
-    ``size`` are ints or one sequence of ints. -1 keeps the size of a dimension. If there are more sizes than
-    dimensions, new dimensions are added in front. ``implicit`` has no effect.
+    ``size`` are ints or one sequence of ints. An item -1 keeps the size of the dimension. If ``size`` has more items
+    than ``input`` has dimensions, new dimensions are added in front. ``implicit`` has no effect.
     """
     return expand(input, parse_int_arguments("expand", size, "size", kwargs))
 
@@ -474,7 +488,7 @@ def broadcast_to(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 @public(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
-    """Return the shape to which all ``shapes`` broadcast together; an int is treated as a shape of one dimension.
+    """Return the common broadcast shape of all ``shapes``; an int is treated as a shape of one dimension.
 
     >>> import retrograd as torch
     >>> torch.broadcast_shapes((2, 1), 3)
@@ -499,7 +513,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 @public(method=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Return ``tensors`` expanded to the shape to which they broadcast together."""
+    """Return ``tensors`` expanded to their common broadcast shape, as a tuple of views."""
     for position, each in enumerate(tensors):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(each).__name__}")
@@ -576,7 +590,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``.
 
-    ``dims`` holds ints or one sequence of ints. If the dimensions are not a permutation, NumPy raises an error later.
+    ``dims`` holds ints or one sequence of ints. The function does not check that the ints are a permutation.
     """
     order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
     if min(order) < 0:
@@ -612,7 +626,7 @@ def permute(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view of ``input`` with the dimensions ``source`` moved to the positions ``destination``.
 
-    Both are ints or tuples of ints. The other dimensions keep their order.
+    ``source`` and ``destination`` are ints or tuples of ints. The other dimensions keep their order.
     """
     ndim = input._array.ndim
     sources = [normalize_dim(each, ndim) for each in as_int_tuple(source)]
@@ -635,7 +649,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 @public()
 def adjoint(input: Tensor) -> Tensor:
-    """Return ``input`` with its last two dimensions exchanged; complex elements are conjugated."""
+    """Return ``input`` with its last two dimensions exchanged and, if it is complex, its elements conjugated."""
     return _adjoint(input, "adjoint()")
 
 
@@ -695,8 +709,8 @@ _fast_t = with_fast_path(_reversed_dims, permute_block, "self.ndim == 2", dims=(
 _fast_mt = with_fast_path(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
 
 PROPERTIES = {
-    "T": property(_fast_t, doc="View with the dimensions in reverse order."),
-    "mT": property(_fast_mt, doc="View with the last two dimensions exchanged."),
+    "T": property(_fast_t, doc="View of the tensor with its dimensions in reverse order."),
+    "mT": property(_fast_mt, doc="View of the tensor with its last two dimensions exchanged."),
     "H": property(strips_frames(_h), doc="Conjugate transpose of a matrix."),
     "mH": property(strips_frames(_mh), doc="Conjugate transpose of the matrices in the last two dimensions."),
 }

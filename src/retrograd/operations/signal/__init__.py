@@ -1,1 +1,1 @@
-"""Operations for signals: discrete Fourier transforms (``torch.fft``), ``stft``, ``istft`` and window functions."""
+"""Operations on signals: discrete Fourier transforms (``torch.fft``), ``stft``, ``istft`` and window functions."""

@@ -1,9 +1,13 @@
 """``torch.fft``: discrete Fourier transforms, ``fftshift`` and ``fftfreq``.
 
-All transforms are based on three operations, from complex to complex, real to complex and complex to real elements. Up
-to a scale the transforms are linear and unitary, so the adjoint is the transform of the opposite direction. A one-sided
-spectrum omits the elements that are complex conjugates of others; in its gradient each element with an omitted
-conjugate counts twice. The numerical code is in ``kernels/fft.py``.
+All transforms are based on three operations: ``fft_c2c`` (from complex to complex elements), ``fft_r2c`` (from real to
+complex) and ``fft_c2r`` (from complex to real). The gradient of a transform is computed by the transform in the
+opposite direction, because the transforms are linear and, except for a scale factor, unitary.
+
+The spectrum of a real signal of n elements is Hermitian-symmetric. It is therefore represented by a one-sided spectrum
+of the first ``n // 2 + 1`` elements; the omitted elements are the complex conjugates of elements in the one-sided
+spectrum. In the gradient, an element whose conjugate is omitted counts twice. The numerical code is in
+``kernels/fft.py``.
 """
 
 from __future__ import annotations
@@ -29,10 +33,10 @@ F: Any = TENSORS
 
 @op(function=False, method=False, linear=True, backward="FftC2CBackward0")
 def fft_c2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, forward: bool) -> Any:
-    """Return the discrete Fourier transform of the complex ``self`` over the dimensions ``dim``, or its inverse.
+    """Return the discrete Fourier transform of the complex ``self`` over the dimensions ``dim``.
 
-    ``forward=False`` selects the inverse. ``normalization`` is 0 for no scaling, 1 to divide by the square root of the
-    number of elements, 2 to divide by that number.
+    ``forward=False`` selects the inverse transform. ``normalization`` is 0 for no scaling, 1 to divide the result by
+    ``sqrt(n)``, and 2 to divide it by n, where n is the number of transformed elements.
     """
     return fft_kernels.complex_to_complex(np, self, dim, normalization, forward)
 
@@ -46,8 +50,8 @@ fft_c2c.derivative(
 def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """Return the discrete Fourier transform of the real ``self`` over the dimensions ``dim``, a complex array.
 
-    If ``onesided`` is true, the last of these dimensions is one-sided: it has ``n // 2 + 1`` of its ``n`` elements.
-    ``normalization`` is that of ``fft_c2c``.
+    If ``onesided`` is true, only the first ``n // 2 + 1`` of the n elements along the last of these dimensions are
+    returned, as the others are complex conjugates. ``normalization`` has the same meaning as in ``fft_c2c``.
     """
     return fft_kernels.real_to_complex(np, self, dim, normalization, onesided)
 
@@ -66,8 +70,8 @@ fft_r2c.derivative(self=_r2c_rule)
 def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """Return the inverse discrete Fourier transform of ``self`` over the dimensions ``dim``, a real array.
 
-    ``self`` is one-sided in the last of these dimensions, which has ``last_dim_size`` elements in the result.
-    ``normalization`` is that of ``fft_c2c``.
+    ``self`` is a one-sided spectrum along the last of these dimensions: it has ``last_dim_size // 2 + 1`` elements, and
+    the result has ``last_dim_size`` elements. ``normalization`` has the same meaning as in ``fft_c2c``.
     """
     return fft_kernels.complex_to_real(np, self, dim, normalization, last_dim_size)
 
@@ -81,10 +85,10 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Return the one-sided spectrum ``self`` with an element multiplied by ``factor`` if its conjugate is omitted.
+    """Return a copy of the one-sided spectrum ``self`` with some elements multiplied by ``factor``.
 
-    The spectrum is one-sided along ``dim``, where the complete spectrum has ``size`` elements. The backward of
-    ``fft_r2c`` and ``fft_c2r`` uses this operation.
+    These are the elements whose complex conjugates are omitted in the one-sided spectrum. The complete spectrum has
+    ``size`` elements along ``dim``. The gradients of ``fft_r2c`` and ``fft_c2r`` are computed with this operation.
     """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
@@ -105,9 +109,10 @@ conjugated.derivative(self=lambda F, g: F.conj_physical(g))
 
 
 def _operand(name: str, input: Any, complex_: bool = False) -> Tensor:
-    """Return ``input`` with a floating or complex dtype; integers are converted to the default floating dtype.
+    """Return ``input``, converted to a floating or complex dtype if necessary.
 
-    If ``complex_`` is true, floating dtypes are converted to complex ones. ``name`` has no effect.
+    Integers are converted to the default floating dtype. If ``complex_`` is true, a floating dtype is converted to a
+    complex dtype of the same precision. Raise RuntimeError for half precision. ``name`` has no effect.
     """
     kind = input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.default.floating
     if kind.numpy not in (each.numpy for each in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)):
@@ -146,7 +151,10 @@ def _truncated_or_padded(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -
 
 
 def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
-    """Return the dimensions of ``x`` to transform and their sizes, from the arguments ``s`` (sizes) and ``dim``."""
+    """Return the dimensions of ``x`` to transform, and the size of the transform along each of them.
+
+    ``s`` (sizes) and ``dim`` are the arguments of a public function such as ``fftn``.
+    """
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
     if dim is not None:
@@ -165,10 +173,10 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """Return the dimensions, the input sizes and the last output size of a transform of ``x`` to real elements.
+    """Return the tuple (dimensions, input sizes, last output size) for a transform of ``x`` to real elements.
 
-    ``x`` is one-sided in the last of the dimensions: it has ``n // 2 + 1`` elements for an output of ``n`` elements.
-    ``s`` and ``dim`` are the arguments of the public function ``name``, such as ``irfftn``.
+    ``x`` is a one-sided spectrum along the last of the dimensions: it has ``n // 2 + 1`` elements, where n is the last
+    output size. ``s`` and ``dim`` are the arguments of the public function ``name``, such as ``irfftn``.
     """
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -182,10 +190,11 @@ def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], 
 
 
 def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
-    """Return ``x`` truncated or padded for a transform of ``n`` elements along ``dim``, and ``dim`` and ``n`` as ints.
+    """Return the tuple (x, dim, n) for a transform of ``n`` elements of ``x`` along the dimension ``dim``.
 
-    The returned dimension is non-negative. If ``half`` is true, ``x`` is a one-sided spectrum, which is truncated or
-    padded to ``n // 2 + 1`` elements. If ``n`` is None, the size of ``x`` determines it.
+    The returned x is truncated or padded with zeros to ``n`` elements, and the returned dim is not negative. If
+    ``half`` is true, ``x`` is a one-sided spectrum, which is truncated or padded to ``n // 2 + 1`` elements. If ``n``
+    is None, it is computed from the size of ``x``.
     """
     axis = normalize_dim(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
@@ -196,11 +205,11 @@ def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -
 
 
 def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    """Return the discrete Fourier transform of the real ``input`` along ``dim``, or its inverse.
+    """Return the discrete Fourier transform of the real ``input`` along ``dim``.
 
-    The arguments are those of the public function ``name``, such as ``fft``. ``forward=False`` selects the inverse,
-    which for real elements is the conjugate of the forward transform. If ``onesided`` is true, the result is a
-    one-sided spectrum.
+    ``forward=False`` selects the inverse transform, which for a real ``input`` is the complex conjugate of the forward
+    transform, except for the scale. If ``onesided`` is true, the result is a one-sided spectrum. The other arguments
+    are those of the public function ``name``, such as ``fft``.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -226,8 +235,9 @@ def _to_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) 
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the discrete Fourier transform of ``input`` along ``dim``, a complex tensor.
 
-    The input is truncated or padded with zeros to ``n`` elements. ``norm`` is ``"backward"`` (the default: no scaling
-    in this direction), ``"forward"`` (divide by ``n``) or ``"ortho"`` (divide by the square root of ``n``).
+    ``input`` is truncated or padded with zeros to ``n`` elements. ``norm`` selects the scale of the result:
+    ``"backward"``, the default, means no scaling in this direction, ``"forward"`` divides by ``n``, and ``"ortho"``
+    divides by the square root of ``n``.
 
     >>> import retrograd as torch
     >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -237,9 +247,11 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse discrete Fourier transform of ``input`` along ``dim``, by default divided by ``n``.
+    """Return the inverse discrete Fourier transform of ``input`` along ``dim``, a complex tensor.
 
-    The arguments are those of :func:`fft`.
+    ``input`` is truncated or padded with zeros to ``n`` elements. ``norm`` selects the scale of the result:
+    ``"backward"``, the default, divides by ``n``, ``"forward"`` means no scaling in this direction, and ``"ortho"``
+    divides by the square root of ``n``.
     """
     return _from_any("ifft", input, n, dim, norm, False)
 
@@ -247,8 +259,8 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the one-sided discrete Fourier transform of the real ``input`` along ``dim``.
 
-    It has ``n // 2 + 1`` elements, because the others are their complex conjugates. The arguments are those of
-    :func:`fft`.
+    The result has the first ``n // 2 + 1`` elements of the transform. The omitted elements are complex conjugates of
+    these. The arguments are those of :func:`fft`.
 
     >>> import retrograd as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -258,26 +270,27 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`rfft` along ``dim``: ``n`` real elements from the one-sided spectrum ``input``.
+    """Return the inverse of :func:`rfft` along ``dim``: a real signal from the one-sided spectrum ``input``.
 
-    By default ``n`` is ``2 * (size - 1)``, where ``size`` is that of ``input``. ``norm`` is that of :func:`fft`.
+    The result has ``n`` elements, by default ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm``
+    is that of :func:`ifft`.
     """
     return _to_real("irfft", input, n, dim, norm, False)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the real discrete Fourier transform along ``dim`` of a Hermitian-symmetric signal.
+    """Return the discrete Fourier transform, which is real, of a Hermitian-symmetric signal along ``dim``.
 
-    ``input`` holds the first ``n // 2 + 1`` elements of the signal. The result has ``n`` elements, by default ``2 *
-    (size - 1)``, where ``size`` is that of ``input``. ``norm`` is that of :func:`fft`.
+    ``input`` holds the first ``n // 2 + 1`` elements of the signal. The result has ``n`` elements, by default
+    ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm`` is that of :func:`fft`.
     """
     return _to_real("hfft", input, n, dim, norm, True)
 
 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`hfft`: the first ``n // 2 + 1`` elements of the Hermitian-symmetric signal.
+    """Return the inverse of :func:`hfft` along ``dim``: a Hermitian-symmetric signal from the real ``input``.
 
-    ``input`` is real. The arguments are those of :func:`fft`.
+    The result holds the first ``n // 2 + 1`` elements of the signal. The arguments are those of :func:`ifft`.
     """
     return _from_real("ihfft", input, n, dim, norm, False, True)
 
@@ -288,8 +301,8 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the discrete Fourier transform of ``input`` over the dimensions ``dim``.
 
-    By default these are all dimensions, or the last ``len(s)`` if ``s`` is passed. The input is truncated or padded
-    with zeros to the sizes ``s``. ``norm`` is that of :func:`fft`.
+    If ``dim`` is None, all dimensions are transformed, or the last ``len(s)`` dimensions if ``s`` is passed. ``input``
+    is truncated or padded with zeros to the sizes ``s``. ``norm`` is that of :func:`fft`.
     """
     return _to_complex("fftn", input, s, dim, norm, True)
 
@@ -297,7 +310,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None,
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse discrete Fourier transform of ``input`` over the dimensions ``dim``.
 
-    The arguments are those of :func:`fftn`.
+    ``s`` and ``dim`` are those of :func:`fftn`, and ``norm`` is that of :func:`ifft`.
     """
     return _to_complex("ifftn", input, s, dim, norm, False)
 
@@ -320,7 +333,8 @@ def _real_operand(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the discrete Fourier transform of the real ``input`` over the dimensions ``dim``.
 
-    The result is one-sided in the last of these dimensions. The arguments are those of :func:`fftn`.
+    The result is a one-sided spectrum along the last of these dimensions, as that of :func:`rfft`. The arguments are
+    those of :func:`fftn`.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -331,7 +345,7 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse of :func:`rfftn` over the dimensions ``dim``, a real tensor.
 
-    ``s`` are the sizes of the result. ``norm`` is that of :func:`fft`.
+    ``s`` holds the sizes of the result along these dimensions. ``norm`` is that of :func:`ifft`.
     """
     x = _operand("irfftn", input, True)
     dims, sizes, last = _one_sided_plan("irfftn", x, s, dim)
@@ -339,10 +353,10 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the real discrete Fourier transform over ``dim`` of a Hermitian-symmetric signal.
+    """Return the discrete Fourier transform, which is real, of a Hermitian-symmetric signal over ``dim``.
 
-    ``input`` is the signal, one-sided in the last of these dimensions. ``s`` are the sizes of the result. ``norm`` is
-    that of :func:`fft`.
+    Along the last of these dimensions, ``input`` holds only the first ``n // 2 + 1`` of the n elements of the signal.
+    ``s`` holds the sizes of the result. ``norm`` is that of :func:`fft`.
     """
     x = _operand("hfftn", input, True)
     dims, sizes, last = _one_sided_plan("hfftn", x, s, dim)
@@ -353,9 +367,10 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the inverse of :func:`hfftn` over ``dim``, one-sided in the last of these dimensions.
+    """Return the inverse of :func:`hfftn` over ``dim``: a Hermitian-symmetric signal from the real ``input``.
 
-    ``input`` is real. The arguments are those of :func:`fftn`.
+    Along the last of these dimensions, the result holds only the first ``n // 2 + 1`` of the n elements. ``s`` and
+    ``dim`` are those of :func:`fftn`, and ``norm`` is that of :func:`ifft`.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")
@@ -368,16 +383,16 @@ def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def _two_dimensional(transform: Any) -> Any:
-    """Return the public function that applies ``transform``, for example ``fftn``, to two dimensions.
+    """Return the two-dimensional version of ``transform``, such as ``fft2`` for ``fftn``.
 
-    By default these are the last two dimensions.
+    The returned function transforms the last two dimensions by default.
     """
 
     def plane(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Tensor:
         return transform(input, s, dim, norm)
 
     plane.__name__ = plane.__qualname__ = transform.__name__[:-1] + "2"
-    plane.__doc__ = f"Return :func:`{transform.__name__}` over two dimensions, by default the last two."
+    plane.__doc__ = f"Return the result of :func:`{transform.__name__}` over two dimensions, by default the last two."
     return plane
 
 
@@ -399,7 +414,7 @@ def _shifted(input: Tensor, dim: Any, forward: bool) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the spectrum ``input`` rolled so that frequency 0 is in the middle of each dimension ``dim``.
+    """Return the spectrum ``input``, rolled so that frequency 0 is in the middle of each dimension in ``dim``.
 
     ``dim`` is an int or a tuple of ints, by default all dimensions.
 
@@ -411,7 +426,7 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Return the inverse of :func:`fftshift`: ``input`` rolled so that frequency 0 comes first along ``dim``."""
+    """Return the inverse of :func:`fftshift`: ``input`` rolled so that frequency 0 is the first along ``dim``."""
     return _shifted(input, dim, False)
 
 
@@ -435,7 +450,9 @@ def fftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequency of each element of :func:`fft` for ``n`` samples that are ``d`` apart.
+    """Return the frequency of each element of the result of :func:`fft`, for a signal of ``n`` samples.
+
+    ``d`` is the distance between two samples. The frequencies are in cycles per unit of ``d``.
 
     >>> import retrograd as torch
     >>> torch.fft.fftfreq(4)
@@ -448,7 +465,10 @@ def rfftfreq(
     n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the frequency of each element of :func:`rfft` for ``n`` samples that are ``d`` apart."""
+    """Return the frequency of each element of the result of :func:`rfft`, for a signal of ``n`` samples.
+
+    ``d`` is the distance between two samples. The frequencies are in cycles per unit of ``d``.
+    """
     return _frequencies("rfftfreq", n, d, True, dtype, device, requires_grad)
 
 

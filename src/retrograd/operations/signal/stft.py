@@ -23,7 +23,7 @@ _WARNED: set[str] = set()
 
 
 def _warn_once(text: str) -> None:
-    """Issue the warning ``text`` unless it has been issued before."""
+    """Issue the warning ``text`` unless it was issued before in this process."""
     if text not in _WARNED:
         _WARNED.add(text)
         warn(text)
@@ -52,14 +52,17 @@ def stft(
 ) -> Tensor:  # fmt: skip
     """Return the short-time Fourier transform of the signal ``input``: the spectra of its frames.
 
-    ``input`` is one signal (1-d) or several (2-d), real or complex. The frames of ``n_fft`` elements start
-    ``hop_length`` elements apart, by default a quarter of ``n_fft``. Each frame is multiplied by ``window``, which has
-    ``win_length`` elements (by default ``n_fft``) and is padded with zeros to ``n_fft``.
+    ``input`` is one signal (1-d) or several signals (2-d), real or complex. A frame is a section of ``n_fft`` elements.
+    Two successive frames start ``hop_length`` elements apart, by default a quarter of ``n_fft``. Each frame is
+    multiplied by ``window``, which has ``win_length`` elements (by default ``n_fft``) and is padded with zeros to
+    ``n_fft``.
 
-    ``center=True`` pads the signal, in the mode ``pad_mode``, so that frame ``k`` is centred at ``k * hop_length``.
+    ``center=True`` pads the signal, in the mode ``pad_mode``, so that frame k is centred at element ``k * hop_length``.
     ``normalized=True`` divides the spectra by the square root of ``n_fft``. ``onesided=True``, the default for real
-    signals, omits the frequencies above half of ``n_fft``. ``return_complex`` must be passed if signal and window are
-    real; ``return_complex=False`` is deprecated. The result has shape (…, frequencies, frames).
+    signals, omits the frequencies that are redundant for real signals and returns ``n_fft // 2 + 1`` frequencies.
+
+    ``return_complex`` must be passed if ``input`` and ``window`` are real; ``return_complex=False`` is deprecated. The
+    result has the shape (frequencies, frames), or (signals, frequencies, frames) if ``input`` is 2-d.
 
     >>> import retrograd as torch
     >>> torch.stft(torch.arange(6.0), 4, window=torch.hann_window(4), return_complex=True).shape
@@ -169,10 +172,11 @@ def istft(
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
     length: int | None = None, return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the signal whose :func:`stft` is ``input``, or comes closest to it in the least-squares sense.
+    """Return the signal whose :func:`stft` is ``input``: the inverse short-time Fourier transform.
 
-    ``length`` is the number of elements of the signal. If ``return_complex`` is true, the signal is complex. The other
-    arguments must be those of :func:`stft`.
+    If no signal has exactly this transform, return the signal whose transform is closest to ``input`` in the
+    least-squares sense. ``length`` is the number of elements of the signal. If ``return_complex`` is true, the signal
+    is complex. The other arguments must be the same as in the call of :func:`stft`.
     """
     hop = n_fft >> 2 if hop_length is None else hop_length
     size = n_fft if win_length is None else win_length
@@ -195,9 +199,10 @@ def istft(
 def _check_spectra(
     call: str, x: Tensor, n_fft: int, hop: int, length: int, window: Tensor | None, onesided: bool | None
 ) -> bool:
-    """Check the arguments of ``istft`` and return whether the spectra ``x`` are one-sided.
+    """Check the arguments of ``istft``, and return whether the spectra ``x`` are one-sided.
 
-    ``call`` is the beginning of the error messages.
+    ``hop`` is ``hop_length``, and ``length`` is ``win_length``. ``call`` is the beginning of the error messages. Raise
+    RuntimeError or IndexError if an argument is invalid.
     """
     if not x.is_complex():
         raise RuntimeError(
@@ -252,11 +257,11 @@ def _spectra_to_frames(
 def _overlapped(
     call: str, frames: Tensor, window: Tensor, hop: int, center: bool, length: int | None, single: bool
 ) -> Tensor:
-    """Return the signal that ``istft`` computes from its ``frames`` by weighted overlap-add.
+    """Return the signal that ``istft`` computes from ``frames`` by weighted overlap-add.
 
     The frames are multiplied by ``window`` and added at their positions, which are ``hop`` elements apart. The sum is
-    divided by the sum of the squared windows. ``center`` and ``length`` are the arguments of ``istft``. If ``single``
-    is true, the result is 1-d.
+    divided by the sum of the squared windows. ``center`` and ``length`` are the arguments of ``istft``. ``call`` is the
+    beginning of the error message. If ``single`` is true, the result is 1-d.
     """
     count, frame_count, n_fft = frames._array.shape
     total = n_fft + hop * (frame_count - 1)

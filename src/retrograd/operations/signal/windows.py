@@ -1,8 +1,8 @@
-"""Window functions: ``hann_window``, ``kaiser_window`` and others, and those of ``torch.signal.windows``.
+"""Window functions: ``hann_window``, ``kaiser_window`` and others, and the functions of ``torch.signal.windows``.
 
 The functions ``*_window`` compute in the precision of their dtype with the same intermediate steps as PyTorch, because
-the rounding must agree (a float16 window is rounded after each step). Those of ``torch.signal.windows`` are expressed
-through other operations.
+the rounding must be the same (a float16 window is rounded after each step). The functions of ``torch.signal.windows``
+call other operations.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ..shape.views import unsqueeze
 
 
 def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
-    """Return the dtype of the window, which is ``dtype`` or the default floating dtype.
+    """Return the dtype of a window: ``dtype``, or the default floating dtype if ``dtype`` is None.
 
-    Raises PyTorch's error of the function ``name`` if ``length`` or the dtype is invalid.
+    Raise PyTorch's error for the function ``name`` if ``length`` or the dtype is invalid.
     """
     kind: dtypes.dtype = dtypes.default.floating if dtype is None else dtype
     if not hasattr(length, "__index__"):
@@ -50,17 +50,17 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Array of the elements of a window function, such as ``hann_window``, between two steps of its computation.
+    """Array of intermediate results in the computation of a window function such as ``hann_window``.
 
-    The result of each step is rounded to the dtype of the array, as in PyTorch. A step on a float16 or bfloat16 array
-    is computed in float32.
+    Each step of the computation rounds its result to the dtype of the array, as in PyTorch. A step on a float16 or
+    bfloat16 array is computed in float32.
     """
 
     def __init__(self, np: Any, array: Any) -> None:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """Return the array after the next step of the computation, which applies the function ``step`` to it."""
+        """Return the result of the next step of the computation: ``step(array)``, rounded to the dtype of the array."""
         dtype = self.array.dtype
         wide = self.array.astype(self.np.float32) if dtype in dtypes.HALF_PRECISION else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
@@ -72,10 +72,11 @@ class _Steps:
 
 
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """Return a window of ``length`` elements, for the public function ``name``.
+    """Return a window of ``length`` elements for the public function ``name``.
 
-    ``shape(indices, size)`` computes the elements from their indices 0 to ``size - 1``. If ``periodic`` is true, the
-    window is a symmetric one of ``length + 1`` elements without its last element.
+    ``shape(indices, size)`` computes the elements of a symmetric window of ``size`` elements from their indices 0 to
+    ``size - 1``. If ``periodic`` is true, the window is a symmetric window of ``length + 1`` elements without its last
+    element.
     """
     kind = _checked(name, length, dtype)
     np = array_module_for(device)
@@ -91,9 +92,10 @@ def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Bartlett's (triangular) window of ``window_length`` elements.
+    """Return Bartlett's window of ``window_length`` elements, which has the shape of a triangle.
 
-    ``periodic=True`` returns a periodic window, for spectral analysis, and ``periodic=False`` a symmetric one.
+    ``periodic=True`` returns a periodic window, for spectral analysis: a symmetric window of ``window_length + 1``
+    elements without its last element. ``periodic=False`` returns a symmetric window.
 
     >>> import retrograd as torch
     >>> torch.bartlett_window(4)
@@ -114,10 +116,10 @@ def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Blackman's window, ``0.42 - 0.5 cos(2πk/n) + 0.08 cos(4πk/n)`` for ``k`` from 0 to ``window_length - 1``.
+    """Return Blackman's window, whose elements are ``0.42 - 0.5 * cos(2πk/n) + 0.08 * cos(4πk/n)``.
 
-    ``n`` is ``window_length`` for a periodic window, and ``window_length - 1`` with ``periodic=False``, which is
-    symmetric.
+    Here k is the index of the element, from 0 to ``window_length - 1``, and n is ``window_length`` for a periodic
+    window, or ``window_length - 1`` for a symmetric window, which ``periodic=False`` selects.
     """
 
     def shape(indices: _Steps, size: int) -> _Steps:
@@ -141,10 +143,10 @@ def hann_window(
     window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return von Hann's window, ``0.5 - 0.5 cos(2πk/n)`` for ``k`` from 0 to ``window_length - 1``.
+    """Return von Hann's window, whose elements are ``0.5 - 0.5 * cos(2πk/n)``.
 
-    ``n`` is ``window_length`` for a periodic window, and ``window_length - 1`` with ``periodic=False``, which is
-    symmetric.
+    Here k is the index of the element, from 0 to ``window_length - 1``, and n is ``window_length`` for a periodic
+    window, or ``window_length - 1`` for a symmetric window, which ``periodic=False`` selects.
 
     >>> import retrograd as torch
     >>> torch.hann_window(5, periodic=False)
@@ -158,10 +160,10 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
     layout: Any = strided, device: Any = None, pin_memory: bool = False, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Hamming's window, ``alpha - beta cos(2πk/n)`` for ``k`` from 0 to ``window_length - 1``.
+    """Return Hamming's window, whose elements are ``alpha - beta * cos(2πk/n)``.
 
-    ``n`` is ``window_length`` for a periodic window, and ``window_length - 1`` with ``periodic=False``, which is
-    symmetric.
+    Here k is the index of the element, from 0 to ``window_length - 1``, and n is ``window_length`` for a periodic
+    window, or ``window_length - 1`` for a symmetric window, which ``periodic=False`` selects.
     """
     shape = _raised_cosine(alpha, beta)
     return _window("hamming_window", shape, window_length, periodic, dtype, device, requires_grad)
@@ -174,7 +176,11 @@ def kaiser_window(
 ) -> Tensor:  # fmt: skip
     """Return Kaiser's window of ``window_length`` elements; a greater ``beta`` makes the window narrower.
 
-    ``periodic=True`` returns a periodic window, for spectral analysis, and ``periodic=False`` a symmetric one.
+    The elements are ``I(beta * sqrt(1 - x²)) / I(beta)``, where I is the modified Bessel function of order 0, and x
+    increases from -1 to 1 over a symmetric window.
+
+    ``periodic=True`` returns a periodic window, for spectral analysis: a symmetric window of ``window_length + 1``
+    elements without its last element. ``periodic=False`` returns a symmetric window.
     """
 
     def shape(indices: _Steps, size: int) -> _Steps:
@@ -205,7 +211,7 @@ def _element_type(name: str, M: int, dtype: Any, layout: Any) -> Any:
 def _centre(M: int, sym: bool) -> float:
     """Return the index of the centre of a window of ``M`` elements, which may be halfway between two elements.
 
-    If ``sym`` is false, the window is periodic. Its centre is then that of a symmetric window of ``M + 1`` elements.
+    If ``sym`` is false, the window is periodic, and its centre is that of a symmetric window of ``M + 1`` elements.
     """
     return (M if not sym and M > 1 else M - 1) / 2.0
 
@@ -214,9 +220,10 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window ``exp(-abs(k - center) / tau)`` for ``k`` from 0 to ``M - 1``.
+    """Return the window with the elements ``exp(-abs(k - center) / tau)`` for k from 0 to ``M - 1``.
 
-    ``center`` is the middle of the window by default. ``sym=False`` returns a periodic window, for spectral analysis.
+    By default, ``center`` is the index of the middle of the window. ``sym=False`` returns a periodic window, for
+    spectral analysis; only a periodic window can have another ``center``.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.exponential(3)
@@ -242,9 +249,10 @@ def cosine(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window of ``M`` elements whose shape is half a period of the sine.
+    """Return the window of ``M`` elements that has the shape of half a period of the sine.
 
-    ``sym=False`` returns a periodic window, for spectral analysis.
+    The elements are ``sin(π * (k + 0.5) / n)`` for k from 0 to ``M - 1``, where n is ``M``, or ``M + 1`` for the
+    periodic window that ``sym=False`` selects.
     """
     options = {"dtype": _element_type("cosine", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M == 0:
@@ -257,9 +265,12 @@ def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a Gaussian window of ``M`` elements with the standard deviation ``std``, counted in elements.
+    """Return a Gaussian window of ``M`` elements with the standard deviation ``std``.
 
-    ``sym=False`` returns a periodic window, for spectral analysis.
+    The elements are ``exp(-((k - c) / std)² / 2)`` for k from 0 to ``M - 1``, where c is the index of the centre.
+
+    ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
+    last element.
     """
     options = {"dtype": _element_type("gaussian", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if std <= 0:
@@ -277,7 +288,11 @@ def kaiser(
 ) -> Tensor:  # fmt: skip
     """Return Kaiser's window of ``M`` elements; a greater ``beta`` makes the window narrower.
 
-    ``sym=False`` returns a periodic window, for spectral analysis.
+    The elements are ``I(beta * sqrt(1 - x²)) / I(beta)``, where I is the modified Bessel function of order 0, and x
+    increases from -1 to 1 over a symmetric window.
+
+    ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
+    last element.
     """
     kind = _element_type("kaiser", M, dtype, layout)
     if beta < 0:
@@ -295,9 +310,10 @@ def bartlett(
     M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return Bartlett's (triangular) window of ``M`` elements.
+    """Return Bartlett's window of ``M`` elements, which has the shape of a triangle.
 
-    ``sym=False`` returns a periodic window, for spectral analysis.
+    ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
+    last element.
     """
     options = {"dtype": _element_type("bartlett", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M <= 1:
@@ -309,9 +325,10 @@ def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window of ``M`` elements that is the sum over ``i`` of ``(-1)**i * a[i] * cos(2πik/n)``.
+    """Return the window whose elements are the sum of ``(-1)**i * a[i] * cos(2πik/n)`` over i.
 
-    ``k`` is the index of the element. ``n`` is ``M - 1``, or ``M`` for the periodic window that ``sym=False`` returns.
+    Here k is the index of the element, from 0 to ``M - 1``, and n is ``M - 1``, or ``M`` for the periodic window that
+    ``sym=False`` selects.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.general_cosine(3, a=[0.5, 0.5])
@@ -352,7 +369,7 @@ blackman = _cosines("blackman", [0.42, 0.5, 0.08], "Return Blackman's window of 
 nuttall = _cosines(
     "nuttall",
     [0.3635819, 0.4891775, 0.1365995, 0.0106411],
-    "Return Nuttall's window of ``M`` elements, a sum of four cosines.",
+    "Return Nuttall's window of ``M`` elements, a sum of a constant and three cosines.",
 )
 
 
@@ -360,9 +377,10 @@ def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the window ``alpha - (1 - alpha) cos(2πk/n)`` for ``k`` from 0 to ``M - 1``.
+    """Return the window whose elements are ``alpha - (1 - alpha) * cos(2πk/n)``.
 
-    ``n`` is ``M - 1``, or ``M`` for the periodic window that ``sym=False`` returns.
+    Here k is the index of the element, from 0 to ``M - 1``, and n is ``M - 1``, or ``M`` for the periodic window that
+    ``sym=False`` selects.
     """
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
