@@ -1,4 +1,4 @@
-"""Optimisers, learning rate schedulers and weight averaging, as ``torch.optim``."""
+"""Optimisers, learning rate schedulers and weight averaging: the counterpart of ``torch.optim``."""
 
 from __future__ import annotations
 

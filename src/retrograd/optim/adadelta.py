@@ -1,4 +1,4 @@
-"""``Adadelta``: step sizes from running means of earlier steps and gradients."""
+"""``Adadelta``: gradient descent with step sizes computed from running means of squared steps and gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from .optimizer import check_not_negative, check_rate
 
 
 class Adadelta(ElementwiseOptimizer):
-    """Adadelta: a step is ``d = g * sqrt(mean of d*d + eps) / sqrt(mean of g*g + eps)`` times ``lr``.
+    """Adadelta optimiser: a step is ``p -= lr * d`` with ``d = g * sqrt(D + eps) / sqrt(G + eps)``.
+
+    ``p`` is a parameter and ``g`` its gradient. ``G`` and ``D`` are the running means of ``g*g`` and of ``d*d``, both
+    with decay rate ``rho``.
 
     Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
@@ -55,8 +58,9 @@ class Adadelta(ElementwiseOptimizer):
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one Adadelta step; ``square`` and ``steps`` are also updated in place.
 
-        ``square`` is the running mean of the squared gradients and ``steps`` that of the squared steps, both with decay
-        rate ``rho``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``square`` is the running mean of the squared gradients and ``steps`` the running mean of the squared steps.
+        The decay rate of the two means is ``rho``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in
+        ``fused.py``).
         """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, rho)

@@ -1,4 +1,4 @@
-"""``Adafactor``: Adam whose mean of squared gradients is stored as one mean per row and one per column."""
+"""``Adafactor``: Adam that stores the mean of squared gradients of a matrix as means by row and by column."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .optimizer import check_rate, step_counter
 
 
 class Adafactor(WholeParameterOptimizer):
-    """Adafactor: a step is the gradient divided by the root of the mean of its squares.
+    """Adafactor optimiser: Adam without momentum, with less memory for the running mean of squared gradients.
 
-    The step is clipped to a root mean square of ``d`` and multiplied by the root mean square of the parameter. For a
-    matrix, the mean of squares is stored as its means by row and by column, because these need less memory.
+    A step is the gradient divided by the root of this mean. The step is clipped to a root mean square of ``d`` and
+    multiplied by the root mean square of the parameter and by ``min(lr, t**-0.5)``, where ``t`` is the number of
+    steps. For a matrix, only the means by row and by column are stored.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
     """
@@ -67,10 +68,11 @@ def _root_mean_square(x: Tensor) -> float:
 
 
 def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, least: float) -> Tensor:
-    """Update the running mean of ``grad * grad`` in ``state`` with weight ``weight`` and return it.
+    """Update the running mean of ``grad * grad``, which ``state`` stores, and return the new mean.
 
-    For a matrix, ``state`` has the means by row and by column. The result is then their product divided by the overall
-    mean, which is at least ``least``.
+    ``weight`` is the weight of ``grad * grad`` in the new mean. For a matrix, ``state`` stores only the means of the
+    rows and of the columns. The result is then (mean of the row) * (mean of the column) / (mean of all elements),
+    where the divisor is clamped to at least ``least``.
     """
     if grad.ndim <= 1:
         return state["variance"].lerp_(grad * grad, weight).clone()

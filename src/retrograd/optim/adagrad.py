@@ -10,7 +10,10 @@ from .optimizer import check_fused, check_not_negative, check_rate
 
 
 class Adagrad(ElementwiseOptimizer):
-    """Adagrad: a step is ``p -= lr / (1 + t * lr_decay) * g / (sqrt(sum of g*g) + eps)`` after ``t`` steps.
+    """Adagrad optimiser: a step is ``p -= lr / (1 + t * lr_decay) * g / (sqrt(s) + eps)``.
+
+    ``p`` is a parameter and ``g`` its gradient. ``s`` is the sum of ``g*g`` over all steps, and ``t`` the number of
+    earlier steps.
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
     2011.
@@ -46,7 +49,7 @@ class Adagrad(ElementwiseOptimizer):
         return {"step": initial_step_count(group, param), "sum": full_like_param(param, start)}
 
     def share_memory(self) -> None:
-        """Do nothing; state shared between processes is not supported."""
+        """Do nothing: sharing the state with other processes is not supported."""
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
         before = increment_step(state) - 1

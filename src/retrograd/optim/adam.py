@@ -12,11 +12,13 @@ from .optimizer import check_betas, check_fused, check_not_negative, check_rate
 
 
 class Adam(ElementwiseOptimizer):
-    """Adam: with ``m`` and ``v`` the bias-corrected running means of ``g`` and ``g*g``,
-    a step is ``p -= lr * m / (sqrt(v) + eps)``.
+    """Adam optimiser: a step is ``p -= lr * m / (sqrt(v) + eps)``.
 
-    ``weight_decay`` adds to the gradient, or (``decoupled_weight_decay``) shrinks the parameter: see :class:`AdamW`.
-    With ``amsgrad``, ``v`` is replaced by its maximum over all steps.
+    ``p`` is a parameter and ``g`` its gradient. ``m`` and ``v`` are the bias-corrected running means of ``g`` and
+    ``g*g``. The weight decay ``weight_decay * p`` is added to ``g``. With ``decoupled_weight_decay``, ``p`` is
+    multiplied by ``1 - lr * weight_decay`` instead (see :class:`AdamW`). With ``amsgrad``, ``v`` is replaced by its
+    maximum over all steps.
+
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014; Reddi et al., "On the Convergence of Adam
     and Beyond", 2018.
 

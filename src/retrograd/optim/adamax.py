@@ -1,4 +1,4 @@
-"""``Adamax``: Adam with a decayed maximum of the gradients instead of the mean square."""
+"""``Adamax``: Adam with a decaying maximum of absolute gradients instead of the root mean square."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class Adamax(ElementwiseOptimizer):
-    """Adamax: a step is ``p -= lr * m / u`` with ``m`` as in :class:`Adam` and ``u = max(beta2 * u, |g| + eps)``.
+    """Adamax optimiser: a step is ``p -= lr * m / u`` with ``u = max(beta2 * u, |g| + eps)``.
+
+    ``p`` is a parameter and ``g`` its gradient. ``m`` is the bias-corrected running mean of ``g``, as in
+    :class:`Adam`.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
     """
@@ -54,9 +57,9 @@ class Adamax(ElementwiseOptimizer):
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one Adamax step; ``mean`` and ``greatest`` are also updated in place.
 
-        ``mean`` is the running mean of the gradient, ``greatest`` the maximum of its absolute values with decay rate
-        ``beta2``. ``size`` is the learning rate divided by the bias correction of ``mean``. ``F`` provides the
-        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``mean`` is the running mean of the gradient. ``greatest`` is the maximum of the absolute gradients over the
+        steps; it is multiplied by ``beta2`` at every step. ``size`` is the learning rate divided by the bias correction
+        of ``mean``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.lerp_(mean, grad, 1 - beta1)

@@ -8,8 +8,9 @@ from .adam import Adam
 
 
 class AdamW(Adam):
-    """:class:`Adam` with decoupled weight decay: each step multiplies the parameter by ``1 - lr * weight_decay``; the
-    running means of the gradients do not include the decay.
+    """:class:`Adam` with decoupled weight decay.
+
+    Each step multiplies the parameter by ``1 - lr * weight_decay``. The weight decay is not added to the gradient.
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2017.
     """

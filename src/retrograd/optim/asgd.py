@@ -1,4 +1,4 @@
-"""``ASGD``: gradient descent with an average of the iterates."""
+"""``ASGD``: gradient descent that also computes the average of each parameter over the steps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .optimizer import check_not_negative, check_rate
 
 
 class ASGD(ElementwiseOptimizer):
-    """Averaged stochastic gradient descent: after step ``t0``, the state ``ax`` is the average of the parameter.
+    """Averaged stochastic gradient descent: the state entry ``ax`` is the average of a parameter over the steps.
 
-    The learning rate of step ``t`` is ``lr / (1 + lambd * lr * t) ** alpha``.
+    The averaging starts after about ``t0`` steps; before, ``ax`` is the current parameter. The learning rate of step
+    ``t`` is ``lr / (1 + lambd * lr * t) ** alpha``.
 
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
     """
@@ -53,11 +54,11 @@ class ASGD(ElementwiseOptimizer):
         F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float, weight_decay: float,
         maximize: bool,
     ) -> None:  # fmt: skip
-        """Update ``param`` in place by one step; ``average`` is also updated in place.
+        """Update ``param`` in place by one ASGD step; ``average`` is also updated in place.
 
-        ``average`` is the average of ``param`` over the steps, in which the new ``param`` has the weight ``mu``.
-        ``eta`` is the learning rate of this step and ``lambd`` the decay of ``param``. ``F`` provides the operations
-        (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``average`` is the average of ``param`` over the steps; the new value of ``param`` is added with weight ``mu``.
+        ``eta`` is the learning rate of this step. ``param`` is first multiplied by ``1 - lambd * eta``. ``F`` provides
+        the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(param, 1 - lambd * eta)

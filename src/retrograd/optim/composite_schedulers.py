@@ -1,4 +1,4 @@
-"""``ChainedScheduler`` and ``SequentialLR``, composed of other schedulers, and ``ReduceLROnPlateau``."""
+"""``ChainedScheduler`` and ``SequentialLR``, which combine other schedulers, and ``ReduceLROnPlateau``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Scheduler that multiplies the learning rates by ``factor`` when a metric does not improve any more.
+    """Scheduler that multiplies the learning rates by ``factor`` when a metric stops improving.
 
     The rates are reduced after more than ``patience`` epochs without improvement. With ``mode="min"`` a smaller metric
     is better, with ``mode="max"`` a larger one. An improvement must exceed ``threshold``, which is relative to the best
@@ -64,9 +64,9 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Record ``metrics``, the metric of one more epoch; reduce the learning rates if it does not improve any more.
+        """Advance by one epoch with the metric ``metrics``; reduce the learning rates if the metric stopped improving.
 
-        ``epoch`` (deprecated) is the number of the epoch.
+        ``metrics`` is one number. The deprecated ``epoch`` sets the number of the epoch.
         """
         current = float(metrics)
         if epoch is not None:
@@ -119,7 +119,7 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 class _SchedulerGroup(LRScheduler):
-    """Base class of ChainedScheduler and SequentialLR, which contain other schedulers."""
+    """Base class of ChainedScheduler and SequentialLR, which combine several schedulers."""
 
     _schedulers: Sequence[LRScheduler]
 
@@ -157,7 +157,7 @@ class _SchedulerGroup(LRScheduler):
 
 
 class ChainedScheduler(_SchedulerGroup):
-    """Scheduler that contains several schedulers; each ``step()`` calls ``step()`` of all of them, in order."""
+    """Scheduler that combines several schedulers: each ``step()`` calls ``step()`` of all ``schedulers`` in order."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         optimizer = self._check(schedulers, optimizer, " to be chained")
@@ -173,7 +173,7 @@ class ChainedScheduler(_SchedulerGroup):
 
 
 class SequentialLR(_SchedulerGroup):
-    """Scheduler that uses several schedulers one after another; it changes to the next at the epochs ``milestones``."""
+    """Scheduler that uses one of ``schedulers`` at a time and changes to the next at each epoch in ``milestones``."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -201,7 +201,8 @@ class SequentialLR(_SchedulerGroup):
     def recursive_undo(self, sched: Any = None) -> None:
         """Decrement ``last_epoch`` of ``sched``, or of the schedulers that ``sched`` contains.
 
-        By default ``sched`` is this scheduler.
+        By default ``sched`` is this scheduler. The constructor calls this method, because every scheduler has
+        incremented its ``last_epoch`` at its own construction.
         """
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
@@ -211,7 +212,7 @@ class SequentialLR(_SchedulerGroup):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Advance by one epoch: call ``step()`` of the scheduler that is in use in this epoch."""
+        """Advance by one epoch and set the learning rates by the scheduler that is in use in the new epoch."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]

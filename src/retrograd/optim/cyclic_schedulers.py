@@ -13,7 +13,7 @@ from .optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):
-    """Base class of CyclicLR and OneCycleLR, which can lower the momentum (or ``beta1``) while the rate rises."""
+    """Base class of CyclicLR and OneCycleLR, which can lower the momentum (or ``beta1``) as the learning rate rises."""
 
     cycle_momentum: bool
     use_beta1: bool
@@ -41,9 +41,10 @@ class CyclicLR(_WithMomentum):
 
     The rise takes ``step_size_up`` steps and the fall ``step_size_down`` steps.
 
-    ``mode`` scales the amplitude: ``"triangular"`` is constant, ``"triangular2"`` halves it after each cycle,
-    ``"exp_range"`` multiplies it by ``gamma`` at every step. ``scale_fn`` replaces ``mode``: a function of the cycle
-    or, with ``scale_mode="iterations"``, of the step.
+    ``mode`` selects the amplitude of the cycles: constant (``"triangular"``), halved after each cycle
+    (``"triangular2"``), or multiplied by ``gamma`` at every step (``"exp_range"``). The function ``scale_fn`` replaces
+    ``mode``: it returns the factor of the amplitude. The argument of ``scale_fn`` is the number of the cycle or, with
+    ``scale_mode="iterations"``, the number of the step.
 
     Source: Smith, "Cyclical Learning Rates for Training Neural Networks", 2015.
     """
@@ -104,7 +105,7 @@ class CyclicLR(_WithMomentum):
         return gamma**x
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at step ``last_epoch``, one per group; also set the momentum of each group."""
+        """Return the learning rates at step ``last_epoch``, one per parameter group; also set the momentum."""
         self._warn_if_called_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -130,7 +131,7 @@ class CyclicLR(_WithMomentum):
         return packed | {"_scale_fn_custom": kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict`; if ``scale_fn`` is a plain function, it stays as it is."""
+        """Restore the state returned by :meth:`state_dict`; a plain function ``scale_fn`` is not changed."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
@@ -139,11 +140,12 @@ class CyclicLR(_WithMomentum):
 class OneCycleLR(_WithMomentum):
     """Scheduler with one cycle: the learning rate rises to ``max_lr`` and then falls until the last step.
 
-    The initial rate is ``max_lr / div_factor``. The rate rises during the fraction ``pct_start`` of the steps, and ends
-    at the initial rate divided by ``final_div_factor``. If ``three_phase`` is true, the rate first falls to the initial
-    rate, in as many steps as it rose, and then to the last value.
+    The rate rises from ``max_lr / div_factor`` to ``max_lr`` during the fraction ``pct_start`` of the steps. The final
+    rate is the initial rate divided by ``final_div_factor``. If ``three_phase`` is true, the rate falls in two phases:
+    to the initial rate, in as many steps as it rose, and then to the final rate.
 
     The number of steps is ``total_steps``, or ``epochs * steps_per_epoch``.
+
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates",
     2017.
     """
@@ -181,7 +183,7 @@ class OneCycleLR(_WithMomentum):
         return end + (start - end) / 2.0 * (math.cos(math.pi * way) + 1)
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at step ``last_epoch``, one per group; also set the momentum of each group."""
+        """Return the learning rates at step ``last_epoch``, one per parameter group; also set the momentum."""
         self._warn_if_called_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
@@ -228,9 +230,9 @@ def _phases(total_steps: int, share: float, three: bool) -> list[dict[str, Any]]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Scheduler whose learning rates fall along a cosine to ``eta_min`` within a period, and then start again.
+    """Scheduler whose learning rates fall along a cosine to ``eta_min`` and then restart at their initial values.
 
-    The first period has ``T_0`` epochs; each later one is ``T_mult`` times as long as the period before it.
+    The first period has ``T_0`` epochs. Each later period is ``T_mult`` times as long as the previous period.
 
     ``step`` accepts fractional epochs. Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm
     Restarts", 2016.
@@ -253,7 +255,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates ``T_cur`` epochs after the start of the current period, one per group."""
+        """Return the learning rates ``T_cur`` epochs after the start of the current period, one per parameter group."""
         self._warn_if_called_outside_step()
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (base - self.eta_min) * height / 2 for base in self.base_lrs]

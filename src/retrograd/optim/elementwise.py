@@ -1,9 +1,8 @@
-"""``ElementwiseOptimizer`` and ``WholeParameterOptimizer``: base classes of optimisers by the kind of their update
-rule.
+"""Base classes of optimisers: ``ElementwiseOptimizer`` and ``WholeParameterOptimizer``.
 
-An elementwise rule updates each element from the same element of the gradient and the state, by the operations of
-``fused.py``. Other rules, those of Adafactor and Muon, need all elements of a parameter. LBFGS derives from neither
-class, because its step depends on all parameters.
+An elementwise rule, such as the rule of Adam, updates each element of a parameter from the same element of the
+gradient and of the state, by the operations of ``fused.py``. The rules of Adafactor and Muon need all elements of a
+parameter. LBFGS derives from ``Optimizer`` directly, because its step depends on all parameters.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 class ElementwiseOptimizer(Optimizer):
     """Base class of Adam, SGD and others, which update each element from the same element of the gradient and state.
 
-    A subclass defines ``moved`` (names of the state tensors that the rule updates), ``fresh`` (initial state),
-    ``numbers`` (scalar arguments of the rule) and ``rule`` (the update).
+    A subclass defines ``rule`` (the update of one parameter), ``moved`` (the names of the state tensors that ``rule``
+    updates), ``fresh()`` (the initial state) and ``numbers()`` (the scalar arguments of ``rule``).
     """
 
     #: Names of the state tensors passed to the rule, in order.
@@ -37,20 +36,20 @@ class ElementwiseOptimizer(Optimizer):
     foreach_recorded: ClassVar[bool] = False
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        """Return the state of ``param`` before its first step, a dict by name; ``group`` has the options."""
+        """Return the state of ``param`` before its first step, a dict by name; ``group`` contains the options."""
         raise NotImplementedError
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """Return the scalar arguments of the rule, a dict by name; also increment the step counter in ``state``."""
+        """Return the scalar arguments of ``rule``, a dict by name; also increment the step counter in ``state``."""
         raise NotImplementedError
 
     rule: ClassVar[Callable[..., None]]
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient, once; return the result of ``closure``, or None without one.
+        """Update every parameter that has a gradient; return the result of ``closure``, if passed.
 
         ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
-        loss. Raises AssertionError if options exclude each other.
+        loss. Raises AssertionError or RuntimeError for options that cannot be combined.
         """
         with recorded(bool(self.defaults.get("differentiable"))):
             loss = evaluate_closure(closure)
@@ -95,7 +94,7 @@ class WholeParameterOptimizer(Optimizer):
     """
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient, once; return the result of ``closure``, or None without one.
+        """Update every parameter that has a gradient; return the result of ``closure``, if passed.
 
         ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
         loss. Raises RuntimeError for complex parameters.
@@ -140,7 +139,7 @@ def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:
 
 
 def increment_step(state: dict[str, Any]) -> float:
-    """Increment the step counter ``state["step"]`` in place and return its value."""
+    """Increment the step counter ``state["step"]`` in place and return its new value."""
     step: Tensor = state["step"]
     if step.requires_grad:
         raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
@@ -153,8 +152,8 @@ def increment_step(state: dict[str, Any]) -> float:
 def option_value(group: dict[str, Any], value: Any) -> Any:
     """Return ``value``, an option of ``group``, as a Python number.
 
-    If ``value`` is a Tensor and the optimiser is differentiable, return the Tensor itself, so that gradients flow to
-    it.
+    If ``value`` is a Tensor and the option ``differentiable`` is true, return the Tensor with shape ``()``, because a
+    later backward may compute its gradient.
     """
     if not isinstance(value, Tensor):
         return value

@@ -1,4 +1,4 @@
-"""``StepLR``, ``LinearLR``, ``ExponentialLR`` and other schedulers that compute the rates from the epoch only."""
+"""``StepLR``, ``LinearLR``, ``ExponentialLR`` and other schedulers whose learning rates depend only on the epoch."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from .optimizer import Optimizer
 class _FactorScheduler(LRScheduler):
     """Base class of StepLR, LinearLR and others, which multiply the learning rates of all groups by the same factor.
 
-    A subclass defines the factor from one epoch to the next (``factor_now``) and since the start (``factor_since``).
+    A subclass defines ``factor_now()``, the factor from the previous epoch to the current epoch, and
+    ``factor_since()``, the factor from the first epoch to the current epoch.
     """
 
     def factor_now(self) -> float | None:
-        """Return the learning rates at ``last_epoch`` divided by those of the previous epoch; None if equal."""
+        """Return the factor by which the rates of the previous epoch are multiplied, or None if they are kept."""
         raise NotImplementedError
 
     def factor_since(self) -> float:
-        """Return the learning rates at ``last_epoch`` divided by the initial ones, as one number."""
+        """Return the factor by which the initial learning rates are multiplied at ``last_epoch``."""
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``last_epoch``, one per group, computed from the current ones."""
+        """Return the learning rates at ``last_epoch``, one per parameter group, computed from the current rates."""
         self._warn_if_called_outside_step()
         factor = self.factor_now()
         rates = group_values(self.optimizer, "lr")
@@ -149,7 +150,10 @@ class ExponentialLR(_FactorScheduler):
 
 
 class PolynomialLR(_FactorScheduler):
-    """Scheduler that multiplies the initial learning rates by ``(1 - epoch / total_iters) ** power``."""
+    """Scheduler that multiplies the initial learning rates by ``(1 - epoch / total_iters) ** power``.
+
+    After ``total_iters`` epochs the learning rates are 0.
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -169,6 +173,8 @@ class PolynomialLR(_FactorScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Scheduler whose learning rates fall along a cosine to ``eta_min`` in ``T_max`` epochs and then rise again.
 
+    The rise to the initial learning rates also takes ``T_max`` epochs.
+
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2016.
     """
 
@@ -181,9 +187,9 @@ class CosineAnnealingLR(LRScheduler):
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``last_epoch``, one per group.
+        """Return the learning rates at ``last_epoch``, one per parameter group.
 
-        The rates are computed from the current ones, so that another scheduler can change the same learning rates.
+        The rates are computed from the current rates, so that another scheduler can change the same learning rates.
         """
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")
@@ -203,7 +209,10 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class _LambdaScheduler(LRScheduler):
-    """Base class of LambdaLR and MultiplicativeLR, which take a function of the epoch, or a list of one per group."""
+    """Base class of LambdaLR and MultiplicativeLR, whose factors are computed by functions of the epoch.
+
+    ``lr_lambda`` is one function, or a list with one function per parameter group.
+    """
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
         self.optimizer = optimizer
@@ -222,7 +231,7 @@ class _LambdaScheduler(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler, a dict of its attributes.
 
-        Plain functions in ``lr_lambdas`` are not stored; of other callable objects the attributes are stored.
+        Plain functions in ``lr_lambdas`` are not stored. For other callable objects, their attributes are stored.
         """
         packed = {key: value for key, value in super().state_dict().items() if key != "lr_lambdas"}
         packed["lr_lambdas"] = [
@@ -231,7 +240,7 @@ class _LambdaScheduler(LRScheduler):
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict`; plain functions in ``lr_lambdas`` stay as they are."""
+        """Restore the state returned by :meth:`state_dict`; plain functions in ``lr_lambdas`` are not changed."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if kept is not None:
@@ -241,17 +250,20 @@ class _LambdaScheduler(LRScheduler):
 class LambdaLR(_LambdaScheduler):
     """Scheduler that multiplies the initial learning rates by ``lr_lambda(epoch)``.
 
-    ``lr_lambda`` is a function, or a list with one function per group.
+    ``lr_lambda`` is a function, or a list with one function per parameter group.
     """
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``last_epoch``, one per group."""
+        """Return the learning rates at ``last_epoch``, one per parameter group."""
         self._warn_if_called_outside_step()
         return [base * factor(self.last_epoch) for factor, base in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
 class MultiplicativeLR(_LambdaScheduler):
-    """Scheduler that multiplies the current learning rates by ``lr_lambda(epoch)`` every epoch."""
+    """Scheduler that multiplies the current learning rates by ``lr_lambda(epoch)`` every epoch.
+
+    ``lr_lambda`` is a function, or a list with one function per parameter group.
+    """
 
     def check(self) -> None:
         for each in self.lr_lambdas:
@@ -259,7 +271,7 @@ class MultiplicativeLR(_LambdaScheduler):
                 raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``last_epoch``, one per group, computed from the current ones."""
+        """Return the learning rates at ``last_epoch``, one per parameter group, computed from the current rates."""
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")
         if self._is_initial:

@@ -2,7 +2,7 @@
 
 A rule is a function that calls the operations which ``ArrayOps`` and ``TensorOps`` have in common. Operations with a
 trailing underscore modify their first argument, a parameter or a state tensor. The others return a temporary, which is
-valid only until the rule ends, because its buffer is then reused. This module knows no optimiser.
+valid only until the rule ends, because its buffer is then reused. This module does not depend on any optimiser.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ Rule = Callable[..., None]
 
 
 class ArrayOps:
-    """Operations of optimisers' update rules on NumPy or CuPy arrays of one dtype; temporaries reuse buffers."""
+    """Operations of optimisers' update rules on NumPy or CuPy arrays of one dtype.
+
+    Operations in place have a trailing underscore. The others return temporary arrays, whose buffers are reused.
+    """
 
     def __init__(self, np: Any, dtype: Any) -> None:
         self.np, self.dtype = np, dtype
@@ -41,8 +44,9 @@ class ArrayOps:
     def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
         """Call ``rule`` with the arrays and the scalar arguments ``numbers``; the rule modifies the arrays in place.
 
-        All arrays have one shape. If they also have the same contiguous layout, the rule is called for one part of
-        the elements after another, because such a part fits in the CPU's cache.
+        All arrays have the same shape. If they also have the same contiguous layout, the rule is called for one block
+        of elements after another, because a block fits in the CPU's cache. For large arrays, a compiled loop attached
+        to the rule (``numba_steps.py``) replaces the rule.
         """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):
@@ -59,8 +63,9 @@ class ArrayOps:
             rule(self, *[line[start : start + length] for line in lines], **numbers)
 
     def new(self, like: Any) -> Any:
-        """Return an uninitialised temporary array of the shape of ``like``; its buffer is reused when the rule has
-        ended.
+        """Return an uninitialised temporary array of the shape of ``like``.
+
+        The array is valid until the rule ends, because its buffer is then reused.
         """
         if like.ndim != 1 or like.size > self.length or not self.on_cpu:
             return self.np.empty_like(like)
@@ -74,9 +79,9 @@ class ArrayOps:
         self.used -= last.ndim == 1 and self.on_cpu
 
     def number(self, value: Any) -> Any:
-        """Return ``value`` as a 0-d array on the CPU.
+        """Return ``value`` as a 0-d array for operations on NumPy arrays, or ``value`` itself for CuPy arrays.
 
-        NumPy multiplies an array by a 0-d array in 0.25 µs, by a Python number in 0.75 µs.
+        NumPy multiplies an array by a 0-d array in 0.25 µs, but by a Python number in 0.75 µs.
         """
         return self.np.array(value, self.dtype) if self.on_cpu else value
 
@@ -120,7 +125,7 @@ class ArrayOps:
     def select(self, x: Any, negative: Any, zero: Any, positive: Any) -> Any:
         """Return ``negative`` where ``x`` is negative, ``zero`` where it is 0, and ``positive`` where it is positive.
 
-        The three are numbers or arrays.
+        ``negative``, ``zero`` and ``positive`` are numbers or arrays.
         """
         np, out = self.np, self.new(x)
         np.copyto(out, zero)
@@ -129,14 +134,14 @@ class ArrayOps:
         return out
 
     def root(self, x: Any, scale: Any, eps: Any) -> Any:
-        """Return ``sqrt(x) / scale + eps``, by which many optimisers divide their step."""
+        """Return ``sqrt(x) / scale + eps``, the divisor of the step in many optimisers."""
         out = self.np.sqrt(x, self.new(x))
         if scale != 1:
             self.np.divide(out, self.number(scale), out)
         return self.np.add(out, self.number(eps), out)
 
     def detached(self, x: Any) -> Any:
-        """Return ``x`` without its gradient history; an array has none and is returned itself."""
+        """Return ``x`` itself, because an array has no gradient history; ``TensorOps`` detaches ``x``."""
         return x
 
     # -- operations in place
@@ -191,10 +196,10 @@ class ArrayOps:
 
 
 class TensorOps:
-    """Operations of optimisers' update rules on Tensors, with the same names as those of :class:`ArrayOps`.
+    """Operations of optimisers' update rules on Tensors, with the same names as the methods of :class:`ArrayOps`.
 
-    They are used if gradients flow through the step (``differentiable=True``), and for dtypes in which NumPy does not
-    compute.
+    This class is used if the step is recorded for backward (``differentiable=True``), and for Tensors that
+    :class:`ArrayOps` does not support, such as Tensors of half precision.
     """
 
     def run(self, rule: Rule, numbers: dict[str, Any], tensors: list[Tensor]) -> None:
@@ -206,9 +211,9 @@ class TensorOps:
         return x.where(condition, y)
 
     def kept(self, x: Any) -> Any:
-        """Return a copy of ``x`` while operations are recorded, otherwise ``x`` itself.
+        """Return a copy of ``x`` while operations are recorded for backward, otherwise ``x`` itself.
 
-        The copy is required because a node of the graph saves ``x``, which the rule later modifies in place.
+        A node of the graph saves the copy, because the rule later modifies ``x`` in place.
         """
         return x.clone() if recording() else x
 
@@ -298,7 +303,7 @@ def as_flat_views(arrays: list[Any]) -> list[Any] | None:
 
 
 class _Levels(threading.local):
-    """Cache of the ``ArrayOps`` objects of each thread; threads do not share them, because their buffers are reused."""
+    """Cache of ``ArrayOps`` objects, separate for each thread because an ``ArrayOps`` reuses its buffers."""
 
     def __init__(self) -> None:
         self.made: dict[Any, ArrayOps] = {}
@@ -311,8 +316,8 @@ _on_tensors = TensorOps()
 def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
     """Update ``param`` and the Tensors of ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
 
-    ``F`` is an ``ArrayOps`` if the step can run on arrays, otherwise the ``TensorOps``. All Tensors have one shape.
-    Complex Tensors are passed to the rule as views of pairs of real numbers.
+    ``F`` is an ``ArrayOps``, and the other arguments are arrays, if the rule can run on arrays. Otherwise ``F`` is a
+    ``TensorOps``. All Tensors have the same shape. Complex Tensors are passed as views of pairs of real numbers.
     """
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
@@ -331,9 +336,10 @@ def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], num
 
 
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:
-    """Return the arrays of ``tensors``, complex ones as real views; None if the rule can not run on arrays.
+    """Return the arrays of ``tensors`` (real views of complex arrays), or None if a rule cannot run on the arrays.
 
-    A rule can not run on arrays if shapes or dtypes differ, or if NumPy does not compute in the dtype (half precision).
+    A rule cannot run on arrays if their shapes or dtypes differ, if the dtype is of half precision, or if complex
+    arrays have no common contiguous layout.
     """
     first = tensors[0]._array
     dtype, shape = first.dtype, first.shape

@@ -15,8 +15,9 @@ class LBFGS(Optimizer):
     """Limited-memory BFGS optimiser (Broyden, Fletcher, Goldfarb, Shanno), a quasi-Newton method.
 
     A call of ``step(closure)`` makes up to ``max_iter`` steps and calls ``closure``, which recomputes the loss and its
-    gradients, up to ``max_eval`` times (a line search may exceed this). Only one parameter group is supported.
-    With ``line_search_fn="strong_wolfe"`` a line search determines each step length, which is ``lr`` by default.
+    gradients, up to ``max_eval`` times (a line search may exceed this limit). Only one parameter group is supported.
+    The length of each step is ``lr``. With ``line_search_fn="strong_wolfe"``, a line search determines the length.
+
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 7.4 and 7.5.
 
     >>> import retrograd as torch
@@ -47,8 +48,9 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Make up to ``max_iter`` steps and return the loss before the first; ``closure`` recomputes the loss and its
-        gradients.
+        """Make up to ``max_iter`` steps and return the loss before the first step.
+
+        ``closure`` recomputes the loss and its gradients and returns the loss.
         """
         with recorded(False):
             return self._iterate(closure, self.param_groups[0])
@@ -121,7 +123,7 @@ class LBFGS(Optimizer):
         return cat(parts)
 
     def _move_parameters(self, t: Any, direction: Tensor) -> None:
-        """Add ``t * direction`` to the parameters; ``direction`` is one vector for all parameters in order."""
+        """Add ``t * direction`` to the parameters; ``direction`` is one vector with the elements of all parameters."""
         begin = 0
         for param in self.param_groups[0]["params"]:
             real = param.view_as_real() if param.is_complex() else param
@@ -138,7 +140,10 @@ def _is_small(x: Tensor, tolerance: float) -> bool:
 
 
 class _CurvatureHistory:
-    """State of :class:`LBFGS`: the last changes of gradient and parameters, which approximate the inverse Hessian."""
+    """State of :class:`LBFGS`: the last ``size`` changes of the gradient and of the parameters.
+
+    These changes define an approximation of the inverse Hessian.
+    """
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
         self.size = size
@@ -198,7 +203,7 @@ class _CurvatureHistory:
 
 
 class _Point(NamedTuple):
-    """Point on the search line of LBFGS: step length ``t``, loss, gradient, and the derivative of the loss by ``t``."""
+    """Point of a line search: the step length ``t``, the loss, its gradient, and its derivative ``slope`` by ``t``."""
 
     t: Any
     loss: float
@@ -213,9 +218,10 @@ DECREASE, CURVATURE, SHORTEST = 1e-4, 0.9, 1e-9
 def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: Any, most: int) -> tuple[_Point, int]:
     """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations of the loss.
 
-    ``at(t)`` evaluates the loss at step length ``t`` and returns the point. ``start`` is the point at length 0. The
-    argument ``t`` is the first length to try, and ``longest`` is the largest absolute element of the search direction.
-    After ``most`` evaluations the best known point is returned.
+    ``at`` is a function that evaluates the loss at a step length and returns the point. ``start`` is the point at
+    length 0, ``t`` the first length to try, and ``longest`` the largest absolute element of the search direction.
+    After about ``most`` evaluations, the point with the lower loss in the current bracket is returned.
+
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation.
     """
     last, point, tries = start, at(t), 0
@@ -239,11 +245,10 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: An
 def _zoom(
     at: Callable[[Any], _Point], start: _Point, ends: list[_Point], longest: Any, tries: int, most: int
 ) -> tuple[_Point, int]:
-    """Return a point between the two points ``ends`` that satisfies the Wolfe conditions, and the number of
-    evaluations.
+    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations of the loss.
 
-    ``ends`` is a bracket, which is shrunk until such a point is found. ``tries`` evaluations have been made before; the
-    other arguments are those of :func:`strong_wolfe`.
+    The bracket ``ends``, a pair of points, is shrunk until a point inside satisfies the conditions. ``tries`` is the
+    number of points evaluated before. The other arguments are the same as in :func:`strong_wolfe`.
     """
     low = _lower(ends)
     stuck = False
@@ -276,7 +281,7 @@ def _lower(ends: list[_Point]) -> int:
 
 
 def _cubic_minimum(a: _Point, b: _Point, low: Any, high: Any) -> Any:
-    """Return the step length at the minimum of the cubic through the points ``a`` and ``b`` with their slopes.
+    """Return the step length at the minimum of the cubic that has the losses and slopes of the points ``a`` and ``b``.
 
     The length is clamped to the range from ``low`` to ``high``. If the cubic has no minimum, the midpoint of the
     range is returned.

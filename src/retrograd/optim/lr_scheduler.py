@@ -1,4 +1,4 @@
-"""Learning rate schedulers, as ``torch.optim.lr_scheduler``; the classes are in the ``*_schedulers`` modules."""
+"""Learning rate schedulers, as in ``torch.optim.lr_scheduler``; the classes are in the ``*_schedulers`` modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``LRScheduler``: base class of learning rate schedulers, also of users' own."""
+"""``LRScheduler``: base class of all learning rate schedulers. Users may derive from it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _TOO_EARLY = (
 def copy_if_tensor(value: Any) -> Any:
     """Return a copy of ``value`` if it is a Tensor, otherwise ``value`` itself.
 
-    The copy keeps the value when a scheduler overwrites a learning rate that is a Tensor in place.
+    Schedulers overwrite a learning rate that is a Tensor in place; this does not change the copy.
     """
     return value.clone() if isinstance(value, Tensor) else value
 
 
 def group_values(optimizer: Optimizer, key: str) -> list[Any]:
-    """Return the option ``key`` of every parameter group of ``optimizer``, a list."""
+    """Return a list of the values of the option ``key`` in all parameter groups of ``optimizer``."""
     return [copy_if_tensor(group[key]) for group in optimizer.param_groups]
 
 
 def set_option(group: dict[str, Any], key: str, value: Any) -> None:
-    """Set the option ``key`` of ``group`` to ``value``; if the option is a Tensor, it is overwritten in place."""
+    """Set the option ``key`` of ``group`` to ``value``; an option that is a Tensor is overwritten in place."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value)
     else:
@@ -52,8 +52,8 @@ def set_option(group: dict[str, Any], key: str, value: Any) -> None:
 def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """Return a list with one value per parameter group of ``optimizer``.
 
-    If ``value`` is a list or tuple, its elements are returned, otherwise ``value`` repeated. Raises ValueError, which
-    mentions ``name``, if the number of elements differs from the number of groups.
+    If ``value`` is a list or tuple, the result contains its elements; otherwise ``value`` is used for every group.
+    Raises ValueError if the number of elements differs from the number of groups; the error mentions ``name``.
     """
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
@@ -77,9 +77,9 @@ class LRScheduler:
 
     The constructor also calls ``step()``.
 
-    A subclass defines ``get_lr()``, which returns the rates of all groups at ``self.last_epoch`` (computed from
-    ``self.base_lrs`` or from the current rates). A ``last_epoch`` other than -1 resumes with an optimiser whose groups
-    have an ``"initial_lr"``.
+    A subclass defines ``get_lr()``, which returns the learning rates of all groups at ``self.last_epoch``, computed
+    from ``self.base_lrs`` or from the current rates. To resume training after epoch ``last_epoch``, pass this number;
+    every parameter group must then have the entry ``"initial_lr"``.
 
     >>> import retrograd as torch
     >>> class Halving(torch.optim.lr_scheduler.LRScheduler):
@@ -136,16 +136,20 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the learning rates that were set last, one per group."""
+        """Return the learning rates set by the last :meth:`step`, one per parameter group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``self.last_epoch``, one per group; every subclass overrides this method."""
+        """Return the learning rates at ``self.last_epoch``, one per parameter group.
+
+        Every subclass overrides this method.
+        """
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Advance by one epoch, or (deprecated) to ``epoch``, and set the learning rates. Call it after
-        ``optimizer.step()``.
+        """Advance by one epoch and set the learning rates; must be called after ``optimizer.step()``.
+
+        The deprecated argument ``epoch`` sets the number of the new epoch.
         """
         if self._step_count == 1:
             if self.optimizer.step_was_replaced():

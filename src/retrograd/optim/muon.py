@@ -1,4 +1,4 @@
-"""``Muon``: orthogonalised momentum for matrices."""
+"""``Muon``: gradient descent with orthogonalised momentum, for parameters that are matrices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .optimizer import check_rate, parameters
 
 
 class Muon(WholeParameterOptimizer):
-    """Muon: a step is the learning rate times the orthogonal matrix nearest to the running mean of the gradients.
+    """Muon optimiser: a step is the learning rate times the orthogonal matrix nearest to the mean of the gradients.
+
+    The mean is a running mean with decay rate ``momentum``.
 
     All parameters must be matrices. The orthogonal matrix is approximated in bfloat16 by ``ns_steps`` steps of a
     Newton-Schulz iteration. The learning rate is multiplied by a factor that depends on the shape of the parameter;
@@ -61,9 +63,9 @@ class Muon(WholeParameterOptimizer):
 def orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """Return the orthogonal matrix nearest to ``matrix``, approximated in bfloat16 by a Newton-Schulz iteration.
 
-    Each of the ``steps`` steps is ``x = a*x + (b*s + c*s@s) @ x``, where ``s = x @ x.T`` and the
-    ``coefficients`` are ``(a, b, c)``. A step applies an odd polynomial to the singular values, which moves them
-    towards one. Before the first step ``matrix`` is divided by its norm, which is clamped to at least ``eps``.
+    The iteration starts with ``x``, which is ``matrix`` divided by its norm (at least ``eps``). Each of the ``steps``
+    steps computes ``x = a*x + (b*s + c*s@s) @ x``, where ``s = x @ x.T`` and ``coefficients`` is ``(a, b, c)``. A step
+    applies an odd polynomial to the singular values of ``x``, which moves them towards one.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")

@@ -1,4 +1,4 @@
-"""``NAdam``: Adam with Nesterov's momentum."""
+"""``NAdam``: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class NAdam(ElementwiseOptimizer):
-    """Adam with Nesterov momentum: a step uses the mean of the gradients as it would be after one more step.
+    """NAdam optimiser: :class:`Adam` with Nesterov momentum.
 
-    The momentum grows from ``beta1 / 2`` to ``beta1``.
+    A step combines the current gradient with the running mean of the gradients. The momentum, the weight of the mean,
+    grows from ``beta1 / 2`` to ``beta1`` during training; a larger ``momentum_decay`` makes it grow faster.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     """

@@ -1,8 +1,8 @@
 """Optimiser steps of large parameters as compiled loops (``kernels/numba/optimizers.py``).
 
-A loop passes over the memory once, NumPy's operations about twelve times. Each function takes the arrays of its rule
-(the parameter, the gradient, the state) and the scalar arguments ``numbers``. It returns whether it applied the step;
-if not, the caller runs the rule itself.
+A compiled loop reads the memory once; the NumPy operations of a rule read it about twelve times. Each function takes
+the arrays of an update rule (the parameter, the gradient, the state) and the scalar arguments ``numbers``, and returns
+True if it applied the step. If the result is False, the caller executes the rule by NumPy operations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ Step = Callable[[list[Any], dict[str, Any]], bool]
 
 
 def with_loop(step: Step) -> Callable[[Any], Any]:
-    """Return a decorator that attaches ``step`` to an update rule; ``ArrayOps.run`` calls ``step`` for large arrays."""
+    """Return a decorator that attaches ``step`` to an update rule.
+
+    ``ArrayOps.run`` calls ``step`` instead of the rule for large arrays.
+    """
 
     def mark(rule: Any) -> Any:
         rule.large = step
@@ -72,7 +75,7 @@ def adam(arrays: list[Any], numbers: dict[str, Any]) -> bool:
 def root_mean_square(arrays: list[Any], numbers: dict[str, Any]) -> bool:
     """Apply a step of RMSprop to ``arrays`` by a compiled loop; return whether the loop was applied.
 
-    The loop does not support momentum and ``centered``.
+    The loop supports neither momentum nor the option ``centered``.
     """
     if len(arrays) != 3:
         return False

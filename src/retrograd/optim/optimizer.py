@@ -52,9 +52,9 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a wrapper of the method ``step`` that also calls the hooks.
+    """Return a wrapper of the method ``step`` that also calls the registered hooks before and after ``step``.
 
-    If ``step`` of a subclass calls ``step`` of its base class, the hooks are called once, by the outer call.
+    If ``step`` of a subclass calls ``step`` of its base class, only the call of the subclass calls the hooks.
     """
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
@@ -82,9 +82,9 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 class Optimizer:
     """Base class of optimisers.
 
-    ``params`` are Tensors, pairs of a name and a Tensor, or dicts, each of which is a group with its own options;
-    ``defaults`` are the options of groups that do not specify them. A subclass passes its defaults to ``__init__`` and
-    defines ``step``.
+    ``params`` is an iterable of Tensors, of pairs ``(name, Tensor)``, or of dicts. A dict defines a parameter group: it
+    has the entry ``"params"`` and may contain options. ``defaults`` contains the default values of all options. A
+    subclass passes its defaults to ``__init__`` and defines ``step``.
 
     >>> import retrograd as torch
     >>> class Descent(torch.optim.Optimizer):
@@ -166,11 +166,10 @@ class Optimizer:
     # -- groups
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add the parameter group ``param_group``, a dict of ``"params"`` and options; missing options are the
-        defaults.
+        """Add the parameter group ``param_group``, a dict of ``"params"`` and options.
 
-        Raises TypeError for values that are not Tensors, ValueError for non-leaf Tensors and for parameters that are
-        already in a group.
+        Options missing in ``param_group`` are set to their defaults. Raises TypeError for parameters that are not
+        Tensors, and ValueError for non-leaf Tensors and for parameters that are already in a group.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -224,18 +223,21 @@ class Optimizer:
         raise NotImplementedError
 
     def watch_steps(self) -> None:
-        """Note from now on whether ``step`` is called; a learning rate scheduler warns if it is not called."""
+        """Start to record whether ``step`` is called.
+
+        Learning rate schedulers call this method, and warn if their first step precedes the step of the optimiser.
+        """
         if self._opt_called is None:
             self._opt_called = False
             self._step_watched = self.__dict__.get("step")
 
     def step_was_replaced(self) -> bool:
-        """Whether ``step`` of this optimiser was set to another function since ``watch_steps()``."""
+        """Whether the attribute ``step`` of this optimiser was replaced since the call of ``watch_steps()``."""
         return self.__dict__.get("step") is not self._step_watched
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Set the gradients of all parameters to None, or (``set_to_none=False``) to zero."""
+        """Set the gradients of all parameters to None, or to zero if ``set_to_none`` is false."""
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:
@@ -250,7 +252,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` before every step of this optimiser.
 
-        It may return a pair of new ``args`` and ``kwargs`` for the step. Return a handle that removes the hook.
+        The hook may return a pair of new ``args`` and ``kwargs`` for the step. Return a handle that removes the hook.
         """
         return Handle(self._hooks("step_pre"), hook)
 
@@ -264,35 +266,35 @@ class Optimizer:
     # -- saving
 
     def register_state_dict_pre_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
-        """Register ``hook``, which :meth:`state_dict` calls first, as ``hook(optimizer)``; return a handle that removes
-        it.
+        """Register ``hook``, which is called as ``hook(optimizer)`` at the start of :meth:`state_dict`.
 
-        If ``prepend`` is true, the hook is called before the hooks that are registered already.
+        If ``prepend`` is true, the hook is called before the hooks that are registered already. Return a handle that
+        removes the hook.
         """
         return self._register("state_dict_pre", hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Register ``hook``, which :meth:`state_dict` calls last, as ``hook(optimizer, state_dict)``; return a handle.
+        """Register ``hook``, which is called as ``hook(optimizer, state_dict)`` at the end of :meth:`state_dict`.
 
-        A value that the hook returns replaces the result. If ``prepend`` is true, the hook is called before the hooks
-        that are registered already.
+        If the hook returns a value other than None, this value replaces the result of :meth:`state_dict`. If
+        ``prepend`` is true, the hook is called before the hooks that are registered already. Return a handle that
+        removes the hook.
         """
         return self._register("state_dict_post", hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
-        """Register ``hook``, which :meth:`load_state_dict` calls first, as ``hook(optimizer, state_dict)``; return a
-        handle.
+        """Register ``hook``; :meth:`load_state_dict` first calls it as ``hook(optimizer, state_dict)``.
 
-        A value that the hook returns is loaded instead of ``state_dict``. If ``prepend`` is true, the hook is called
-        before the hooks that are registered already.
+        If the hook returns a value other than None, this value is loaded instead of ``state_dict``. If ``prepend`` is
+        true, the hook is called before the hooks that are registered already. Return a handle that removes the hook.
         """
         return self._register("load_state_dict_pre", hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[[Any], None], prepend: bool = False) -> Handle:
-        """Register ``hook``, which :meth:`load_state_dict` calls last, as ``hook(optimizer)``; return a handle that
-        removes it.
+        """Register ``hook``, which is called as ``hook(optimizer)`` at the end of :meth:`load_state_dict`.
 
-        If ``prepend`` is true, the hook is called before the hooks that are registered already.
+        If ``prepend`` is true, the hook is called before the hooks that are registered already. Return a handle that
+        removes the hook.
         """
         return self._register("load_state_dict_post", hook, prepend)
 
@@ -309,7 +311,7 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Return a dict of ``"state"`` (by parameter index) and ``"param_groups"`` (options, and parameter indices).
 
-        The Tensors in it are the optimiser's own; clone them to preserve their values.
+        The Tensors in the dict are not copied: the next step modifies them in place.
         """
         for hook in self._hooks("state_dict_pre").values():
             hook(self)
@@ -332,8 +334,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state ``state_dict``, which :meth:`state_dict` returned.
 
-        Raises ValueError, without any change, if the numbers of groups or parameters differ from those of this
-        optimiser.
+        Raises ValueError, and leaves this optimiser unchanged, if the number of groups or of parameters in a group
+        differs.
         """
         state_dict = state_dict.copy()
         for hook in self._hooks("load_state_dict_pre").values():
@@ -388,7 +390,7 @@ def _as_list(params: Any) -> list[Any]:
 
 
 def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
-    """Return ``value``, an entry ``key`` of a loaded state, converted to the device and dtype of ``param``.
+    """Return ``value``, the entry ``key`` of a loaded state, converted to the device and dtype of ``param``.
 
     Containers are converted elementwise. The step counter keeps its device and dtype, unless ``counted_there`` is true:
     then it is converted to float32 on the device of ``param``.
@@ -410,8 +412,8 @@ def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: An
 def step_counter(start: float = 0.0, floats: Any = None) -> Tensor:
     """Return a 0-d Tensor with value ``start`` that counts steps.
 
-    The dtype is ``floats``. If that is None, the dtype is float64 if this is the default dtype, otherwise float32,
-    which counts exactly up to 2**24.
+    The dtype is ``floats``. If ``floats`` is None, the dtype is float64 if the default dtype is float64, otherwise
+    float32, which represents all integers up to 2**24.
     """
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
@@ -430,7 +432,7 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
 
 
 class recorded:
-    """Context manager in which operations are recorded for backward if ``enabled`` is true, and not otherwise."""
+    """Context manager in which operations are recorded for backward only if ``enabled`` is true."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
@@ -455,9 +457,9 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
 
 
 def check_not_negative(**values: tuple[str, Any]) -> None:
-    """Raise ValueError for the first negative value of ``values``, which are pairs ``(words, value)``.
+    """Raise ValueError if a value is negative; each keyword argument is a pair ``(words, value)``.
 
-    The text of the error is ``"Invalid {words}: {value}"``, with these two values inserted.
+    The text of the error is ``"Invalid {words}: {value}"``, with the pair inserted. Keyword names are not used.
     """
     for words, value in values.values():
         if not value >= 0.0:
@@ -465,7 +467,7 @@ def check_not_negative(**values: tuple[str, Any]) -> None:
 
 
 def check_betas(betas: Any) -> None:
-    """Raise ValueError if one of the two decay rates ``betas`` is outside of ``[0, 1)``."""
+    """Raise ValueError if one of the two decay rates in ``betas`` is outside of ``[0, 1)``."""
     for index in (0, 1):
         if not 0.0 <= betas[index] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
@@ -480,7 +482,7 @@ def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
 
 
 def parameters(groups: list[dict[str, Any]]) -> Iterator[Tensor]:
-    """Yield the parameters of all ``groups``."""
+    """Return an iterator over the parameters of all ``groups``, in order."""
     return chain.from_iterable(group["params"] for group in groups)
 
 

@@ -10,7 +10,11 @@ from .optimizer import check_betas, check_not_negative, check_rate
 
 
 class RAdam(ElementwiseOptimizer):
-    """Rectified Adam, which corrects the step size for the variance of the mean square, large during the first steps.
+    """Rectified Adam: :class:`Adam` with a correction of the step size during the first steps.
+
+    The running mean of squared gradients has a large variance during the first steps. The step size is multiplied by
+    a factor that corrects this variance. As long as the variance is too large to be corrected, the step is not divided
+    by the root of the mean.
 
     Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
     """
@@ -68,10 +72,10 @@ class RAdam(ElementwiseOptimizer):
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one RAdam step; ``mean`` and ``square`` are also updated in place.
 
-        ``mean`` and ``square`` are the running means of the gradient and of its square. ``size`` is the step size with
-        bias correction. The step is divided by the root of ``square`` only if ``rectified`` is true. ``param`` is first
-        multiplied by ``shrink``, unless ``shrink`` is None. ``F`` provides the operations (``ArrayOps`` or
-        ``TensorOps`` in ``fused.py``).
+        ``mean`` and ``square`` are the running means of the gradient and of its square. ``size`` is the learning rate
+        with the bias corrections and the variance correction. The step is divided by the root of ``square`` only if
+        ``rectified`` is true. ``param`` is first multiplied by ``shrink``, unless ``shrink`` is None. ``F`` provides
+        the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
         if shrink is not None:
             F.mul_(param, shrink)

@@ -12,9 +12,10 @@ from .optimizer import check_not_negative, check_rate
 
 
 class RMSprop(ElementwiseOptimizer):
-    """RMSprop: a step is ``p -= lr * g / (sqrt(v) + eps)``, where ``v`` is the running mean of ``g*g``.
+    """RMSprop optimiser: a step is ``p -= lr * g / (sqrt(v) + eps)``.
 
-    If ``centered`` is true, ``v`` is the running variance of ``g``.
+    ``p`` is a parameter and ``g`` its gradient. ``v`` is the running mean of ``g*g`` or, if ``centered`` is true, the
+    running variance of ``g``.
 
     Source: Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centred: Graves, "Generating Sequences
     With Recurrent Neural Networks", 2013.
@@ -66,9 +67,9 @@ class RMSprop(ElementwiseOptimizer):
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one RMSprop step; the state tensors are also updated in place.
 
-        ``square`` is the running mean of the squared gradient with decay rate ``alpha``. ``buffers`` are the momentum
-        buffer if ``momentum`` is not 0, and then the running mean of the gradient if ``centered`` is true. ``F``
-        provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``square`` is the running mean of the squared gradient with decay rate ``alpha``. ``buffers`` contains the
+        momentum buffer (only if ``momentum`` is not 0) and the running mean of the gradient (only if ``centered`` is
+        true), in this order. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
         grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, alpha)

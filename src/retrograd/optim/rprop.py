@@ -10,9 +10,10 @@ from .optimizer import check_rate
 
 
 class Rprop(ElementwiseOptimizer):
-    """Rprop: each element of a parameter has its own step size.
+    """Rprop optimiser: each element of a parameter has its own step size.
 
-    The size grows while the gradient of the element keeps its sign and shrinks when the sign changes.
+    A step subtracts the step size times the sign of the gradient. The step size grows while the gradient of the element
+    keeps its sign, and shrinks when the sign changes.
 
     Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm",
     1993.
@@ -53,8 +54,8 @@ class Rprop(ElementwiseOptimizer):
 
         ``before`` is the previous gradient and ``size`` the step size of each element. An element of ``size`` is
         multiplied by ``etas[0]`` if the gradient has changed its sign, by ``etas[1]`` if the sign is the same, and
-        clamped to the range ``step_sizes``. Elements whose gradient has changed its sign stay unchanged. ``F`` provides
-        the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        clamped to the range ``step_sizes``. Elements of ``param`` whose gradient has changed its sign are not updated.
+        ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
         grad = F.direction(param, grad, 0, maximize)
         stored = F.mul(grad, before)

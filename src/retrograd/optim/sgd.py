@@ -15,8 +15,10 @@ from .optimizer import check_fused, check_rate
 class SGD(ElementwiseOptimizer):
     """Gradient descent, optionally with momentum, Nesterov momentum and weight decay.
 
-    A step is ``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * g`` and ``g = grad + weight_decay * p``; the
-    first ``v`` is the first ``g``. With ``nesterov``, ``v`` is replaced by ``g + momentum * v``.
+    A step is ``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * g`` and ``g = grad + weight_decay * p``, where
+    ``p`` is a parameter and ``grad`` its gradient. In the first step ``v = g``. With ``nesterov``, the step is
+    ``p -= lr * (g + momentum * v)``.
+
     Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 
     >>> import retrograd as torch

@@ -1,4 +1,4 @@
-"""``AveragedModel``, ``SWALR`` and ``update_bn``: averages of weights during training, as ``torch.optim.swa_utils``.
+"""Averages of weights during training: the counterpart of ``torch.optim.swa_utils``.
 
 Source: Izmailov et al., "Averaging Weights Leads to Wider Optima and Better Generalization", 2018.
 """
@@ -26,7 +26,10 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
-    """Return a function ``(average, value, count)`` that returns ``decay * average + (1 - decay) * value``."""
+    """Return a function that updates an exponential moving average.
+
+    The function ``f(average, value, count)`` returns ``decay * average + (1 - decay) * value``; ``count`` is unused.
+    """
     _check_decay(decay)
 
     @no_grad()
@@ -37,9 +40,10 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
-    """Return a function ``(average, value, count)`` that adds ``value`` to an arithmetic mean.
+    """Return a function that updates an arithmetic mean.
 
-    ``average`` is the mean of ``count`` values. The result is the mean of these values and ``value``.
+    If ``average`` is the mean of ``count`` Tensors, ``f(average, value, count)`` returns the mean of the ``count``
+    Tensors and ``value``.
     """
 
     @no_grad()
@@ -50,7 +54,10 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """Return a function like ``average`` for lists of Tensors: each result overwrites a Tensor of the first list."""
+    """Return a function that applies ``average`` to each pair of Tensors in two lists.
+
+    Each result overwrites the Tensor of the first list.
+    """
 
     @no_grad()
     def update(averages: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Any) -> None:
@@ -61,27 +68,29 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
-    """Return a function ``(averages, values, count)`` that applies :func:`get_ema_avg_fn` to two lists of Tensors.
+    """Return a function that updates exponential moving averages of several Tensors.
 
-    The function overwrites the Tensors of ``averages`` in place.
+    ``f(averages, values, count)`` overwrites each Tensor of the list ``averages`` by
+    ``decay * average + (1 - decay) * value``.
     """
     return _for_lists(get_ema_avg_fn(decay))
 
 
 def get_swa_multi_avg_fn() -> Callable[..., None]:
-    """Return a function ``(averages, values, count)`` that applies :func:`get_swa_avg_fn` to two lists of Tensors.
+    """Return a function that updates arithmetic means of several Tensors.
 
-    The function overwrites the Tensors of ``averages`` in place.
+    ``f(averages, values, count)`` overwrites each Tensor of the list ``averages``, a mean of ``count`` Tensors, by the
+    mean that includes the Tensor of the list ``values``.
     """
     return _for_lists(get_swa_avg_fn())
 
 
 class AveragedModel(Module):
-    """Copy of a module whose parameters are averages over the calls of :meth:`update_parameters`.
+    """Copy of ``model`` whose parameters are averages of the parameters at each call of :meth:`update_parameters`.
 
     ``avg_fn(average, value, count)`` returns the new average of a parameter, by default the arithmetic mean.
-    ``multi_avg_fn`` updates a list of averages in place instead. If ``use_buffers`` is true, buffers are averaged,
-    otherwise copied.
+    Alternatively, ``multi_avg_fn(averages, values, count)`` updates the averages of all parameters in place. If
+    ``use_buffers`` is true, buffers are averaged, otherwise copied.
 
     >>> import retrograd as torch
     >>> model = torch.nn.Linear(1, 1)
@@ -140,7 +149,7 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Recompute the running statistics of all batch normalisations of ``model`` over the batches of ``loader``.
+    """Recompute the running statistics of all batch normalisation layers of ``model`` over the batches of ``loader``.
 
     If a batch is a list or tuple, its first element is the input of ``model``. If ``device`` is not None, the input
     is moved to this device.
@@ -162,10 +171,10 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """Scheduler that changes the learning rates to ``swa_lr`` within ``anneal_epochs`` epochs and then keeps them
-    there.
+    """Scheduler that changes the learning rates to ``swa_lr`` within ``anneal_epochs`` epochs.
 
-    The change follows a cosine, or a line with ``anneal_strategy="linear"``.
+    The change follows a cosine, or a straight line with ``anneal_strategy="linear"``. Afterwards the learning rates
+    are constant.
     """
 
     def __init__(
@@ -198,9 +207,9 @@ class SWALR(LRScheduler):
         return {key: value for key, value in super().state_dict().items() if key != "anneal_func"}
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates of this epoch, one per group.
+        """Return the learning rates of this epoch, one per parameter group.
 
-        The rates are computed from the current ones, so that another scheduler can change the same learning rates.
+        The rates are computed from the current rates, so that another scheduler can change the same learning rates.
         """
         self._warn_if_called_outside_step()
         step = self._step_count - 1
