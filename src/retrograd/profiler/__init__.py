@@ -1,4 +1,4 @@
-"""``torch.profiler``: records the time and memory that the operations of a program take."""
+"""``torch.profiler``: profilers that record the time and memory used by the operations of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``profile`` and ``record_function`` of ``torch.autograd.profiler``: time and memory of a program's operations.
+"""``profile`` and ``record_function`` of ``torch.autograd.profiler``: time and memory used by operations.
 
 ``profiler/recorder.py`` records the calls of operations. This module converts the recorded calls to events.
 """
@@ -34,9 +34,7 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class record_function:
-    """Context manager or decorator that shows a part of the program, or each call of a function, as one event.
-
-    ``name`` is the name of the event.
+    """Context manager or decorator that records a block, or each call of a function, as one event called ``name``.
 
     >>> import retrograd as torch
     >>> with torch.autograd.profiler.profile() as prof:
@@ -64,7 +62,7 @@ class record_function:
             session.close(call, perf_counter_ns())
 
     def __call__(self, function: Callee) -> Callee:
-        """Decorate ``function`` so that each of its calls is shown as an event with this name."""
+        """Return ``function`` decorated so that each of its calls is recorded as an event called ``name``."""
 
         @functools.wraps(function)
         def within(*args: Any, **kwargs: Any) -> Any:
@@ -76,7 +74,7 @@ class record_function:
 
 @dataclass
 class Seen:
-    """Recorded data of one :class:`profile` block: calls and changes of memory, with times in nanoseconds."""
+    """Calls and changes of memory that were recorded in one :class:`profile` block, with times in nanoseconds."""
 
     start: int
     end: int
@@ -85,11 +83,11 @@ class Seen:
 
 
 class profile:
-    """Context manager that records the operations of the current thread.
+    """Context manager that records the time and memory used by operations of the current thread.
 
     Args:
         enabled: if false, nothing is recorded.
-        record_shapes: if true, record the shapes of arguments, so that events can be grouped by them.
+        record_shapes: if true, record the shapes of arguments, so that events can be grouped by shapes.
         with_flops: if true, compute the number of floating-point operations of matrix products, convolutions,
             elementwise sums and elementwise products.
         profile_memory: if true, record the memory that results allocate, and its release.
@@ -197,9 +195,9 @@ class profile:
 
     @property
     def function_events(self) -> EventList:
-        """Events in the order in which they began.
+        """Recorded events in the order in which they began.
 
-        Changes of memory outside of all operations come last.
+        Changes of memory that happened outside all operations are at the end of the list.
         """
         if self._events is None:
             events = [] if self.seen is None else list(_events(self, self.seen))
@@ -227,7 +225,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Return a table of all events as text; the parameters have the same meaning as in :meth:`EventList.table`."""
+        """Return a table of all events as text; the parameters are those of :meth:`EventList.table`."""
         return self.function_events.table(
             sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only,
@@ -236,25 +234,25 @@ class profile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return a list with one item for each event name, which sums the events of this name.
+        """Return a list with one item for each event name: the sum of all events with this name.
 
-        The parameters have the same meaning as in :meth:`EventList.key_averages`.
+        The parameters are those of :meth:`EventList.key_averages`.
         """
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
-        """Return the sum of the times and bytes of all events."""
+        """Return one event with the sum of the times and bytes of all events."""
         return self.function_events.total_average()
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Sum of the CPU times of all events in microseconds; the time of an event excludes the events inside."""
+        """Sum of the CPU times of all events in microseconds, without counting nested events twice."""
         return self.function_events.self_cpu_time_total
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+        """Write the call stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
 
-        Raises AssertionError unless the profiler has ``with_stack=True``.
+        Raises AssertionError unless the profiler was created with ``with_stack=True``.
         """
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
@@ -265,14 +263,15 @@ class profile:
     ) -> None:
         """Write the events to the file ``path`` for ``chrome://tracing`` or Perfetto.
 
-        Arrows lead from operations to their derivatives. ``metadata`` maps further keys of the file to JSON values.
+        The trace shows arrows from operations to their derivatives. ``metadata`` has further keys of the file, with
+        JSON values.
         """
         if self.seen is None:
             raise RuntimeError("Profiler must be run before exporting chrome trace")
         write(self, path, metadata or {})
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
-        """Continue recording if ``enabled`` is true, otherwise pause it; ``activities`` has no effect."""
+        """Resume recording if ``enabled`` is true, otherwise pause recording; ``activities`` has no effect."""
         if self._session is not None:
             self._session.resting = not enabled
 
@@ -281,7 +280,7 @@ class profile:
 
 
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
-    """Yield an event for each call in ``seen``; a call that was still running ends when the profiler stops."""
+    """Yield the events for the calls recorded in ``seen``; an unfinished call ends when the profiler stops."""
     event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
     stacks: dict[int, list[str]] = {}  # of operations, by the number of their node
@@ -344,7 +343,10 @@ def _shape(described: tuple[Any, ...]) -> list[int]:
 
 
 def _type_name(described: tuple[Any, ...]) -> str:
-    """Return PyTorch's name for the type of an argument; ``described`` is the result of :func:`recorder.described`."""
+    """Return PyTorch's name for the type of an argument, such as ``float``.
+
+    ``described`` is the description of the argument by :func:`recorder.described`.
+    """
     if described[0] is recorder.SEVERAL:
         return "TensorList"
     if described[0] is not None:
@@ -361,9 +363,9 @@ def _line(code: CodeType, instruction: int) -> str:
 
 
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
-    """Return the stack of ``call``: the lines of the user's program that led to it, innermost first.
+    """Return the call stack of ``call``: lines of the user's program, innermost first.
 
-    For a call in a backward pass these are the lines of the operation that recorded the node. ``stacks`` maps the
+    For a call in a backward pass, these are the lines of the operation that recorded the node. ``stacks`` maps the
     numbers of nodes to such lines.
     """
     around: recorder.Call | None = call
@@ -378,9 +380,9 @@ def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
 
 
 def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
-    """Return for each call in ``seen`` its memory: the bytes allocated minus the bytes released, on CPU and GPU.
+    """Return a dictionary from each call in ``seen`` to its memory: the pair (bytes on CPU, bytes on GPU).
 
-    The result is a dictionary from calls to pairs. The bytes of a call include those of the calls inside it.
+    The bytes are those allocated minus those released, including nested calls.
     """
     totals: dict[recorder.Call, tuple[int, int]] = {}
     known = set(seen.calls)
@@ -394,7 +396,10 @@ def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
 
 
 def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEvent]:
-    """Yield an event, numbered from ``number + 1``, for each change of memory while no recorded call was running."""
+    """Yield an event for each change of memory in ``seen`` that happened while no recorded call was running.
+
+    The events are numbered from ``number + 1``.
+    """
     known = set(seen.calls)
     for moment, count, place, call in seen.changes:
         if call is None or call not in known:
@@ -408,7 +413,7 @@ def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEve
 
 
 def kineto_available() -> bool:
-    """Return True: the features of PyTorch's Kineto profiler are available."""
+    """Return True, because the profiler has the features of PyTorch's profiler library Kineto."""
     return True
 
 

@@ -10,9 +10,9 @@ from .events import MEMORY_EVENT_NAME
 
 
 def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
-    """Write the events of ``profiler`` to the file ``path``, compressed if the name ends with ``.gz``.
+    """Write the events of ``profiler`` to the file ``path``, compressed by gzip if the name ends with ``.gz``.
 
-    ``metadata`` maps further keys of the file to JSON values.
+    ``metadata`` has further keys of the file, with JSON values.
     """
     import json
 
@@ -96,9 +96,9 @@ def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
 
 
 def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the trace's flow events, which draw arrows from operations to their derivatives in the backward pass.
+    """Return the flow events of the trace file, which draw arrows from operations to their derivatives.
 
-    ``forward`` maps the number of a node to the event of the operation that recorded it. ``base`` is the time in
+    ``forward`` maps the number of a node to the event of the operation that recorded the node. ``base`` is the time in
     microseconds at which the trace begins, and ``place`` is the process and thread.
     """
     arrows: list[dict[str, Any]] = []

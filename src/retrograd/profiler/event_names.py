@@ -1,4 +1,4 @@
-"""Names of events: for each function of the package the name of the operation that PyTorch's function runs.
+"""Names of events: a profiler shows each function under the name of the operation that PyTorch's function runs.
 
 A name may describe several events. ``linear>addmm`` is an event ``linear`` with an event ``addmm`` inside.
 ``select+index`` is an event ``index`` after an event ``select`` of zero duration.
@@ -80,9 +80,9 @@ PROPERTIES_TIMED = ("T", "mT", "H", "mH", "real", "imag", "data")
 
 
 def _getitem(input: Any, index: Any) -> str:
-    """Return the name for ``input[index]``: PyTorch's operation for each item of ``index``, with ``+`` between them.
+    """Return the event name for ``input[index]``: the PyTorch operations of the items of ``index``, joined by ``+``.
 
-    If there are tensors in ``index``, the last operation is ``index``.
+    If a tensor or list is among the items, the last operation is ``index``.
     """
     parts, names, gathers = index if index.__class__ is tuple else (index,), [], False
     for each in parts:
@@ -101,9 +101,9 @@ def _getitem(input: Any, index: Any) -> str:
 
 
 def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
-    """Return the event name ``matmul>`` with the operation inside, which depends on ``input`` and ``other``.
+    """Return the event name for ``matmul``, such as ``matmul>mm``.
 
-    The operation is ``dot`` or ``mv`` for vectors, ``mm`` for matrices, and otherwise ``bmm``.
+    The operation inside is ``dot`` or ``mv`` for vectors, ``mm`` for matrices, and otherwise usually ``bmm``.
     """
     first, second = (each._array.ndim if isinstance(each, Tensor) else 0 for each in (input, other))
     inner = {(1, 1): "dot", (2, 1): "mv", (1, 2): "mv", (2, 2): "mm"}.get((first, second))
@@ -112,7 +112,10 @@ def _matmul(input: Any, other: Any = None, **rest: Any) -> str:
 
 def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None,
               recompute_scale_factor: Any = None, antialias: bool = False) -> str:  # fmt: skip
-    """Return the name of the operation that ``interpolate`` runs for the given ``mode``."""
+    """Return the event name for a call of ``interpolate``, such as ``upsample_bilinear2d``.
+
+    The name depends on ``mode``, ``antialias`` and the number of dimensions of ``input``.
+    """
     count = input._array.ndim - 2
     if mode == "area":
         return f"adaptive_avg_pool{count}d"
@@ -122,7 +125,7 @@ def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: s
 
 
 def _max_pooling(name: str) -> Callable[..., str]:
-    """Return a function that computes the event name for a call of the max pooling ``name``.
+    """Return a function from the arguments of a call of the max pooling function ``name`` to the call's event name.
 
     The event name depends on the argument ``return_indices``.
     """
@@ -139,7 +142,7 @@ _INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
 
 
 def _inplace_option(name: str) -> Callable[..., str]:
-    """Return a function that computes the event name for a call of the activation ``name``.
+    """Return a function from the arguments of a call of the activation function ``name`` to the call's event name.
 
     The event name depends on the argument ``inplace``.
     """
@@ -166,7 +169,7 @@ def _split(tensor: Any, split_size: Any = 1, dim: Any = 0) -> str:
 
 
 def _unfold(input: Any, *args: Any, **rest: Any) -> str:
-    """Return the event name for ``Tensor.unfold`` or ``nn.functional.unfold``; the arguments show which was called."""
+    """Return the event name for ``Tensor.unfold`` or ``nn.functional.unfold``, which have different arguments."""
     return "unfold" if len(args) == 3 or "dimension" in rest else "im2col"
 
 
@@ -200,7 +203,10 @@ def shown_name(name: str, prefix: str = "") -> Name | None:
 
 
 def _functions() -> Iterator[tuple[Any, str, str]]:
-    """Yield for each public function the function, its name, and the prefix of PyTorch's operations in its namespace."""
+    """Yield for each public function a tuple: the function, its name, and the prefix of PyTorch's operation names.
+
+    The prefix is that of the function's namespace, such as ``"linalg_"``.
+    """
     for module, prefix in SPACES.items():
         if prefix is not None and module in sys.modules:
             for name, value in vars(sys.modules[module]).items():
@@ -213,15 +219,15 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 
 def names_of_functions() -> dict[FunctionType, Name]:
-    """Return a dictionary from every function that a profiler times to its event name."""
+    """Return a dictionary from every public function that a profiler times to its event name."""
     return _names(len(LAZY_FUNCTIONS), sum(module in sys.modules for module in SPACES))
 
 
 @functools.lru_cache(1)
 def _names(made: int, imported: int) -> dict[FunctionType, Name]:
-    """Return the result of :func:`names_of_functions`, from the cache unless functions have been added.
+    """Return the result of :func:`names_of_functions`, cached for equal arguments.
 
-    ``made`` and ``imported`` are the keys of the cache: the numbers of functions and of imported namespaces.
+    ``made`` and ``imported`` are the numbers of functions and of imported namespaces.
     """
     names: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
     for function, name, prefix in _functions():
@@ -241,7 +247,10 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """Return the event name of the internal function ``function``: the PyTorch operation with the same ``grad_fn``."""
+    """Return the event name of the internal function ``function``, or None if its calls are not shown.
+
+    The name is that of the PyTorch operation with the same ``grad_fn``.
+    """
     op = getattr(function, "op", None)
     if op is None:
         return shown_name(function.__name__)
@@ -263,7 +272,7 @@ def _of_operation(op: Any) -> Any:
 
 
 def name_in_rules(name: str) -> str:
-    """Return the event name for the kernel ``name`` when a gradient rule calls this kernel in a backward pass."""
+    """Return the event name for the kernel ``name`` when it is called by a gradient rule in a backward pass."""
     found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
     return with_aten_prefix(found if found.__class__ is str else name)
 
@@ -289,10 +298,11 @@ _COUNTS = {
 
 @functools.cache
 def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
-    """Return the number of parameters of PyTorch's operation ``name`` that a call of our function corresponds to.
+    """Return the number of arguments that PyTorch records for a call of its operation ``name``.
 
-    ``free`` is the number of positional arguments of the call, and ``keywords`` are the names of the others. For an
-    unknown operation the result is the number of arguments.
+    ``free`` is the number of positional arguments of the call, and ``keywords`` are the names of its keyword arguments.
+    Parameters with default values are counted too. For an unknown operation, the result is the number of arguments
+    passed.
 
     >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
     (3, 2, 4, 3)

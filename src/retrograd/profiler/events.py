@@ -1,4 +1,4 @@
-"""``FunctionEvent``, ``EventList`` and other classes of ``torch.autograd.profiler_util``: the events of a profile."""
+"""``FunctionEvent``, ``EventList`` and other classes of ``torch.autograd.profiler_util``: events of a profiler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUT_OF_MEMORY_EVENT_NAME = "[OutOfMemory]"
 
 
 class DeviceType(Enum):
-    """Type of the device on which an event happened."""
+    """Type of the device on which an event of a profiler happened."""
 
     CPU = 0
     CUDA = 1
@@ -25,7 +25,7 @@ class DeviceType(Enum):
 
 
 class ProfilerActivity(Enum):
-    """Activity that a profiler records: operations on the CPU, or also on a GPU."""
+    """Kind of activity that a profiler records, such as operations on the CPU or kernels on a GPU."""
 
     CPU = 0
     XPU = 1
@@ -58,7 +58,7 @@ class Kernel(NamedTuple):
 
 
 def _with_unit(name: str) -> property:
-    return property(lambda self: format_time(getattr(self, name)), doc=f"``{name}`` with a unit.")
+    return property(lambda self: format_time(getattr(self, name)), doc=f"Value of ``{name}`` as text with a unit.")
 
 
 def _deprecated(name: str, new: str) -> property:
@@ -68,11 +68,11 @@ def _deprecated(name: str, new: str) -> property:
         warn(f"`{name}` is deprecated, please use `{new}` instead.", FutureWarning)
         return getattr(self, new)
 
-    return property(get, doc=f"The former name of ``{new}``.")
+    return property(get, doc=f"Deprecated name of ``{new}``.")
 
 
 class FormattedTimesMixin:
-    """Mixin for events of a profile, which have total times: adds average times, and all times as text."""
+    """Mixin for events of a profiler that adds average times, and properties with times as text."""
 
     count: int
     cpu_time_total: float
@@ -98,11 +98,11 @@ class FormattedTimesMixin:
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """Event of a profile: a call of an operation, a node of a backward pass, or a part that the user has named.
+    """Event of a profiler: a call of an operation, a node of a backward pass, or a block named by the user.
 
-    Times are in microseconds since the start of the profiler. ``cpu_parent`` is the event that encloses this one, and
-    ``cpu_children`` are the events directly inside. An operation and the node of its derivative have the same
-    ``sequence_nr``.
+    Times are in microseconds since the start of the profiler. ``cpu_parent`` is the enclosing event, and
+    ``cpu_children`` are the events directly inside this event. An operation and the node of its derivative have the
+    same ``sequence_nr``.
     """
 
     def __init__(
@@ -165,29 +165,29 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """Name by which events are grouped."""
+        """Name of the event, by which :meth:`EventList.key_averages` groups events."""
         return self.name
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        """Add a kernel that this event launched on GPU number ``device``; ``duration`` is in microseconds."""
+        """Add a kernel that this event launched on the GPU with index ``device``; ``duration`` is in microseconds."""
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
-        """Add ``child`` to the events directly inside this one."""
+        """Add ``child`` to the events directly inside this event."""
         self.cpu_children.append(child)
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
-        """Set the event that encloses this one to ``parent``."""
+        """Set the enclosing event of this event to ``parent``."""
         self.cpu_parent = parent
 
     @property
     def cpu_time_total(self) -> float:  # type: ignore[override]
-        """Duration on the CPU in microseconds, including the events inside."""
+        """Duration on the CPU in microseconds, including nested events."""
         return self.time_range.elapsed_us()
 
     @property
     def device_time_total(self) -> float:  # type: ignore[override]
-        """Duration on the GPU in microseconds, including the events inside."""
+        """Duration on the GPU in microseconds, including nested events."""
         if self.is_async or not self.use_device:
             return 0
         inside = sum(child.device_time_total for child in self.cpu_children)
@@ -200,22 +200,22 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Duration on the CPU in microseconds, without the events inside."""
+        """Duration on the CPU in microseconds, without nested events."""
         return cast(float, self._without_children("cpu_time_total"))
 
     @property
     def self_device_time_total(self) -> float:
-        """Duration on the GPU in microseconds, without the events inside."""
+        """Duration on the GPU in microseconds, without nested events."""
         return cast(float, self._without_children("device_time_total"))
 
     @property
     def self_cpu_memory_usage(self) -> int:
-        """Bytes allocated minus bytes released on the CPU, without the events inside."""
+        """Bytes allocated minus bytes released on the CPU, without nested events."""
         return cast(int, self._without_children("cpu_memory_usage"))
 
     @property
     def self_device_memory_usage(self) -> int:
-        """Bytes allocated minus bytes released on the GPU, without the events inside."""
+        """Bytes allocated minus bytes released on the GPU, without nested events."""
         return cast(int, self._without_children("device_memory_usage"))
 
     def __repr__(self) -> str:
@@ -240,7 +240,7 @@ _SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_d
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Item of :meth:`EventList.key_averages`: the summed times and bytes of ``count`` events with the same name."""
+    """Sum of ``count`` events of the same name, as returned by :meth:`EventList.key_averages`: times and bytes."""
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -259,7 +259,7 @@ class FunctionEventAvg(FormattedTimesMixin):
             setattr(self, each, 0)
 
     def add(self, other: Any) -> FunctionEventAvg:
-        """Add the times and bytes of ``other``, an event or a sum of events with the same name, and return ``self``."""
+        """Add the times and bytes of ``other``, an event or sum of events with the same name, and return ``self``."""
         if self.key is None:
             self.key = other.key
             for each in _COPIED:
@@ -287,10 +287,10 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """List of events or of sums of events, with methods that print and export them.
+    """List of events or of sums of events, with methods that format, sum and export them.
 
-    ``use_device`` is the type of GPU that was profiled. If ``profile_memory`` or ``with_flops`` is true, tables show
-    these values.
+    ``use_device`` is the type of GPU that was profiled. If ``profile_memory`` or ``with_flops`` is true, tables have
+    columns for memory or for floating-point operations.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Sum of the CPU times of all events in microseconds; the time of an event excludes the events inside."""
+        """Sum of the CPU times of all events in microseconds, without counting nested events twice."""
         return sum(event.self_cpu_time_total for event in self)
 
     def table(
@@ -322,9 +322,9 @@ class EventList(list[Any]):
 
         ``sort_by`` is the attribute of the events by which they are sorted in descending order, such as
         ``"cpu_time_total"``, ``"self_cpu_memory_usage"`` or ``"count"``. ``row_limit`` is the number of rows, -1 for
-        all. ``header`` is a line of text above the table. If ``top_level_events_only`` is true, events inside of others
-        are omitted. ``time_unit`` is ``"s"``, ``"ms"`` or ``"us"``; with None each time has its own unit. The
-        ``max_*_column_width`` are in characters.
+        all. ``header`` is a line of text above the table. If ``top_level_events_only`` is true, events inside other
+        events are omitted. ``time_unit`` is ``"s"``, ``"ms"`` or ``"us"``; with None, each time is shown in a suitable
+        unit. The ``max_*_column_width`` are in characters.
         """
         widest = max_src_column_width, max_name_column_width, max_shapes_column_width
         return table(
@@ -340,11 +340,12 @@ class EventList(list[Any]):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return a list with one item for each event name, which sums the events of this name.
+        """Return a list with one item for each event name: the sum of all events with this name.
 
-        If ``group_by_input_shapes`` is true, events of one name are added only if their inputs have the same shapes. If
-        ``group_by_stack_n`` is greater than 0, they are added only if the first ``group_by_stack_n`` lines of their
-        stacks are the same. If ``group_by_overload_name`` is true, the name of the overload is kept.
+        If ``group_by_input_shapes`` is true, events of the same name are summed only if their inputs have the same
+        shapes. If ``group_by_stack_n`` is greater than 0, events are summed only if the first ``group_by_stack_n``
+        lines of their call stacks are the same. If ``group_by_overload_name`` is true, the sums have the overload name
+        of their first event.
         """
         groups: dict[tuple[Any, ...], FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
@@ -374,7 +375,7 @@ class EventList(list[Any]):
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write the stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+        """Write the call stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
 
         The outermost line of a stack comes first.
         """
@@ -391,7 +392,7 @@ class EventList(list[Any]):
     def export_chrome_trace(self, path: str) -> None:
         """Write the events to the file ``path`` for ``chrome://tracing``.
 
-        The file of :meth:`profile.export_chrome_trace` contains more details.
+        The file written by :meth:`profile.export_chrome_trace` contains more details.
         """
         import json
 
@@ -405,9 +406,9 @@ class EventList(list[Any]):
 
 
 class StringTable(defaultdict[str, str]):
-    """Dictionary of PyTorch's profiler in which the value of every missing key is the key itself.
+    """Dictionary in which the value of every missing key is the key itself, for programs that use PyTorch's class.
 
-    In PyTorch the values are demangled C++ names.
+    In PyTorch, the values are demangled C++ names.
     """
 
     def __missing__(self, key: str) -> str:
@@ -416,7 +417,7 @@ class StringTable(defaultdict[str, str]):
 
 
 class MemRecordsAcc:
-    """List of the memory records of PyTorch's profiler, sorted by time; ``record[0].start_ns()`` is a record's time."""
+    """Memory records of PyTorch's profiler, sorted by time, which is ``record[0].start_ns()``."""
 
     def __init__(self, mem_records: Any) -> None:
         self._records = sorted(mem_records, key=_begins)

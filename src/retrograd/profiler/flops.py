@@ -1,4 +1,4 @@
-"""``flops_of``: the number of floating-point operations (FLOPs) of a call, computed from the shapes of its arguments."""
+"""``flops_of``: the number of floating-point operations (FLOPs) of a call, computed from its arguments' shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Shape = tuple[int, ...]
 
 
 def _product(shapes: list[Shape], first: int) -> int:
-    """Return the FLOPs of the product of the matrices, or batches of matrices, ``shapes[first]`` and the next one.
+    """Return the FLOPs of the (batched) matrix product of the shapes ``shapes[first]`` and ``shapes[first + 1]``.
 
     A product of an ``(n, k)`` and a ``(k, m)`` matrix has ``2 n k m`` FLOPs.
     """
@@ -19,7 +19,11 @@ def _product(shapes: list[Shape], first: int) -> int:
 
 
 def _convolution(arguments: dict[str, Any]) -> int:
-    """Return the FLOPs of a 2-d convolution with the given ``arguments``, by PyTorch's formula."""
+    """Return the FLOPs of a 2-d convolution, computed from its ``arguments`` by PyTorch's formula.
+
+    The formula is 2 times the batch size, the number of positions in the output image, and the number of elements of
+    the weight.
+    """
     image, kernel = arguments["input"][0], arguments["weight"][0]
     values = {key: each[1] for key, each in arguments.items()}
     if len(image) != 4 or isinstance(values.get("padding"), str):
@@ -38,7 +42,7 @@ def _pair(value: Any) -> Any:
 
 
 def flops_of(name: str, call: Any) -> int:
-    """Return the FLOPs of the recorded call ``call`` of the operation ``name``; 0 if they are not known."""
+    """Return the FLOPs of the recorded call ``call`` of the operation ``name``, or 0 if unknown."""
     inputs: Any = call.inputs or ()
     shapes = [each[0] for each in inputs if isinstance(each[0], tuple)]
     name = name.removeprefix("aten::")

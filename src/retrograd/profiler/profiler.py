@@ -1,4 +1,4 @@
-"""``profile`` and ``schedule`` of ``torch.profiler``: profilers that record selected steps of a program."""
+"""``profile`` and ``schedule`` of ``torch.profiler``: profilers that record selected training steps of a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class ProfilerAction(Enum):
-    """Action of a profiler during a step; the function that :func:`schedule` returns selects it."""
+    """Action of a profiler in one training step, selected by the function that :func:`schedule` returns."""
 
     NONE = 0
     WARMUP = 1
@@ -40,8 +40,8 @@ def schedule(
     """Return a function that takes the number of a step and returns the action of the profiler in this step.
 
     The first ``skip_first`` steps are not recorded. Then a cycle repeats: ``wait`` steps without recording, ``warmup``
-    steps that prepare it, and ``active`` recorded steps. ``repeat`` is the number of cycles, 0 for no limit. If
-    ``skip_first_wait`` is not 0, the first cycle has no ``wait`` steps.
+    steps that prepare the recording, and ``active`` recorded steps. ``repeat`` is the number of cycles, 0 for no limit.
+    If ``skip_first_wait`` is not 0, the first cycle has no ``wait`` steps.
 
     >>> import retrograd as torch
     >>> plan = torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
@@ -76,10 +76,10 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
-    """Return a function for ``on_trace_ready`` that writes each trace to a new file for TensorBoard in ``dir_name``.
+    """Return a function for ``on_trace_ready`` that writes each trace to a new TensorBoard file in ``dir_name``.
 
-    The name of the file begins with ``worker_name``, by default the name of the machine and the process number. If
-    ``use_gzip`` is true, the file is compressed.
+    The name of the file begins with ``worker_name``, by default the host name and the process number. If ``use_gzip``
+    is true, the file is compressed.
     """
 
     def write(prof: Any) -> None:
@@ -100,7 +100,7 @@ def tensorboard_trace_handler(
 class _KinetoProfile:
     """Profiler that is started and stopped by method calls instead of a ``with`` statement.
 
-    The parameters have the same meaning as in :class:`profile`.
+    The parameters are those of :class:`profile`.
     """
 
     __module__ = "torch.profiler.profiler"
@@ -140,7 +140,7 @@ class _KinetoProfile:
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Prepare recording; earlier events are deleted unless ``acc_events`` is true."""
+        """Create the state for a new trace; earlier events are deleted unless ``acc_events`` is true."""
         if self.profiler is None or not self.acc_events:
             self.profiler = autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities, use_device=self.use_device,
@@ -178,9 +178,9 @@ class _KinetoProfile:
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """Return a list with one item for each event name, which sums the events of this name.
+        """Return a list with one item for each event name: the sum of all events with this name.
 
-        The parameters have the same meaning as in :meth:`EventList.key_averages`.
+        The parameters are those of :meth:`EventList.key_averages`.
         """
         return self._recorded("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name
@@ -194,16 +194,16 @@ class _KinetoProfile:
         self._recorded("exporting chrome trace").export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+        """Write the call stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
 
-        Raises AssertionError unless the profiler has ``with_stack=True``.
+        Raises AssertionError unless the profiler was created with ``with_stack=True``.
         """
         self._recorded("exporting stacks").export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Continue recording if ``enable`` is true, otherwise pause it.
+        """Resume recording if ``enable`` is true, otherwise pause recording.
 
-        There is no effect unless ``activities`` contain the CPU.
+        The call has no effect unless ``activities`` contains ``ProfilerActivity.CPU``.
         """
         if self.profiler is not None and ProfilerActivity.CPU in set(activities):
             self.profiler.toggle_collection_dynamic(enable, activities)
@@ -232,9 +232,9 @@ class _KinetoProfile:
 
 
 def _activities(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
-    """Return ``activities`` as a set; None means all supported ones.
+    """Return ``activities`` as a set; None means all supported activities.
 
-    An item that is a dictionary is replaced by its keys.
+    If an item is a dictionary, its keys are used.
     """
     if activities is None:
         return supported_activities()
@@ -245,10 +245,10 @@ def _activities(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
 
 
 class profile(_KinetoProfile):
-    """Context manager that records the operations of the current thread, or those in steps selected by ``schedule``.
+    """Context manager that records operations of the current thread, in all steps or those selected by ``schedule``.
 
     Args:
-        activities: the activities to record (:class:`ProfilerActivity`); None means all supported ones.
+        activities: the activities to record (:class:`ProfilerActivity`); None means all supported activities.
         schedule: a function that takes the number of a step and returns its :class:`ProfilerAction`. Each call of
             :meth:`step` begins a new step.
         on_trace_ready: a function that is called with this profiler whenever a trace is complete.
@@ -257,7 +257,7 @@ class profile(_KinetoProfile):
         with_stack: if true, record the lines of the program from which operations were called.
         with_flops: if true, compute the number of floating-point operations of matrix products, convolutions,
             elementwise sums and elementwise products.
-        acc_events: if true, keep the events of all cycles of ``schedule``, not only of the last one.
+        acc_events: if true, keep the events of all cycles of ``schedule``, not only those of the last cycle.
 
     >>> import retrograd as torch
     >>> from retrograd.profiler import profile, record_function
@@ -330,7 +330,7 @@ class profile(_KinetoProfile):
         self.stop()
 
     def start(self) -> None:
-        """Begin the first step."""
+        """Begin the first step of the schedule."""
         self._change_action(ProfilerAction.NONE, self.current_action)
         self._begin_step()
 
@@ -359,9 +359,9 @@ class profile(_KinetoProfile):
             self.step_rec_fn = None
 
     def _change_action(self, before: ProfilerAction, following: ProfilerAction | None) -> None:
-        """Start or stop recording between two steps, the first of which has the action ``before``.
+        """Start or stop recording when a step with the action ``before`` ends.
 
-        ``following`` is the action of the second step, or None after the last step.
+        ``following`` is the action of the next step, or None after the last step.
         """
         goes_on = before == ProfilerAction.RECORD and following in _RECORDING
         if before in _RECORDING and not goes_on:

@@ -1,14 +1,14 @@
 """Recording of calls while a profiler runs: functions are patched with code that times them.
 
 Note [Exchanged code]
-A program without a profiler must not take any extra time, not even for a test whether one runs. Therefore the first
-profiler to start replaces the code objects of functions (``function.__code__``): of all functions of the table, of the
-steps of a backward pass, and of those decorated with ``profiled`` (``runtime/timed_functions.py``). Every reference to
-such a function, under any name, then runs the new code, which calls a copy of the function with the old code. The
-kernels that gradient rules call on arrays are entries of a rule namespace, so these entries are replaced instead. The
-last profiler to stop restores everything. The old code is also restored while another module changes the code of
-functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). Backward passes take the engine's
-path for leaves with hooks, which visits one leaf after the other in PyTorch's order.
+A program without a profiler must not take any extra time, not even for a test whether a profiler runs. Therefore the
+first profiler to start replaces the code objects (``function.__code__``) of all public operations, of the functions
+that run a backward pass, and of the functions decorated with ``profiled`` (``runtime/timed_functions.py``). Every
+reference to such a function, under any name, then runs the new code, which calls a copy of the function with the old
+code. The kernels that gradient rules call on arrays are entries of a rule namespace, so these entries are replaced
+instead. The last profiler to stop restores everything. The old code is also restored while another module changes the
+code of functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). While a profiler runs, the
+engine processes leaves one by one in PyTorch's order, as it does for leaves with hooks.
 
 The modules that format events (``events``, ``table``, ``chrome_trace``) are not imported here.
 """
@@ -46,7 +46,7 @@ EVALUATE = "autograd::engine::evaluate_function: "
 
 
 class Call:
-    """Timed call of a function, from which a profiler makes an event; times are in nanoseconds."""
+    """Recorded call of a function, from which a profiler creates an event; times are in nanoseconds."""
 
     __slots__ = (
         "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
@@ -69,7 +69,7 @@ class Call:
 
 
 class Session:
-    """Recording of the calls in one thread, for one profiler or for several nested profilers."""
+    """Recorded calls of one thread, shared by nested profilers."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -83,10 +83,10 @@ class Session:
         self.known: dict[int, Any] = {}  # weak references to arrays that own memory, by identity
 
     def begin(self, name: str, args: tuple[Any, ...], scope: int = FUNCTION, sequence: int = -1) -> Call:
-        """Record that a call of ``name`` with the arguments ``args`` begins, and return the new :class:`Call`.
+        """Record the start of a call of the function ``name`` with the arguments ``args``; return a new :class:`Call`.
 
-        ``scope`` is ``FUNCTION``, ``BACKWARD`` or ``USER``. ``sequence`` is the number of the node that the call runs,
-        or -1.
+        ``scope`` is ``FUNCTION``, ``BACKWARD`` or ``USER``. ``sequence`` is the number of the graph node that the call
+        runs, or -1.
         """
         call = Call()
         call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
@@ -102,12 +102,15 @@ class Session:
         return call
 
     def inside(self) -> Call | None:
-        """Return the innermost call that is running, or None; the unnamed call of a backward pass is skipped."""
+        """Return the innermost running call, or None; the unnamed call of a backward pass is skipped."""
         call = self.open[-1] if self.open else None
         return call if call is None or call.name else call.parent
 
     def close(self, call: Call, now: int) -> None:
-        """Record that ``call``, and every call inside it that an exception left open, ended at the time ``now``."""
+        """Set the end of ``call``, and of all unfinished calls nested in it, to the time ``now`` in nanoseconds.
+
+        Nested calls are unfinished if an exception was raised.
+        """
         while self.open:
             last = self.open.pop()
             last.end = now
@@ -117,9 +120,9 @@ class Session:
                 return
 
     def made(self, call: Call, result: Any) -> None:
-        """Set the sequence number of ``call`` to that of the node of ``result``, if ``call`` recorded this node.
+        """Set the sequence number of ``call`` to that of the graph node of ``result``, if ``call`` recorded this node.
 
-        That is the case if the node is newer than all nodes that were known when the call began.
+        The condition holds if the node is newer than all nodes that were known when the call began.
         """
         first = result[0] if result.__class__ in (tuple, list) and result else result
         node = getattr(first, "_grad_edge", None)
@@ -132,10 +135,10 @@ class Session:
     # -- Memory
 
     def hold(self, call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-        """Record the memory that the arrays in ``result`` have newly allocated, and later its release.
+        """Record the allocation of new memory by the arrays in ``result``, and later the release of this memory.
 
-        Memory of an argument in ``args`` is not new. ``call`` is the call that returned ``result``, or None. The
-        release is observed by weak references.
+        Memory that belongs to an argument in ``args`` is not new. ``call`` is the call that returned ``result``, or
+        None. Weak references report the release.
         """
         given = None
         for array in _arrays(result):
@@ -158,10 +161,10 @@ SEVERAL: Any = "several tensors"
 
 
 def described(value: Any) -> tuple[Any, ...]:
-    """Return the shape, the strides in elements and the dtype of ``value``, a tensor or an array.
+    """Return a tuple that describes the argument ``value``: for a tensor, its shape, strides in elements and dtype.
 
-    For a list of tensors return ``SEVERAL`` and the list of their descriptions. For any other argument return None and
-    ``value``, if it is a number, a string, a tuple or a list.
+    For a list of tensors, the tuple is ``SEVERAL`` and the list of their descriptions. For any other argument, it is
+    None and ``value``, which is replaced by None unless it is a number, a string, a tuple or a list.
     """
     array = value._array if isinstance(value, Tensor) else value
     if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
@@ -172,7 +175,7 @@ def described(value: Any) -> tuple[Any, ...]:
 
 
 def _mark() -> Any:
-    """Return a CUDA event that completes after all work launched so far."""
+    """Return a CUDA event that completes when all work launched so far on the GPU has completed."""
     import cupy
 
     mark = cupy.cuda.Event()
@@ -181,7 +184,7 @@ def _mark() -> Any:
 
 
 def _frames() -> tuple[tuple[CodeType, int], ...]:
-    """Return a pair (code object, instruction) for each frame of the user's program on the stack, innermost first."""
+    """Return a pair (code object, instruction offset) for each frame of the user's program, innermost first."""
     frame: FrameType | None = sys._getframe(2)
     found = []
     while frame is not None:
@@ -192,7 +195,7 @@ def _frames() -> tuple[tuple[CodeType, int], ...]:
 
 
 def _arrays(value: Any) -> Iterator[Any]:
-    """Yield the arrays in ``value``, an argument or result that may be a nest of tuples and lists."""
+    """Yield the arrays in ``value``, an argument or result that may be a nested structure of tuples and lists."""
     for each in value if value.__class__ in (tuple, list) else (value,):
         if isinstance(each, Tensor):
             yield each._array
@@ -216,9 +219,9 @@ sessions: dict[int, Session] = {}
 
 
 def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that a public function with the event name ``name`` is called, and return the :class:`Call`.
+    """Record the start of a call of a public function with the event name ``name``, and return the :class:`Call`.
 
-    Return None if no profiler runs, or if the function that calls it is recorded under the same name.
+    The result is None if no profiler runs, or if the innermost running call has the same name.
     """
     session = sessions.get(get_ident())
     if session is None or session.resting or (session.open and session.open[-1].name == name):
@@ -231,7 +234,10 @@ def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | N
 
 
 def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the call of a public function whose event name is ``name(*args, **kwargs)``; see :func:`_begin`."""
+    """Record the start of a call of a public function whose event name depends on its arguments.
+
+    The name is ``name(*args, **kwargs)``. The result is that of :func:`_begin`.
+    """
     if get_ident() not in sessions:
         return None
     try:
@@ -244,10 +250,10 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
 def _begin_said(
     name: Callable[..., str], operation: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Call | None:
-    """Record the call of a function that is decorated with ``profiled``, and return the :class:`Call`.
+    """Record the start of a call of a function that is decorated with ``profiled``, and return the :class:`Call`.
 
-    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the call is shown as an operation, unless the
-    name is empty; otherwise it is shown like a part that the user has named.
+    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the event is that of an operation, or there
+    is no event if the name is empty. Otherwise the event is like a block named by the user.
     """
     session = sessions.get(get_ident())
     if session is None or session.resting:
@@ -277,9 +283,9 @@ def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
 
 
 def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that a backward pass begins, as a call without a name.
+    """Record the start of a backward pass as a :class:`Call` without a name.
 
-    When it ends, the calls inside it end too.
+    When the backward pass ends, the calls inside it end too.
     """
     session = sessions.get(get_ident())
     if session is None:
@@ -290,10 +296,10 @@ def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
-    """Begin the event of a gradient edge that the backward pass reaches, and end the event of the previous edge.
+    """End the event of the previous gradient edge of a backward pass, and begin the event of the next.
 
     ``name`` is the name of the node or leaf, ``sequence`` the number of the node, and ``place`` the user's line that
-    recorded it.
+    recorded the node.
     """
     if session.open and session.open[-1].name.startswith(EVALUATE):
         session.close(session.open[-1], perf_counter_ns())
@@ -301,14 +307,14 @@ def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
 
 
 def _begin_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Record that the backward pass reaches a node; this is called before ``engine._visit``."""
+    """Record that the backward pass reaches the node ``args[0]``; called before ``engine._visit``."""
     place, session = args[0], sessions.get(get_ident())
     if session is not None and place.__class__ is not OutputEdge:
         _evaluate(session, place.name(), -place.number, _line(place))
 
 
 def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that the backward pass calls a node; this is called before ``engine._apply``."""
+    """Record that the backward pass calls the node ``args[0]``; called before ``engine._apply``."""
     place, session = args[0], sessions.get(get_ident())
     if session is None:
         return None
@@ -319,13 +325,13 @@ def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
-    """Return the code object and instruction of the user's line that recorded the node ``place``, or None."""
+    """Return the code object and instruction offset of the user's line that recorded the node ``place``, or None."""
     code = getattr(place, "code", None)
     return None if code is None else (code, place.instruction)
 
 
 def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that a gradient is added to a leaf's ``grad``; this is called before ``accumulate.visit_leaf``."""
+    """Record that a gradient is added to the ``grad`` of a leaf; called before ``accumulate.visit_leaf``."""
     session = sessions.get(get_ident())
     if session is None:
         return None
@@ -337,7 +343,7 @@ def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
 
 
 def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-    """Record that ``accumulate.visit_leaf`` has ended, and the memory of the leaf's ``grad`` if it is new."""
+    """Record the end of ``accumulate.visit_leaf``, and the memory of the leaf's ``grad`` if the memory is new."""
     _end(call, None, args)
     session, variable = sessions.get(get_ident()), args[0].variable_ref()
     if call is not None and session is not None and session.memory and variable is not None:
@@ -349,7 +355,7 @@ def _begin_plan(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _end_plan(plan: Any, result: Any, args: tuple[Any, ...]) -> None:
-    """Change ``plan``, that of a backward pass, so that the engine calls the timed function ``_visit`` for every edge."""
+    """Change ``plan``, the plan of a backward pass, so that the engine calls the timed ``_visit`` for every edge."""
     if get_ident() in sessions and hasattr(plan, "inner"):
         plan.inner[None] = False
 
@@ -362,9 +368,10 @@ _FOR_NOW = "while a profiler runs"
 
 
 class _State:
-    """Data of a function that a profiler has patched; the function's new code contains it as a constant.
+    """Callbacks of a patched function, which are stored as a constant in the function's new code.
 
-    ``begin`` and ``end`` are called before and after ``run``, a copy of the function with its own code.
+    ``begin`` and ``end`` are called before and after ``run``, a copy of the function with its original code. ``brief``
+    shortens the traceback of an exception.
     """
 
     __slots__ = ("begin", "brief", "end", "run")
@@ -393,7 +400,7 @@ _LINES = [
 
 
 def _code(free: int) -> CodeType:
-    """Return the code object that replaces the code of a function with ``free`` free variables and times its calls."""
+    """Return a code object for patched functions with ``free`` free variables; the code times each call."""
     names = [f"free{i}" for i in range(free)]
     inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
     lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
@@ -405,7 +412,7 @@ _codes: dict[int, CodeType] = {}
 
 
 def _timing(function: FunctionType, state: _State) -> CodeType:
-    """Return a code object to assign to ``function``: it runs and times ``state.run``, a copy of ``function``."""
+    """Return the new code object of ``function``, which calls and times ``state.run``, a copy of ``function``."""
     free = len(function.__code__.co_freevars)
     if free not in _codes:
         _codes[free] = _code(free)
@@ -415,7 +422,7 @@ def _timing(function: FunctionType, state: _State) -> CodeType:
 
 
 def _copy(function: FunctionType) -> FunctionType:
-    """Return a copy of ``function``, which keeps its present code when the code of ``function`` is replaced."""
+    """Return a copy of ``function``, which is not affected when the code of ``function`` is replaced."""
     made = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
@@ -424,7 +431,7 @@ def _copy(function: FunctionType) -> FunctionType:
 
 
 class _Exchange:
-    """State of the patching: while profilers run, the code of all timed functions is replaced."""
+    """State of the patching: the functions whose code objects are replaced while at least one profiler runs."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -435,7 +442,7 @@ class _Exchange:
         self.watch: Any = None  # the hooks of ``torch_function.installer`` before the first profiler
 
     def start(self) -> None:
-        """Count one more running profiler; for the first one replace the code of functions."""
+        """Increment the number of running profilers; for the first profiler, replace the code of functions."""
         with self.lock:
             self.running += 1
             if self.running > 1:
@@ -453,7 +460,7 @@ class _Exchange:
                 raise
 
     def stop(self) -> None:
-        """Count one running profiler less; after the last one restore the code of functions."""
+        """Decrement the number of running profilers; after the last profiler, restore the code of functions."""
         with self.lock:
             self.running -= 1
             if not self.running:
@@ -461,7 +468,10 @@ class _Exchange:
                 self._put_back()
 
     def _changing(self, change: Callable[[], None]) -> None:
-        """Call ``change``, which replaces the code of functions for another purpose, while their own code is restored."""
+        """Restore the original code of all functions, call ``change``, and replace the code again.
+
+        ``change`` modifies code of functions for another purpose, ``__torch_function__`` overrides.
+        """
         with self.lock:
             self._put_back()
             try:
@@ -470,14 +480,14 @@ class _Exchange:
                 self._exchange()
 
     def _loading(self, loaded: Callable[[], None]) -> None:
-        """Call ``loaded``, which completes the import of a module, and then replace the code of its functions."""
+        """Call ``loaded``, which completes the import of a module, and then replace the code of new functions."""
         with self.lock:
             loaded()
             if self.exchanged:
                 self._functions()
 
     def _functions(self) -> None:
-        """Replace the code of all public and ``profiled`` functions whose code is not replaced yet."""
+        """Replace the code of all public and ``profiled`` functions, except where it is replaced already."""
         for each, name in names_of_functions().items():
             if each not in self.exchanged:
                 self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
@@ -524,7 +534,7 @@ class _Exchange:
         function.__code__ = known[1]
 
     def _write(self, function: Any, state: _State, begin: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Generate the code of the lazy ``function`` when it is first called, and return ``begin(args, kwargs)``.
+        """Generate the code of ``function``, which is generated lazily, and return ``begin(args, kwargs)``.
 
         ``state.run`` becomes a copy of the function with the generated code.
         """
@@ -572,7 +582,7 @@ def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) ->
 
 
 def stop(profiler: Any, session: Session) -> None:
-    """Stop recording for ``profiler``; if no other profiler uses ``session``, calls that are still running end now."""
+    """Stop recording for ``profiler``; if no other profiler uses ``session``, unfinished calls end now."""
     session.profilers.remove(profiler)
     if session.cuda:
         _measure(session.calls)
@@ -587,7 +597,10 @@ def stop(profiler: Any, session: Session) -> None:
 
 
 def _measure(calls: list[Call]) -> None:
-    """Set ``on_device`` of each of ``calls``, the microseconds on the GPU, from the CUDA events at its begin and end."""
+    """Set ``on_device`` of each of ``calls`` to its time on the GPU in microseconds, without nested calls.
+
+    The time is measured by CUDA events that were recorded at the start and end of the call.
+    """
     import cupy
 
     cupy.cuda.Device().synchronize()

@@ -1,4 +1,4 @@
-"""Formatting of the events of a profile as a table, with the columns, widths and words that PyTorch prints."""
+"""Formatting of the events of a profiler as a table, with PyTorch's columns, widths and wording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 
 @dataclass
 class Column:
-    """Column of a table: its title, its width in characters, and a function from an event to the text of its cell."""
+    """Column of a table: ``head`` is its title, ``width`` is in characters, and ``cell`` formats an event's value.
+
+    If ``left`` is true, the column is aligned to the left.
+    """
 
     head: str
     width: int
@@ -27,7 +30,7 @@ class Column:
 
 
 def format_time(microseconds: float, unit: str | None = None) -> str:
-    """Return a duration as text in ``unit``, by default in the largest unit in which it is at least 1.
+    """Return a duration as text in ``unit``, by default in the largest unit in which the number is at least 1.
 
     >>> format_time(2.5), format_time(1250), format_time(3e6), format_time(1250, "s")
     ('2.500us', '1.250ms', '3.000s', '0.001s')
@@ -50,7 +53,7 @@ def format_memory(count: float) -> str:
 
 
 def format_percentage(part: float, whole: float) -> str:
-    """Return the text of ``part`` as a percentage of ``whole``."""
+    """Return ``part`` as a percentage of ``whole``, as text."""
     return f"{part * 100.0 / whole:.2f}%" if whole else "NaN"
 
 
@@ -69,7 +72,7 @@ def table(
 
     ``widest`` are the maximum widths in characters of the columns for source lines, names and shapes. If
     ``profile_memory`` or ``with_flops`` is true, there are columns for memory or floating-point operations. The other
-    parameters have the same meaning as in :meth:`EventList.table`.
+    parameters are those of :meth:`EventList.table`.
     """
     if not events:
         return ""
@@ -179,16 +182,19 @@ def _cut(name: str, widest: int | None) -> str:
 
 
 def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
-    """Return ``part`` as a percentage of ``whole``; as in PyTorch, also assign this text to ``event.<attribute>``."""
+    """Return ``part`` as a percentage of ``whole``, as text, and assign the text to an attribute of ``event``.
+
+    ``attribute`` is the name of the attribute. PyTorch assigns it too.
+    """
     share = format_percentage(part, whole)
     setattr(event, attribute, share)
     return share
 
 
 def _flops(events: Sequence[Any]) -> list[Column]:
-    """Return a list of the table's column for floating-point operations; the list is empty if ``events`` have none.
+    """Return a list with the column for floating-point operations, or an empty list if ``events`` have none.
 
-    The unit, such as MFLOPs, is the one that suits the smallest number.
+    The unit, such as MFLOPs, is the unit that suits the smallest number.
     """
     counts = [event.flops for event in events if event.flops]
     if not counts:
@@ -203,8 +209,8 @@ def _flops(events: Sequence[Any]) -> list[Column]:
 def _rows(event: Any, columns: list[Column]) -> list[str]:
     """Return the lines of the table for ``event``.
 
-    There is one line, unless the last column shows source lines. In this case there is one for each source line, and an
-    empty one at the end.
+    If the last column shows source lines, there is one line for each source line and an empty line at the end;
+    otherwise there is one line.
     """
     last = columns[-1]
     if not last.left:
