@@ -1,1 +1,1 @@
-"""The process that runs the library: threads, memory allocation, NumPy's warnings, frames of the user's program."""
+"""Services for the whole process: threads, memory allocation, NumPy's warnings, and frames of the user's program."""

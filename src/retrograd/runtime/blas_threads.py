@@ -1,13 +1,13 @@
 """``get_num_threads`` and ``set_num_threads``: control of the threads of NumPy's BLAS, its matrix library.
 
-NumPy has no functions for this, but its extension modules are linked with a BLAS whose functions ``ctypes`` can call.
-The module also sets how long idle threads spin (wait without sleeping). It must be imported before NumPy, because
-OpenBLAS reads its spin timeout when it is loaded. Knows no tensor.
+NumPy has no such functions, but its extension modules are linked with a BLAS whose functions ``ctypes`` can call. The
+module also sets how long idle threads spin (wait without sleeping). The module must be imported before NumPy, because
+OpenBLAS reads its spin timeout when it is loaded.
 
 Note [Two thread pools]. The OpenBLAS of NumPy has a thread pool, and after a matrix product each of its threads spins
 for 26 ms before it sleeps. Compiled loops have another pool (OpenMP), which needs the same cores: a training step of a
 small convolutional network took three times as long with all threads as with one. OpenBLAS reads its timeout when it
-starts its threads. If NumPy was imported before this package, the threads already run; then they are shut down when the
+starts its threads. If NumPy was imported before this package, the threads already run. They are then shut down when the
 first compiled loop is loaded, as OpenBLAS does before a fork, and the next product starts new ones
 (:func:`shorten_spin`). Where this is not possible, threads of loops spin less (Note [Threads of loops] in
 ``kernels/numba_dispatch.py``).
@@ -63,10 +63,10 @@ LINKED = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 
 
 def get_num_threads() -> int:
-    """Return the number of threads of a large computation, which is that of NumPy's BLAS.
+    """Return the number of threads of NumPy's BLAS; the package's own loops use the same number.
 
-    For a BLAS without such a function (Apple's Accelerate), it is the value of ``VECLIB_MAXIMUM_THREADS`` or
-    ``OMP_NUM_THREADS``, or else the number of processors.
+    If the BLAS has no function that returns this number (Apple's Accelerate), the result is the value of
+    ``VECLIB_MAXIMUM_THREADS`` or ``OMP_NUM_THREADS``, or else the number of processors.
     """
     for get, _ in _controls():
         return int(get())
@@ -77,10 +77,10 @@ def get_num_threads() -> int:
 def set_num_threads(num: int) -> None:
     """Set the number of threads of large computations in this process.
 
-    The number holds for the package's own loops, for NumPy's BLAS, and for SciPy's copy of the BLAS: at once if SciPy
-    is loaded, otherwise through the environment variable ``OPENBLAS_NUM_THREADS``, which SciPy's copy (and any process
-    started from here) reads on loading. Warns if the BLAS has no function for it. Raises RuntimeError unless ``num`` is
-    a positive int.
+    The number applies to the package's own loops, to NumPy's BLAS, and to SciPy's copy of the BLAS. If SciPy is not yet
+    loaded, the environment variable ``OPENBLAS_NUM_THREADS`` is set, which SciPy's copy (and any child process) reads
+    on loading. Warns if NumPy's BLAS has no function to set the number. Raises RuntimeError unless ``num`` is a
+    positive int.
 
     >>> import retrograd as torch
     >>> before = torch.get_num_threads()
@@ -118,8 +118,8 @@ def max_threads() -> int:
 def gemm_address(kind: str) -> int:
     """Return the address of ``sgemm`` (``kind="f"``) or ``dgemm`` (``kind="d"``) in NumPy's BLAS.
 
-    The result is 0 if the function is not found. It is also 0 if the number of threads of the library can not be set,
-    because callers run the function in threads of their own.
+    The result is 0 if the function is not found, or if the BLAS's number of threads can not be set; callers call the
+    function from several threads and therefore need a single-threaded BLAS.
     """
     if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
         return 0
@@ -138,7 +138,7 @@ IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "sel
 
 
 def _other_threads_wait() -> bool:
-    """Whether all other Python threads are waiting: each one runs code of a package in :data:`IDLE`."""
+    """Whether all other Python threads are idle, that is, each runs code of a package listed in :data:`IDLE`."""
     me = threading.get_ident()
     frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
     return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
@@ -148,8 +148,8 @@ def _other_threads_wait() -> bool:
 def shorten_spin() -> bool:
     """Shorten the spin timeout of an OpenBLAS that is already running, and return whether that was possible.
 
-    Its threads are shut down, and the next product starts new ones. This is not done if another thread of the program
-    may be computing a product, or if the environment sets a timeout.
+    The threads of OpenBLAS are shut down, and the next matrix product starts new threads. Nothing is changed if another
+    Python thread may be computing a product, or if the environment sets a timeout.
     """
     if SPIN_VARIABLE in os.environ or not hasattr(os, "fork") or not _other_threads_wait():
         return False
@@ -165,7 +165,7 @@ def shorten_spin() -> bool:
 def restartable_openblas() -> Any:
     """Return NumPy's OpenBLAS if it exports functions that restart its threads, else None.
 
-    The OpenBLAS of NumPy 2.5 does not export them.
+    The OpenBLAS of NumPy 2.5 does not export these functions.
     """
     for path in _library_paths(LINKED[0]):
         with suppress(OSError):
@@ -178,8 +178,8 @@ def restartable_openblas() -> Any:
 class _SingleThreaded:
     """Context manager in which NumPy's BLAS uses only the calling thread.
 
-    Several threads may be in such a block at the same time. The last of them to leave its block restores the number of
-    threads.
+    Several threads may be in a block of this context manager at the same time. The last thread that leaves its block
+    restores the BLAS's number of threads.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ SINGLE_THREADED = _SingleThreaded()
 
 
 def get_num_interop_threads() -> int:
-    """Return 1, because every operation runs when it is called and none runs concurrently with another."""
+    """Return 1, because operations never run concurrently: each operation runs when it is called."""
     return 1
 
 
@@ -243,7 +243,10 @@ def _positive(caller: str, count: Any) -> int:
 
 
 def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
-    """Yield for each loaded BLAS a pair of functions that get and set its number of threads; NumPy's BLAS is first."""
+    """Yield, for each loaded BLAS, a pair of functions that get and set its number of threads.
+
+    The pair of NumPy's BLAS is the first.
+    """
     for name in LINKED:
         if name in sys.modules or name.startswith("numpy."):
             control = _control(name)
@@ -252,7 +255,10 @@ def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
 
 
 def scipy_setter() -> Callable[[int], Any] | None:
-    """Return the function that sets the number of threads of SciPy's copy of the BLAS, or None if it is not loaded."""
+    """Return the function that sets the number of threads of SciPy's own copy of the BLAS.
+
+    The result is None if SciPy's linear algebra is not loaded or has no copy of its BLAS apart from NumPy's.
+    """
     if LINKED[1] not in sys.modules:
         return None
     return _scipy_setter()
@@ -273,7 +279,7 @@ def _address(function: Any) -> int | None:
 
 @cache
 def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
-    """Return the functions that get and set the number of threads of a BLAS, as a pair, or None if it has none.
+    """Return a pair of functions that get and set the number of threads of a BLAS, or None if they are not found.
 
     ``name`` is the name of an extension module that is linked with the BLAS.
     """
@@ -291,8 +297,8 @@ def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None
 def _library_paths(name: str) -> Iterator[str]:
     """Yield the files that may contain the BLAS functions of the extension module ``name``.
 
-    The first is the extension module: the system searches its dependencies as well, except on Windows. The others are
-    the libraries that a wheel includes.
+    The first file is the extension module: the system searches its dependencies as well, except on Windows. The other
+    files are libraries that a wheel includes.
     """
     import numpy  # this module is imported before NumPy
 

@@ -1,14 +1,15 @@
-"""Suppression of NumPy's floating-point warnings in the package's modules. Knows no operation.
+"""Suppression of NumPy's floating-point warnings in the package's modules.
 
-PyTorch computes ``log(0)`` without a warning: the result shows what happened.
+PyTorch computes ``log(0)`` without a warning; only the result, ``-inf``, shows the division by zero.
 
 Note [Silenced modules]. NumPy attributes a warning (division by zero, overflow, NaN) to the Python frame that called
 it, which is a frame of this package. A program with ``warnings.simplefilter("always")`` would see warnings about our
 internals. Three remedies fail: a filter for our modules comes after the program's own filter, ``numpy.errstate`` costs
 a quarter of each call, and a global setting would suppress warnings of the program's own NumPy calls. But Python drops
 a warning from a frame whose globals have ``__name__ = None``, as those of a module have during interpreter shutdown
-(see ``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the generated functions, get that
-value in their globals once they are imported; the attribute ``__name__`` of the module still returns its name.
+(see ``warn_explicit`` in CPython's ``_warnings.c``). So the modules that compute, and the generated functions, get
+``__name__ = None`` in their globals once they are imported; the attribute ``__name__`` of the module still returns its
+name.
 
     warnings.simplefilter("always")
     torch.log(torch.zeros(1))           # before: <log>:12: RuntimeWarning: divide by zero encountered in log
@@ -56,9 +57,9 @@ def silence_numpy_warnings() -> None:
 
 
 class _Errstate:
-    """Replacement for NumPy's private context variable of the error handling, if NumPy does not have the variable.
+    """Replacement for NumPy's private context variable of floating-point error handling, if this NumPy has none.
 
-    It calls the public functions ``numpy.geterr`` and ``numpy.seterr``.
+    The methods call the public functions ``numpy.geterr`` and ``numpy.seterr``.
     """
 
     def get(self) -> Any:
@@ -69,7 +70,10 @@ class _Errstate:
 
 
 def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
-    """Return an object that gets and sets NumPy's floating-point error handling, and the value to ignore all errors."""
+    """Return an object that gets and sets NumPy's floating-point error handling, and a value for this setting.
+
+    The value makes NumPy ignore all floating-point errors.
+    """
     try:
         from numpy._core import umath
 

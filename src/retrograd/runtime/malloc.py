@@ -1,13 +1,13 @@
-"""Settings of the C library's ``malloc`` that keep freed memory in the process for the next arrays. Knows no array.
+"""Settings of the C library's ``malloc`` that keep freed memory in the process for new arrays.
 
 Note [Fresh pages]. By default, glibc returns the memory of a freed array of some megabytes to the system at once. The
 next array of that size gets fresh pages, which the system must find, clear and map one by one: a chain of ten
 operations on 10⁶ elements spends three quarters of its time on this. Two settings of glibc's ``malloc`` prevent it:
 large arrays are allocated in the heap like small ones, and the free end of the heap is not returned.
 
-This needs no code in the operations, and works for NumPy's temporaries and for arrays freed by other libraries. The
-settings hold for the whole process, so they are made when the first large array is processed, not on import. C
-libraries other than glibc are left unchanged.
+The settings need no code in the operations, and work for NumPy's temporaries and for arrays freed by other libraries.
+They hold for the whole process, so they are made when the first large array is processed, not on import. C libraries
+other than glibc are left unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def glibc() -> Any:
 def max_kept_bytes() -> int:
     """Return the maximum number of freed bytes to keep.
 
-    It is ``RETROGRAD_POOL`` megabytes, or a quarter of the machine's memory up to 2 GiB.
+    The number is the environment variable ``RETROGRAD_POOL`` in megabytes, or by default a quarter of the machine's
+    memory, up to 2 GiB.
     """
     setting = os.environ.get("RETROGRAD_POOL", "")
     if setting.isdigit():
@@ -51,7 +52,7 @@ def max_kept_bytes() -> int:
 
 @cache
 def keep_freed_memory() -> bool:
-    """Keep up to :func:`max_kept_bytes` bytes of freed memory in the process, for the next arrays.
+    """Keep up to :func:`max_kept_bytes` bytes of freed memory in the process, for new arrays.
 
     Returns False if this is impossible or disabled.
     """
@@ -66,8 +67,8 @@ def empty_cache() -> None:
     """Return the memory of freed arrays to the system.
 
     Freed memory is kept in the process for new arrays, because fresh memory costs more than most operations. The
-    environment variable ``RETROGRAD_POOL`` sets the maximum in megabytes (0: none; by default a quarter of the
-    machine's memory, up to 2 GiB). Without glibc nothing is kept, and the function does nothing. Memory of GPUs is
+    environment variable ``RETROGRAD_POOL`` sets the maximum in megabytes (0 disables it; the default is a quarter of
+    the machine's memory, up to 2 GiB). Without glibc nothing is kept, and the function does nothing. Memory of GPUs is
     returned by ``torch.cuda.empty_cache``.
 
     >>> import retrograd

@@ -1,6 +1,6 @@
 """Registry of functions, other than operations, that a running profiler times.
 
-The registration costs nothing in a call, because the profiler replaces the code of these functions while it runs
+The registration does not make calls slower, because the profiler replaces the code of these functions while it runs
 (``profiler/recorder.py``).
 """
 

@@ -36,7 +36,7 @@ def mark_package() -> None:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning with the message ``text`` that points to the user's line, past all frames of the package."""
+    """Issue a warning with the message ``text`` that points to the user's line; frames of the package are skipped."""
     frame, level = sys._getframe(1), 2
     while MARK in frame.f_globals and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
@@ -72,7 +72,7 @@ def strip_frames(error: Exception) -> Exception | None:
 def _no_memory(error: MemoryError) -> RuntimeError:
     """Return PyTorch's error for a failed allocation of memory.
 
-    It has the number of bytes if NumPy's ``error`` has this number.
+    The text has the number of bytes if ``error``, an error of NumPy, has the array's shape and dtype.
     """
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     requested = (
@@ -85,7 +85,7 @@ def _no_memory(error: MemoryError) -> RuntimeError:
 def strips_frames(function: Callee) -> Callee:
     """Return a wrapper of ``function`` that removes the package's frames from the tracebacks of errors.
 
-    See :func:`strip_frames`. The wrapper is not for functions that are called very often.
+    See :func:`strip_frames`. The wrapper costs time and is not used for functions that are called very often.
     """
 
     @functools.wraps(function)
@@ -153,9 +153,9 @@ def describe(code: CodeType | None, instruction: int) -> str:
 
 
 def file_of(code: CodeType) -> str:
-    """Return the file name of a code object, or ``In[3]`` for the cell of a notebook.
+    """Return the file name of a code object, or a name such as ``In[3]`` for a cell of a notebook.
 
-    The file name of a cell is internal to IPython.
+    The name of a cell replaces its file name, which is internal to IPython.
     """
     get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     format_name = getattr(getattr(get_shell and get_shell(), "compile", None), "format_code_name", None)
