@@ -1,4 +1,4 @@
-"""Signals, as ``torch.signal``."""
+"""``torch.signal``: the module ``windows`` with the window functions for spectral analysis."""
 
 from . import windows
 

@@ -1,4 +1,4 @@
-"""Windows, as ``torch.signal.windows``."""
+"""``torch.signal.windows``: the window functions defined in ``operations/signal/windows.py``."""
 
 from ..operations.signal.windows import *  # noqa: F403 - it says itself what it exports
 
