@@ -1,4 +1,4 @@
-"""``assert_close``: comparison of tensors, numbers, and nested sequences and mappings of these."""
+"""``assert_close`` and ``assert_allclose``: compare tensors, numbers, and nested sequences and mappings of these."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _NUMBERS = (bool, int, float, complex, numpy.number)
 
 @dataclass
 class Criteria:
-    """Criteria by which two tensors or numbers count as equal: the options of :func:`assert_close`."""
+    """Criteria by which two values are considered equal: the options of :func:`assert_close`.
+
+    ``check`` maps the name of each checked property, such as ``"dtype"``, to a bool.
+    """
 
     rtol: float | None
     atol: float | None
@@ -35,9 +38,10 @@ class Criteria:
     allow_subclasses: bool
 
     def tolerances(self, *kinds: Any) -> tuple[float, float]:
-        """Return the relative and the absolute tolerance.
+        """Return the relative tolerance and the absolute tolerance.
 
-        If the caller of :func:`assert_close` passed none, they are the largest defaults of the dtypes ``kinds``.
+        If the caller of :func:`assert_close` has not passed tolerances, they are the greatest default tolerances of the
+        dtypes ``kinds``.
         """
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
@@ -46,9 +50,9 @@ class Criteria:
 
 
 class Mismatch(Exception):
-    """Internal exception of :func:`assert_close`: two values differ, and the message describes how.
+    """Internal exception of :func:`assert_close` for two different values; the message describes the difference.
 
-    ``place`` is the path of the values in a nest, such as ``[0]['a']``.
+    ``place`` is the path of the values in nested containers, such as ``[0]['a']``.
     """
 
     place = ""
@@ -70,11 +74,11 @@ def assert_close(
 ) -> None:
     """Raise AssertionError unless ``|actual - expected| <= atol + rtol * |expected|`` for every element.
 
-    ``actual`` and ``expected`` may be tensors, NumPy arrays, numbers, None, and sequences and mappings of these. Pass
-    both tolerances or neither; the defaults depend on the dtype. If ``equal_nan`` is true, two NaN count as equal. If
-    one of the options ``check_device``, ``check_dtype``, ``check_layout`` and ``check_stride`` is true, the two must
-    agree in this property. ``msg`` replaces the message of the error; it is a text, or a function of the original
-    message.
+    ``actual`` and ``expected`` may be tensors, NumPy arrays, numbers, None, and sequences and mappings of these.
+    ``rtol`` and ``atol`` must be passed together; their defaults depend on the dtype. If ``equal_nan`` is true, two nan
+    elements are considered equal. If ``check_device``, ``check_dtype``, ``check_layout`` or ``check_stride`` is true,
+    the property in its name must also be equal. If ``allow_subclasses`` is false, the types must be the same. ``msg``
+    replaces the error message; it is a string, or a function that is called with the original message.
 
     >>> import retrograd as torch
     >>> torch.testing.assert_close(torch.ones(2), torch.ones(2) + 1e-7)
@@ -99,9 +103,10 @@ def assert_close(
 
 
 def _compare(actual: Any, expected: Any, wanted: Criteria, place: str) -> None:
-    """Raise :class:`Mismatch` unless ``actual`` and ``expected``, values or nests of values, are equal by ``wanted``.
+    """Raise :class:`Mismatch` unless ``actual`` and ``expected`` are equal by the criteria ``wanted``.
 
-    ``place`` is the path at which they are in the outermost nest.
+    Both are values, or nested sequences or mappings of values. ``place`` is their path in the outermost container, such
+    as ``[0]['a']``.
     """
     try:
         if _both(actual, expected, Sequence) and not _either(actual, expected, str):
@@ -168,7 +173,10 @@ def _allowed_text(tolerance: float) -> str:
 
 
 def _scalar_mismatch(actual: Any, expected: Any, rtol: float, atol: float) -> Mismatch:
-    """Return a :class:`Mismatch` whose message describes the difference of the numbers ``actual`` and ``expected``."""
+    """Return a :class:`Mismatch` whose message describes the difference of the numbers ``actual`` and ``expected``.
+
+    ``rtol`` and ``atol`` are the relative and the absolute tolerance.
+    """
     difference = abs(actual - expected)
     relative = float("inf") if expected == 0 else difference / abs(expected)
     return Mismatch(
@@ -214,10 +222,10 @@ def _same_attribute(name: str, actual: Any, expected: Any) -> None:
 
 
 def _tensor_mismatch(a: Tensor, b: Tensor, matches: Tensor, rtol: float, atol: float) -> Mismatch:
-    """Return a :class:`Mismatch` whose message describes the difference between the tensors ``a`` and ``b``.
+    """Return a :class:`Mismatch` whose message describes the difference of the tensors ``a`` and ``b``.
 
-    ``matches`` is a bool tensor that is true where the elements are close. The message has the number of elements that
-    differ, and the greatest absolute and relative differences.
+    ``matches`` is a bool tensor that is true where the elements are close. The message contains the number of elements
+    that differ, the greatest absolute and relative differences, and the tolerances ``atol`` and ``rtol``.
     """
     if not a.is_floating_point() and not a.is_complex():
         a, b = a.to(dtypes.int64), b.to(dtypes.int64)
@@ -244,9 +252,9 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Compare ``actual`` and ``expected`` like :func:`assert_close` (deprecated).
+    """Raise AssertionError unless ``actual`` and ``expected`` are close (deprecated; see :func:`assert_close`).
 
-    The default tolerances are those of earlier versions of PyTorch.
+    The dtypes may differ. The default tolerances are those of earlier versions of PyTorch.
     """
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "

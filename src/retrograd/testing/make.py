@@ -30,9 +30,9 @@ def make_tensor(
     """Return a tensor of random elements, uniformly distributed between ``low`` (included) and ``high`` (excluded).
 
     The default limits are -9 and 9 for floating-point and complex dtypes, -9 and 10 for signed integers, and 0 and 10
-    for unsigned integers. Bool elements are False or True. If ``noncontiguous`` is true, the result has every second
-    element of a larger tensor. If ``exclude_zero`` is true, zeros are replaced by 1, or by the smallest positive number
-    of a floating-point dtype.
+    for unsigned integers. Bool elements are False or True. If ``noncontiguous`` is true, the result is a view of every
+    second element of a larger tensor. If ``exclude_zero`` is true, zeros are replaced by 1, or for a floating-point or
+    complex dtype by its smallest positive normal number.
 
     >>> import retrograd as torch
     >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu").shape
@@ -62,9 +62,10 @@ def make_tensor(
 def _limits(
     low: float | None, high: float | None, default: tuple[Any, Any], lowest: Any, highest: Any
 ) -> tuple[Any, Any]:
-    """Return ``low`` and ``high``, restricted to the range from ``lowest`` to ``highest``.
+    """Return the pair of ``low`` and ``high``, each clamped to the range from ``lowest`` to ``highest``.
 
-    A limit that is None is replaced by the one in ``default``.
+    A limit that is None is replaced by its item in ``default``. Raises ValueError if a limit is nan or if ``low`` is
+    greater than ``high``.
     """
     low, high = default[0] if low is None else low, default[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
