@@ -1,4 +1,4 @@
-"""Utilities, as ``torch.utils``: data loading, checkpointing, pytrees, benchmarks, hook handles."""
+"""Utilities (counterpart of ``torch.utils``): data loading, checkpointing, pytrees, benchmarks, hook handles."""
 
 from ..compat.lazy_imports import module_getattr
 

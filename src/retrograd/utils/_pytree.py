@@ -1,4 +1,4 @@
-"""Alias of ``core/pytree.py`` under PyTorch's name."""
+"""Pytree functions of ``core/pytree.py``, exported under the name that PyTorch uses (``torch.utils._pytree``)."""
 
 from ..core.pytree import (
     LeafSpec,

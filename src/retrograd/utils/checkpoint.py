@@ -1,10 +1,9 @@
-"""Activation checkpointing (``checkpoint``): a function's saved tensors are discarded and recomputed in the backward
-pass.
+"""Activation checkpointing: ``checkpoint`` discards saved tensors and recomputes them in the backward pass.
 
-With ``use_reentrant=False``, saved-tensor hooks store an empty :class:`Holder` in place of each saved tensor. When the
-backward pass unpacks the first of them, the function runs again, with hooks that put the tensors into the holders in
-the same order. If checkpoints are nested, the inner function's inputs are saved through the hooks of the outer
-checkpoint, which recomputes them.
+With ``use_reentrant=False``, saved-tensor hooks replace each saved tensor by an empty :class:`Holder`. When the
+backward pass unpacks an empty holder, the function runs again, with hooks that store the recomputed tensors in the
+holders, in the same order. If checkpoints are nested, the inputs of the inner function are saved through the hooks of
+the outer checkpoint, which recomputes them.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """Error if the second run of a checkpointed function saves tensors that differ from those of the first run."""
+    """Error raised if the recomputation of a checkpointed function saves other tensors than the forward pass."""
 
     __module__ = "torch.utils.checkpoint"
 
 
 def noop_context_fn() -> Contexts:
-    """Return two context managers without effect."""
+    """Return two context managers without effect; the default of the argument ``context_fn`` of :func:`checkpoint`."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class _Overrides:
-    """Settings made by the context managers below, which take precedence over the arguments of :func:`checkpoint`."""
+    """Values that override the arguments of :func:`checkpoint`, or None; set by the ``set_checkpoint_…`` functions."""
 
     early_stop: ClassVar[bool | None] = None
     debug: ClassVar[bool | None] = None
@@ -50,9 +49,9 @@ class _Overrides:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Return a context manager that sets ``early_stop`` for all calls of :func:`checkpoint` inside.
+    """Return a context manager that overrides the argument ``early_stop`` of :func:`checkpoint` by ``enable``.
 
-    If ``enable`` is true, the second run of a function ends as soon as all needed tensors are computed.
+    If ``enable`` is true, the recomputation of a function ends as soon as all needed tensors are computed.
     """
     before, _Overrides.early_stop = _Overrides.early_stop, enable
     try:
@@ -63,9 +62,9 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Return a context manager that sets PyTorch's debug flag.
+    """Return a context manager that overrides the argument ``debug`` of :func:`checkpoint` by ``enabled``.
 
-    The flag does not change the error messages, which always name the lines.
+    The argument does not change error messages: they always contain the source lines that saved the tensors.
     """
     before, _Overrides.debug = _Overrides.debug, enabled
     try:
@@ -87,18 +86,18 @@ def checkpoint(
     """Return ``function(*args, **kwargs)`` without saving its intermediate tensors; the backward pass recomputes them.
 
     Args:
-        use_reentrant: If false (recommended), all differentiation functions and keyword arguments are supported. If
-            true, the function runs without recording and its node runs a nested backward pass; only ``backward()``
-            without ``inputs`` is supported.
-        preserve_rng_state: If true (default), the second run starts from the random state of the first, so that it
-            draws the same numbers.
-        context_fn: Function that returns two context managers, for the first and the second run.
-        determinism_check: "default" compares shapes, dtypes and devices of the tensors that the two runs save; "none"
-            compares only their number.
-        debug: PyTorch's debug flag; the errors name the lines with or without it.
-        early_stop: If true, the second run ends as soon as all needed tensors are computed.
+        use_reentrant: If false (recommended), ``backward()``, ``autograd.grad`` and keyword arguments are supported. If
+            true, the function runs without recording, and its node runs a nested backward pass; only ``backward()``
+            without ``inputs`` is supported, and ``function`` receives no keyword arguments.
+        preserve_rng_state: If true (default), the recomputation starts from the random state of the forward pass, so
+            that it draws the same random numbers.
+        context_fn: Function that returns two context managers, for the forward pass and for the recomputation.
+        determinism_check: With "default", the shapes, dtypes and devices of the tensors saved by the forward pass and
+            by the recomputation are compared; with "none", only the number of tensors.
+        debug: Accepted for compatibility with PyTorch; errors always contain the source lines of the tensors.
+        early_stop: If true, the recomputation ends as soon as all needed tensors are computed.
 
-    Raises CheckpointError in the backward pass if the second run saves tensors that differ from those of the first.
+    Raises CheckpointError in the backward pass if the recomputation saves other tensors than the forward pass.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2.0, requires_grad=True)
@@ -140,7 +139,7 @@ def checkpoint(
 
 
 class _Rerun:
-    """Callable that runs the function of a :func:`checkpoint` again, with gradients enabled and the saved random state."""
+    """Callable that runs a checkpointed function again, with gradients enabled and the saved random state."""
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context: AbstractContextManager[Any], preserve: bool
@@ -161,9 +160,9 @@ class _StopRecomputation(Exception):
 
 
 class Holder:
-    """Placeholder that the graph contains instead of a tensor that a checkpointed function saved.
+    """Placeholder in the graph for a tensor that a checkpointed function saved.
 
-    ``value`` is the recomputed tensor, or None before it is recomputed.
+    ``value`` is the recomputed tensor, or None before the recomputation.
     """
 
     __slots__ = ("__weakref__", "value")
@@ -173,9 +172,7 @@ class Holder:
 
 
 class Frame:
-    """State of one call of :func:`checkpoint`: the function's inputs, and a holder for each tensor that the function
-    saved.
-    """
+    """State of one call of :func:`checkpoint`: the inputs of the function, and a holder for each saved tensor."""
 
     def __init__(self, rerun: _Rerun, args: tuple[Any, ...], check: bool) -> None:
         self.code, self.instruction = user_frame.user_location()
@@ -188,7 +185,7 @@ class Frame:
         self.lines: list[Any] = []
 
     def pack(self, tensor: Tensor) -> Holder:
-        """Return a new empty holder that replaces ``tensor``, which the first run saves."""
+        """Return a new empty holder that replaces ``tensor``, a tensor saved by the first run."""
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.facts.append(_metadata(tensor))
@@ -198,8 +195,8 @@ class Frame:
     def unpack(self, holder: Holder) -> Tensor:
         """Return the recomputed tensor of ``holder`` and empty ``holder``.
 
-        If the holder is empty, the function runs again. Raises CheckpointError if the second run does not fill the
-        holder.
+        If ``holder`` is empty, the function runs again to recompute the tensor. Raises CheckpointError if the second
+        run does not fill ``holder``.
         """
         if holder.value is None:
             self.run_again()
@@ -209,7 +206,7 @@ class Frame:
         return found
 
     def run_again(self) -> None:
-        """Run the function again to fill the holders."""
+        """Run the function again to fill the holders; raise CheckpointError if it saves other tensors than before."""
         args = [each.tensor(self) if is_tensor else each for each, is_tensor in zip(self.inputs, self.are_tensors)]  # noqa: B905
         again = _SecondRun(self)
         with contextlib.suppress(_StopRecomputation), saved_tensors_hooks(again.pack, lambda tensor: tensor):
@@ -244,8 +241,9 @@ class Frame:
             )
 
     def _differing(self, again: _SecondRun) -> str:
-        """Return a text about the first tensor that the first run and the second run ``again`` saved at different
-        lines.
+        """Return a text about the first tensor for which the source lines of the two runs differ.
+
+        ``again`` is the second run. The text is empty if all lines are equal.
         """
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
@@ -268,7 +266,7 @@ def _metadata(tensor: Tensor) -> dict[str, Any]:
 
 
 class _SecondRun:
-    """State of the second run of a checkpointed function: descriptions and lines of the tensors saved so far."""
+    """State of the second run of a checkpointed function: metadata and source lines of the tensors saved so far."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -277,11 +275,10 @@ class _SecondRun:
         self.beyond = False  # the second run has saved more than the first, which is still running
 
     def pack(self, tensor: Tensor) -> Tensor:
-        """Put ``tensor``, which the second run saves, into the holder at its position, and return it detached from the
-        graph.
+        """Store ``tensor``, saved by the second run, in the next holder, and return ``tensor`` detached from the graph.
 
-        Raises CheckpointError if the second run saves more tensors than the first, and ends the run after the last
-        holder if ``early_stop`` is true.
+        Raises CheckpointError if the second run saves more tensors than the first run. If ``early_stop`` is true,
+        raises _StopRecomputation after the last holder to end the run.
         """
         tensor = tensor.detach() if tensor.requires_grad else tensor
         frame, index = self.frame, len(self.facts)
@@ -322,7 +319,7 @@ UNDECIDED_SEQUENTIAL = (
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
-    """Return the tuple ``inputs`` with its tensors detached: they are leaves with the same ``requires_grad``."""
+    """Return the tuple ``inputs`` with each tensor replaced by a detached leaf that has the same ``requires_grad``."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(
@@ -358,9 +355,9 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Return the gradients of the inputs for ``grads``, the gradients of the outputs.
+        """Return the gradients of the inputs, computed from ``grads``, the gradients of the outputs.
 
-        The function runs again with recording, and a backward pass runs through its graph.
+        The function runs again with recording; then a nested backward pass computes the gradients.
         """
         plan = engine.running_plan()
         if plan is not None and plan.flow is not None:
@@ -392,8 +389,9 @@ def checkpoint_sequential(
 ) -> Any:
     """Return the result of ``functions``, a list or an ``nn.Sequential``, applied to ``input`` in order.
 
-    The functions are divided into ``segments`` parts of about equal length, and each part but the last is checkpointed:
-    only its input is saved. The other arguments are those of :func:`checkpoint`.
+    The functions are divided into ``segments`` parts of about equal length. All parts except the last are checkpointed:
+    only the input of the part is saved. ``use_reentrant`` and the keyword argument ``preserve_rng_state`` are passed to
+    :func:`checkpoint`.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(1.0, requires_grad=True)

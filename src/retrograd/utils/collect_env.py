@@ -1,4 +1,4 @@
-"""``get_pretty_env_info``: description of the environment for bug reports, as ``torch.utils.collect_env``."""
+"""``get_pretty_env_info``: description of the environment for bug reports, as in ``torch.utils.collect_env``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchange of tensors with other libraries by DLPack, as ``torch.utils.dlpack``."""
+"""Exchange of tensors with other libraries by DLPack, as in ``torch.utils.dlpack``."""
 
 from __future__ import annotations
 

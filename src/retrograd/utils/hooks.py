@@ -1,4 +1,4 @@
-"""Handles of registered hooks, as ``torch.utils.hooks``."""
+"""Handles of registered hooks, as in ``torch.utils.hooks``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def unserializable_hook(f: Hook) -> Hook:
-    """Mark ``f``, a hook of a tensor, as not serialised, so that :func:`warn_if_has_hooks` ignores it; return ``f``."""
+    """Return the hook ``f`` of a tensor, marked such that :func:`warn_if_has_hooks` does not warn about ``f``."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Warn about each hook of ``tensor`` that is lost when ``tensor`` is serialised."""
+    """Warn for each hook of ``tensor`` that is lost when ``tensor`` is serialised."""
     hooks = getattr(tensor._grad_edge, "hooks", None)
     if hooks is None:
         return

@@ -1,4 +1,4 @@
-"""``Timer``, ``Measurement`` and ``Compare``: times of statements and tables of them, as ``torch.utils.benchmark``."""
+"""``Timer``, ``Measurement`` and ``Compare``: measurement of execution times, as in ``torch.utils.benchmark``."""
 
 from __future__ import annotations
 

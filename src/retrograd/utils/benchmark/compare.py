@@ -13,7 +13,7 @@ BEST, BAD, WORST, PLAIN = "\033[92m\033[1m", "\033[2m\033[91m", "\033[31m\033[1m
 
 
 class Colorize(enum.Enum):
-    """Setting of :class:`Compare` for colours: the time in a cell is compared with its column, its row, or not at all."""
+    """Setting of :class:`Compare`: whether the times in a table are coloured by column, by row, or not at all."""
 
     NONE = "none"
     COLUMNWISE = "columnwise"
@@ -21,7 +21,9 @@ class Colorize(enum.Enum):
 
 
 class Compare:
-    """Table of measurements: one column for each description, one row for each sub-label, grouped by number of threads.
+    """Table of measurements, with one column for each description and one row for each sub-label.
+
+    The rows are grouped by number of threads.
 
     >>> import retrograd as torch
     >>> spec = torch.utils.benchmark.TaskSpec("x + 1", "", label="sums", sub_label="small", description="here")
@@ -45,7 +47,7 @@ class Compare:
             self._results.append(each)
 
     def trim_significant_figures(self) -> None:
-        """Show each time only with its significant digits."""
+        """Show only the significant digits of each time."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
@@ -53,7 +55,7 @@ class Compare:
         self._colors = Colorize.ROWWISE if rowwise else Colorize.COLUMNWISE
 
     def highlight_warnings(self) -> None:
-        """Mark measurements with a high variance."""
+        """Mark the measurements whose interquartile range is at least 10 % of the median."""
         self._warnings = True
 
     def print(self) -> None:
@@ -97,9 +99,9 @@ class Compare:
         return "\n".join([*lines, ""])
 
     def _column(self, found: list[Measurement | None], scale: float) -> list[str]:
-        """Return the texts of the cells in one column, aligned; a cell without a measurement (None) is empty.
+        """Return the aligned texts of the cells in one column, one for each element of ``found``.
 
-        Times are divided by ``scale``, the number of seconds in the unit of the table.
+        The text for None is empty. ``scale`` is the unit of the table in seconds, by which times are divided.
         """
         there = [each for each in found if each is not None]
         leading = [math.ceil(math.log10(each.median / scale)) for each in there]
@@ -120,9 +122,10 @@ class Compare:
     def _among(
         self, cells: dict[Any, Measurement], columns: list[Any], rows: list[Any], row: Any, column: Any
     ) -> list[float]:
-        """Return the times that determine the colour of the cell at ``row`` and ``column`` by comparison.
+        """Return the median times with which the cell at ``row`` and ``column`` is compared to select its colour.
 
-        ``cells`` has the measurements by row and column; ``rows`` and ``columns`` are all keys of the table.
+        These are the times of the same row, or of the same column and number of threads. ``cells`` contains the
+        measurements by row and column; ``rows`` and ``columns`` are all rows and columns of the table.
         """
         if self._colors is Colorize.NONE:
             return []
@@ -141,7 +144,8 @@ def _row(each: Measurement) -> tuple[int, str, str]:
 def _row_names(rows: list[tuple[int, str, str]]) -> list[str]:
     """Return the texts of the first column, one for each of ``rows``.
 
-    A text has the name of the row, and its environment unless the row above has the same one.
+    A text contains the name of the row. It also contains the environment, unless the row above has the same number of
+    threads and the same environment.
     """
     widest = max(len(env) for _, env, _ in rows) + 4
     names = []

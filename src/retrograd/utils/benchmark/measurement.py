@@ -20,7 +20,7 @@ _UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("milli
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """Return the unit in which to show the time ``t`` in seconds, such as ``"us"``, and the number of seconds in it.
+    """Return the unit in which to show a time of ``t`` seconds, such as ``"us"``, and this unit in seconds.
 
     >>> select_unit(2e-5)
     ('us', 1e-06)
@@ -31,7 +31,7 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """Return the name of the unit ``u``: for ``"us"`` it is "microsecond"."""
+    """Return the English name of the unit ``u``, for example "microsecond" for ``"us"``."""
     return _UNITS[u][0]
 
 
@@ -48,7 +48,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
-    """Return a list of the distinct elements in order of first occurrence."""
+    """Return a list of the distinct ``elements`` in order of first occurrence."""
     return list(dict.fromkeys(elements))
 
 
@@ -83,7 +83,7 @@ class TaskSpec:
         return "" if self.setup == "pass" or not self.setup else _with_heading("setup", self.setup)
 
     def summarize(self) -> str:
-        """Return a text of title, description and setup, one per line."""
+        """Return a text with the title, the description and the setup of the task, on separate lines."""
         return "\n".join(part for part in (self.title, self.description or "", self.setup_str()) if part)
 
 
@@ -98,7 +98,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """List of times in seconds, each per run."""
+        """List of the times per run in seconds, one for each element of ``raw_times``."""
         return [each / self.number_per_run for each in self.raw_times]
 
     @property
@@ -130,7 +130,7 @@ class Measurement:
     def significant_figures(self) -> int:
         """Number of significant digits of the median (1 to 4).
 
-        It is computed from the standard deviation of the middle half of the times.
+        The number is computed from the standard deviation of the times between the first and the third quartile.
         """
         times = self._all()
         middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
@@ -148,7 +148,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """Title of the task."""
+        """Title of the task: its label or, if the task has no label, its statement."""
         return self.task_spec.title
 
     @property
@@ -158,7 +158,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """Name of the row of this task in a table of ``Compare``."""
+        """Name of the row of this measurement in a table of ``Compare``: the sub-label or the statement of the task."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __getattr__(self, name: str) -> Any:
@@ -195,9 +195,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return ``measurements`` merged by task: a list with one measurement for each task, which has all times of the
-        task.
-        """
+        """Return a list with one measurement for each task: the times of all ``measurements`` of the same task."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for each in measurements:
             grouped.setdefault(each.task_spec, []).append(each)

@@ -25,7 +25,7 @@ class Language(enum.Enum):
 
 
 def timer() -> float:
-    """Return the time of a clock in seconds, after waiting for the GPU if there is one."""
+    """Return the time of ``timeit.default_timer`` in seconds, after waiting for the GPU if there is a GPU."""
     if "cupy" in sys.modules and devices.gpu_count():
         devices.cupy().cuda.Device().synchronize()
     return timeit.default_timer()
@@ -43,11 +43,10 @@ def set_torch_threads(n: int) -> Iterator[None]:
 
 
 class Timer:
-    """Timer of the statement ``stmt``, which runs with ``num_threads`` BLAS threads; the statement ``setup`` is not
-    timed.
+    """Timer of the statement ``stmt``, which is executed with ``num_threads`` BLAS threads.
 
-    ``label``, ``sub_label``, ``description`` and ``env`` label the measurements in tables. The statements can use
-    ``torch`` and the names in ``globals``.
+    The statement ``setup`` is executed before ``stmt`` and is not timed. The statements can use ``torch`` and the names
+    in ``globals``. ``label``, ``sub_label``, ``description`` and ``env`` label the measurements in tables.
 
     >>> import retrograd as torch
     >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
@@ -87,7 +86,7 @@ class Timer:
         return max(self._timer.timeit(number), 1e-9)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Return one measurement of ``number`` runs, made after a warm-up."""
+        """Return one measurement of ``number`` runs, after ``number // 100`` (at least 2) warm-up runs."""
         with set_torch_threads(self._task_spec.num_threads):
             self._timeit(max(number // 100, 2))
             return Measurement(number, [self._timeit(number)], self._task_spec)
@@ -101,10 +100,10 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return the number of runs between two readings of the clock, so that a reading takes at most 1e-4 of the
-        time.
+        """Return the number of runs between two readings of the clock, a power of 10.
 
-        The number is also large enough that the runs take ``min_run_time / 1000`` seconds.
+        The number is large enough that the reading takes at most 1e-4 of the time and that the runs take at least
+        ``min_run_time / 1000`` seconds.
         """
         with set_torch_threads(self._task_spec.num_threads):
             overhead = float(numpy.median([self._timeit(0) for _ in range(5)]))
@@ -129,8 +128,8 @@ class Timer:
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
         """Return a measurement of at least ``min_run_time`` seconds.
 
-        The clock is read once for many runs, so that reading it takes at most 1e-4 of the time. ``callback(number,
-        seconds)`` is called after each reading.
+        The clock is read once for many runs, so that the reading takes at most 1e-4 of the time. After each reading,
+        ``callback(number, seconds)`` is called with the number of runs and their time.
         """
         number, times = self._block_size(min_run_time), list[float]()
         return self._until(number, times, lambda: sum(times) >= min_run_time, callback)
@@ -140,8 +139,8 @@ class Timer:
     ) -> Measurement:
         """Return a measurement that ends when the interquartile range is less than ``threshold`` times the median.
 
-        It takes at least ``min_run_time`` and at most about ``max_run_time`` seconds. ``callback(number, seconds)`` is
-        called after each reading of the clock.
+        The measurement takes at least ``min_run_time`` and at most about ``max_run_time`` seconds. After each reading
+        of the clock, ``callback(number, seconds)`` is called with the number of runs and their time.
         """
         number, times = self._block_size(0.05), list[float]()
 
@@ -156,5 +155,5 @@ class Timer:
 
 
 def _dedented(text: str) -> str:
-    """Return the statement ``text`` without the indentation that all its lines share."""
+    """Return the statement ``text`` without the indentation common to all its lines."""
     return textwrap.dedent(text[1:] if text.startswith("\n") else text).rstrip()

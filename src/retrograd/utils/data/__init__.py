@@ -1,4 +1,4 @@
-"""``Dataset``, ``Sampler``, ``DataLoader`` and others: loading of samples in batches, as ``torch.utils.data``."""
+"""``Dataset``, ``Sampler``, ``DataLoader`` and others: loading of samples in batches, as in ``torch.utils.data``."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader

@@ -23,7 +23,7 @@ Collators = dict[Any, Callable[..., Any]]
 def _like_container(like: Any, parts: Any) -> Any:
     """Return a container of the class of ``like`` with the elements ``parts``.
 
-    If such a container can not be created, return ``parts``.
+    If the class does not allow this, return ``parts`` itself.
     """
     try:
         if isinstance(like, MutableMapping):
@@ -59,10 +59,10 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
-    """Return the samples ``batch`` combined into a batch by the function for their type in ``collate_fn_map``.
+    """Return the list of samples ``batch`` combined into one batch.
 
-    Samples that are dicts, lists or tuples are combined elementwise. Raises TypeError for other types, RuntimeError for
-    lists of different lengths.
+    ``collate_fn_map`` maps types to functions that combine samples of this type. Samples that are dicts, lists or
+    tuples are combined elementwise. Raises TypeError for other types, RuntimeError for lists of different lengths.
     """
     first = batch[0]
     kind = type(first)

@@ -27,7 +27,7 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Endless:
-    """Sampler for an iterable data set: it yields None without end, because such a data set has no indices."""
+    """Sampler for an iterable data set, which has no indices: the sampler yields None without end."""
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -37,16 +37,16 @@ class _Endless:
 class DataLoader(Generic[Batch]):
     """Iterable over the samples of ``dataset`` in batches; each iteration is one pass over the data set.
 
-    If ``shuffle`` is true, the order is random. ``sampler`` (of indices) or ``batch_sampler`` (of lists of indices)
-    determines another order. ``collate_fn`` combines a list of ``batch_size`` samples into a batch; ``batch_size=None``
-    yields single samples. If ``drop_last`` is true, an incomplete last batch is dropped.
+    If ``shuffle`` is true, the order is random. A ``sampler``, which yields indices, or a ``batch_sampler``, which
+    yields lists of indices, determines another order. ``collate_fn`` combines a list of ``batch_size`` samples into a
+    batch; ``batch_size=None`` yields single samples. If ``drop_last`` is true, an incomplete last batch is dropped.
 
-    ``num_workers`` processes load in advance, up to ``prefetch_factor`` batches each. Each worker first calls
+    ``num_workers`` processes load batches in advance, up to ``prefetch_factor`` batches each. Each worker first calls
     ``worker_init_fn(id)``. If ``persistent_workers`` is true, the workers are kept for the next pass. ``timeout`` is
-    the limit in seconds for one batch. ``generator`` draws the order and the seeds of the workers. ``pin_memory`` has
-    no effect.
+    the limit in seconds for one batch. ``generator`` is used to draw the order and the seeds of the workers.
+    ``pin_memory`` has no effect.
 
-    For the same seed, the order and the random numbers of the workers equal PyTorch's.
+    For the same seed, the order and the random numbers of the workers are the same as in PyTorch.
 
     >>> import retrograd as torch
     >>> data = torch.utils.data.TensorDataset(torch.arange(5))
@@ -108,7 +108,7 @@ class DataLoader(Generic[Batch]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """Context of ``multiprocessing`` that starts the workers, or None for the default."""
+        """Context of ``multiprocessing`` that starts the workers, or None for the default context."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -220,9 +220,9 @@ def _check_order(
 def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
     """Return a function that loads the batch of ``dataset`` for a list of indices.
 
-    If ``batched`` is false, the function loads the sample for one index. The samples are combined by ``collate``. For
-    an iterable data set the function raises EndOfData at the end; if ``drop_last`` is true, also for an incomplete
-    batch.
+    The function ``collate`` combines the samples. If ``batched`` is false, the argument is one index, and ``collate``
+    receives a single sample. For an iterable data set, the function raises EndOfData after the last sample and, if
+    ``drop_last`` is true, for an incomplete batch.
     """
     if not isinstance(dataset, IterableDataset):
         return lambda index: collate(fetch_samples(dataset, index) if batched else dataset[index])
@@ -249,7 +249,7 @@ def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, datas
 
 
 class _BaseDataLoaderIter:
-    """Base class of iterators of a DataLoader; each is one pass over the data set."""
+    """Base class of iterators of a DataLoader; an iterator makes one pass over the data set."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         if loader.pin_memory and loader.pin_memory_device:
@@ -307,7 +307,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Iterator that loads in this process."""
+    """Iterator that loads batches in the process of the DataLoader."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -323,7 +323,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Iterator that loads batches in advance in worker processes, to which they are assigned in turn."""
+    """Iterator that loads batches in advance in worker processes; the batches are assigned to the workers in turn."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
@@ -360,7 +360,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._ask()
 
     def _ask(self) -> None:
-        """Request the next batch from the worker whose turn it is; do nothing if no batch or no worker is left."""
+        """Request the next batch from the next worker in turn; do nothing if no batch or no worker is left."""
         if not any(self._open):
             return
         try:
@@ -391,9 +391,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Return the number of the next batch that has arrived and remove it from the tasks; None if none has arrived.
+        """Remove the next batch that has arrived from the tasks and return its number, or None if no batch has arrived.
 
-        Tasks of a worker whose iterable data set has ended are removed as well.
+        If ``in_order`` of the DataLoader is true, only the first task is considered. Tasks at the front whose worker
+        has reached the end of an iterable data set are removed as well.
         """
         while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
             self._tasks.popleft()
@@ -405,7 +406,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return None
 
     def _wait(self) -> None:
-        """Wait for at least one result from the workers and store it."""
+        """Wait for at least one result from the workers and store the results that have arrived."""
         busy = {worker for number, worker in self._tasks if number not in self._results and self._open[worker]}
         if not busy:
             return
@@ -417,10 +418,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._results[number] = (kind, data)
 
     def _received(self, workers: set[int]) -> list[tuple[int, Any]]:
-        """Wait for results from ``workers``, worker numbers, and return those that have arrived as pairs ``(worker,
-        result)``.
+        """Wait for results from the workers with the numbers ``workers`` and return pairs ``(worker, result)``.
 
-        Raises RuntimeError if a worker has exited or ``timeout`` has passed.
+        Raises RuntimeError if a worker has exited or no result has arrived within ``timeout`` seconds.
         """
         pipes = {self._pipes[worker]: worker for worker in workers}
         ends = {self._processes[worker].sentinel: worker for worker in workers}

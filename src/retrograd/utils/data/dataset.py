@@ -18,8 +18,8 @@ Sample = TypeVar("Sample", covariant=True)
 class Dataset(Generic[Sample]):
     """Base class of data sets with samples by index. Subclasses define ``__getitem__`` and ``__len__``.
 
-    They may define ``__getitems__``, which takes a list of indices and returns a list of samples: batches are then
-    fetched in one call.
+    A subclass may define ``__getitems__``, which takes a list of indices and returns a list of samples. A DataLoader
+    then fetches each batch in one call.
     """
 
     def __getitem__(self, index: Any) -> Sample:
@@ -32,8 +32,8 @@ class Dataset(Generic[Sample]):
 class IterableDataset(Dataset[Sample], Iterable[Sample]):
     """Base class of data sets without indices. Subclasses define ``__iter__``.
 
-    Each worker process has a copy of the data set and iterates over all of it, unless ``__iter__`` calls
-    :func:`get_worker_info` to choose the worker's part.
+    Each worker process of a DataLoader has a copy of the data set and iterates over all samples, unless ``__iter__``
+    calls :func:`get_worker_info` to select the samples of this worker.
     """
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
@@ -108,7 +108,7 @@ class StackDataset(Dataset[Any]):
 
 
 def fetch_samples(dataset: Any, indices: list[Any]) -> Any:
-    """Return a list of the samples of ``dataset`` at ``indices``, in one call if it defines ``__getitems__``."""
+    """Return a list of the samples of ``dataset`` at ``indices``, fetched by ``__getitems__`` if it is defined."""
     several = getattr(dataset, "__getitems__", None)
     return several(indices) if callable(several) else [dataset[index] for index in indices]
 

@@ -140,7 +140,7 @@ def _check_switch(name: str, value: Any) -> None:
 class BatchSampler(Sampler[list[int]]):
     """Sampler of batches: lists of ``batch_size`` consecutive indices of ``sampler``.
 
-    If ``drop_last`` is true, the last list is dropped if it is shorter.
+    If ``drop_last`` is true, an incomplete last list is dropped.
 
     >>> import retrograd as torch
     >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))

@@ -1,7 +1,7 @@
-"""Worker processes of a DataLoader, and the messages between them and the process that iterates (the loader).
+"""Worker processes of a DataLoader, and their messages to and from the loader, the process that iterates.
 
-Each worker has its own pipe. Requests arrive in order. A separate thread sends the results, so that the worker computes
-the next batch while the loader is busy.
+Each worker has its own pipe and processes requests in order. A separate thread of the worker sends the results, so that
+the worker computes the next batch while the loader is busy.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _ProcessState:
 def get_worker_info() -> WorkerInfo | None:
     """Return the :class:`WorkerInfo` (``id``, ``num_workers``, ``seed``, ``dataset``) of this process, or None.
 
-    It is None outside of the worker processes of a DataLoader.
+    The result is None outside of the worker processes of a DataLoader.
     """
     return _ProcessState.info
 
@@ -56,7 +56,7 @@ BATCH, ERROR, END, READY = "batch", "error", "end", "ready"
 
 @dataclass(frozen=True)
 class Failure:
-    """Error that a worker sends to the loader, which raises it: the class and the message of the error."""
+    """Description of an error in a worker: the class and the message, from which the loader raises the error again."""
 
     kind: Any
     text: str
@@ -118,7 +118,7 @@ def receive(pipe: Connection) -> Any:
 
 
 class _Sender:
-    """Thread that sends a worker's results to the loader."""
+    """Thread in a worker that sends the results to the loader."""
 
     def __init__(self, pipe: Connection, where: str) -> None:
         self.pipe, self.where = pipe, where
@@ -155,7 +155,7 @@ class Job:
 
 
 def seed_everything(base_seed: int, id: int) -> int:
-    """Seed the generators of this package, Python and NumPy in the worker ``id``; return the seed."""
+    """Seed the random generators of this package, Python and NumPy in the worker ``id``; return ``base_seed + id``."""
     seed = base_seed + id
     random.seed(seed)
     manual_seed(seed)
@@ -167,10 +167,9 @@ def seed_everything(base_seed: int, id: int) -> int:
 
 
 def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
-    """Process the requests of a worker, pairs ``(number, index)`` from ``pipe``, until the loader closes it or sends
-    None.
+    """Run a worker: process the requests from ``pipe``, pairs ``(number, index)``, until the pipe ends or sends None.
 
-    ``inherited`` are pipe ends that a forked process has copied from the loader; they are closed.
+    ``inherited`` are the pipe ends that a forked process has copied from the loader; this function closes them.
     """
     for each in inherited:  # a forked process holds the loader's ends too, and would never see them closed
         each.close()
@@ -213,14 +212,14 @@ def _serve(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
 
 
 class EndOfData(Exception):
-    """Exception if an iterable data set has no more samples."""
+    """Exception raised when an iterable data set has no more samples."""
 
 
 def start(context: Any, job: Job, others: list[Connection]) -> tuple[Any, Connection]:
-    """Start a worker for ``job``; return its process and the loader's end of its pipe.
+    """Start a worker for ``job``; return the process and the loader's end of the pipe to the worker.
 
-    ``context`` is a context of ``multiprocessing``. ``others`` are the loader's ends of the pipes of workers that were
-    started before.
+    ``context`` is a context of ``multiprocessing``. ``others`` are the loader's ends of the pipes to the workers that
+    were started before.
     """
     ours, theirs = context.Pipe()
     forked = context.get_start_method() == "fork"

@@ -1,7 +1,7 @@
-"""``SummaryWriter``: logging of training programs for TensorBoard, as ``torch.utils.tensorboard``.
+"""``SummaryWriter``: logging of training programs for TensorBoard, as in ``torch.utils.tensorboard``.
 
-Requires the package tensorboard. Without it the import raises ModuleNotFoundError, "No module named 'tensorboard'", as
-in PyTorch.
+This package requires the package ``tensorboard``. If it is not installed, the import raises ModuleNotFoundError with
+the text "No module named 'tensorboard'", as in PyTorch.
 """
 
 from __future__ import annotations

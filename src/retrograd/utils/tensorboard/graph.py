@@ -1,4 +1,4 @@
-"""``graph_of``: graph of a model for TensorBoard, with the nodes that one call records, grouped by module."""
+"""``graph_of``: the autograd graph of one call of a model, as a TensorBoard graph with nodes grouped by module."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 class _NodeNames:
-    """Names that :func:`graph_of` gives to the nodes that a call of ``model`` records.
+    """Names of the autograd nodes that one call of ``model`` records, for :func:`graph_of`.
 
-    A node's name begins with the path of the innermost module whose output depends on it.
+    The name of a node begins with the path of the first module that returns an output which depends on the node.
     """
 
     def __init__(self, model: Any) -> None:
@@ -57,7 +57,10 @@ class _NodeNames:
         return "/".join(parts)
 
     def seen(self, module: Any, inputs: Any, output: Any) -> None:
-        """Name the nodes that lead to ``output`` of ``module`` and have no name yet; called as a forward hook."""
+        """Assign names to the nodes on which ``output`` of ``module`` depends; called as a forward hook.
+
+        Nodes that already have a name, assigned by the hook of an earlier module, keep this name.
+        """
         found, pending = [], [each.grad_fn for each in _tensors(output)]
         while pending:
             node = pending.pop()
@@ -76,7 +79,7 @@ class _NodeNames:
 def graph_of(model: Any, given: Any) -> Any:
     """Return the graph that the call ``model(*given)`` records, as a GraphDef of TensorBoard.
 
-    ``given`` is a tuple of arguments, or a tensor as the only one.
+    ``given`` is a tuple or list of arguments, or a single argument.
     """
     args = given if isinstance(given, (tuple, list)) else (given,)
     inputs = [

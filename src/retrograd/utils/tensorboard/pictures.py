@@ -14,7 +14,7 @@ import numpy
 def to_image(array: Any, order: str) -> Any:
     """Return ``array`` as one image with dimensions (height, width, channels).
 
-    ``order`` names the dimensions of ``array`` ("NCHW", "HW", …). Several images are arranged in a grid.
+    ``order`` names the dimensions of ``array``, for example "NCHW" or "HW". Several images are arranged in a grid.
     """
     order = order.upper()
     if len(set(order)) != len(order):
@@ -76,7 +76,7 @@ def png(array: Any, rescale: float = 1) -> tuple[int, int, bytes]:
 
 
 def gif(frames: Any, per_second: float) -> bytes:
-    """Return the uint8 images ``frames`` as an animated GIF that repeats, with ``per_second`` frames a second."""
+    """Return the uint8 images ``frames`` encoded as an endless animated GIF with ``per_second`` frames per second."""
     first, *others = [_drawable(each.squeeze(-1) if each.shape[-1] == 1 else each) for each in frames]
     file = io.BytesIO()
     first.save(file, format="GIF", save_all=True, append_images=others, duration=1000 / per_second, loop=0)
@@ -84,7 +84,7 @@ def gif(frames: Any, per_second: float) -> bytes:
 
 
 def side_by_side(films: Any) -> Any:
-    """Return one video (frames, height, width, channels) in which all ``films`` are arranged in a grid.
+    """Return one video (frames, height, width, channels) in which the videos ``films`` are arranged in a grid.
 
     ``films`` has the dimensions (number, frames, channels, height, width).
     """
@@ -97,9 +97,9 @@ def side_by_side(films: Any) -> Any:
 
 
 def with_boxes(array: Any, boxes: Any, labels: Any) -> Any:
-    """Return the uint8 image ``array`` with red frames around ``boxes`` and the texts ``labels`` over them.
+    """Return the uint8 image ``array`` with a red frame around each box and the texts ``labels`` above the frames.
 
-    A row of ``boxes`` is (left, top, right, bottom), in pixels.
+    Each row of ``boxes`` is (left, top, right, bottom), in pixels.
     """
     picture = _drawable(array)
     pen = importlib.import_module("PIL.ImageDraw").Draw(picture)
@@ -127,8 +127,9 @@ def render_figures(figures: Any, close: bool) -> Any:
 
 
 def wav(sound: Any, rate: int) -> bytes:
-    """Return ``sound``, samples between -1 and 1, as the bytes of a WAV file with one channel and ``rate`` samples a
-    second.
+    """Return ``sound``, samples between -1 and 1, encoded as a WAV file with one channel.
+
+    ``rate`` is the number of samples per second.
     """
     file = io.BytesIO()
     with wave.open(file, "wb") as written:

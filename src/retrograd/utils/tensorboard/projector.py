@@ -1,4 +1,4 @@
-"""Files for TensorBoard's projector, which shows embeddings: their data, and the configuration that lists them."""
+"""Files for TensorBoard's projector of embeddings: the embeddings and a configuration file that lists them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def _write(folder: str, name: str, rows: Any) -> None:
 
 
 def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: Any, images: Any, tag: str) -> None:
-    """Write the embeddings ``points`` to the folder ``name`` in ``log_dir``, and add them to ``config`` with the name
-    ``tag``.
+    """Write the embeddings ``points`` to the folder ``name`` in ``log_dir``, and list them in ``config`` as ``tag``.
 
     ``points`` has one row for each embedding. ``labels`` and ``images``, which may be None, have one entry for each row
-    of ``points``. If ``header`` is passed, it has the names of the columns of ``labels``.
+    of ``points``. ``header``, which may be None, contains the names of the columns of ``labels``.
     """
     if labels is not None and len(labels) != len(points):
         raise AssertionError("#labels should equal with #data points")

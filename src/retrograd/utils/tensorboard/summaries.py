@@ -1,4 +1,4 @@
-"""TensorBoard's messages: each function returns a summary value (a protobuf message) with the name ``tag``."""
+"""Summaries for TensorBoard: each function returns a summary value (a protobuf message) with the name ``tag``."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ def array_of(value: Any) -> Any:
 
 
 def _message(array: Any, elements: str | None = None) -> Any:
-    """Return ``array`` as a TensorProto; ``elements`` is the name of the message's dtype, by default the dtype of
-    ``array``.
-    """
+    """Return ``array`` as a TensorProto of dtype ``elements``, by default the dtype of ``array``."""
     name, field = _ELEMENTS[elements or array.dtype.name]
     flat = array.reshape(-1)
     if name == "DT_HALF":
@@ -107,7 +105,7 @@ def text(tag: str, words: str) -> Any:
 
 
 def default_bins() -> list[float]:
-    """Return the edges of the default bins of histograms: 0 and ±1e-12 · 1.1^k up to 1e20."""
+    """Return the edges of the default bins of histograms: 0 and ``±1e-12 * 1.1**k`` up to 1e20, where k = 0, 1, …."""
     edges = [1e-12]
     while (last := edges[-1] * 1.1) < 1e20:
         edges.append(last)
@@ -157,10 +155,10 @@ def image(tag: str, array: Any, rescale: float = 1) -> Any:
 
 
 def video(tag: str, films: Any, per_second: float) -> Any:
-    """Return a summary of the videos ``films``, arranged in a grid, as an animated GIF with ``per_second`` frames a
-    second.
+    """Return a summary of the videos ``films``, arranged in a grid and encoded as an animated GIF.
 
-    ``films`` has the dimensions (number, frames, channels, height, width).
+    ``films`` has the dimensions (number, frames, channels, height, width). ``per_second`` is the number of frames per
+    second.
     """
     frames = pictures.to_uint8(pictures.side_by_side(films))
     fields = {"height": frames.shape[1], "width": frames.shape[2], "colorspace": frames.shape[3]}
@@ -168,7 +166,7 @@ def video(tag: str, films: Any, per_second: float) -> Any:
 
 
 def audio(tag: str, sound: Any, rate: int) -> Any:
-    """Return a summary of ``sound``, samples between -1 and 1, with ``rate`` samples a second."""
+    """Return a summary of ``sound``, samples between -1 and 1, with ``rate`` samples per second."""
     sound = sound.squeeze().clip(-1, 1)
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
@@ -204,8 +202,8 @@ def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
 def raw_curve(tag: str, rows: Any, count: int) -> Any:
     """Return a summary of a precision-recall curve with ``count`` thresholds.
 
-    ``rows`` are, at each threshold, the true positives, false positives, true negatives, false negatives, precision and
-    recall.
+    ``rows`` has six rows: true positives, false positives, true negatives, false negatives, precision and recall, each
+    with one value for each threshold.
     """
     content = _curves.PrCurvePluginData(version=0, num_thresholds=min(count, 127)).SerializeToString()
     return _value(tag, tensor=_message(rows, "float32"), metadata=_plugin_metadata("pr_curves", content))
@@ -217,7 +215,8 @@ def raw_curve(tag: str, rows: Any, count: int) -> Any:
 def layout(categories: dict[str, dict[str, Any]]) -> Any:
     """Return a summary that groups scalars in charts.
 
-    ``categories[title][name]`` describes a chart: a pair of ``"Multiline"`` or ``"Margin"`` and a list of tags.
+    ``categories[title][name]`` describes the chart ``name`` in the category ``title``. It is a pair ``(kind, tags)``,
+    where ``kind`` is ``"Multiline"`` or ``"Margin"`` and ``tags`` are the names of the scalars.
     """
     found = []
     for title, charts in categories.items():
@@ -266,10 +265,10 @@ def _typed(value: Any) -> tuple[Any, str]:
 
 
 def hyperparameters(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str, Any] | None) -> list[Any]:
-    """Return three summaries: of the experiment, of the start of the session, and of its end.
+    """Return three summaries for TensorBoard's hyperparameter plugin: experiment, session start and session end.
 
-    ``given`` are the hyperparameters, and ``measures`` the metrics, both by name. ``discrete`` has lists of possible
-    values of some hyperparameters.
+    ``given`` contains the hyperparameters by name, and ``measures`` the metrics by name. ``discrete`` maps names of
+    hyperparameters to lists of their possible values.
     """
     if not isinstance(given, dict) or not isinstance(measures, dict):
         raise TypeError("hparam_dict and metric_dict should be dictionary.")

@@ -69,10 +69,9 @@ class SummaryWriter:
     """Writer of TensorBoard event files in the folder ``log_dir``, by default a new folder in ``runs``.
 
     ``comment`` is appended to the name of the default folder. With ``purge_step``, TensorBoard discards events of an
-    earlier run from this step on. Events are buffered, at most ``max_queue`` of them and at most ``flush_secs``
-    seconds. As a context manager the writer closes its files at the end. Most methods have the parameters ``tag``, the
-    name of the data, ``global_step``, the training step, and ``walltime``, the time in seconds (by default the current
-    time).
+    earlier run from this step on. At most ``max_queue`` events are buffered, for at most ``flush_secs`` seconds. As a
+    context manager, the writer closes its files at the end. Most methods have the parameters ``tag``, the name of the
+    data, ``global_step``, the training step, and ``walltime``, the time in seconds (by default the current time).
     """
 
     def __init__(
@@ -129,9 +128,9 @@ class SummaryWriter:
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Step = None, walltime: When = None
     ) -> None:
-        """Write the numbers ``tag_scalar_dict``, by name, to be shown in one chart ``main_tag``.
+        """Write several numbers, which TensorBoard shows in the chart ``main_tag``.
 
-        Each number is written to a file in a separate subfolder.
+        ``tag_scalar_dict`` maps names to numbers. Each number is written to a file in a separate subfolder.
         """
         for tag, value in tag_scalar_dict.items():
             writer = self._below(f"{self._get_file_writer().get_logdir()}/{main_tag.replace('/', '_')}_{tag}")
@@ -148,8 +147,8 @@ class SummaryWriter:
     ) -> None:  # fmt: skip
         """Write a histogram of ``values`` under the name ``tag``.
 
-        ``bins`` is ``"tensorflow"`` for the default bins, or the argument of :func:`numpy.histogram`. If there are more
-        than ``max_bins`` bins, adjacent bins are merged.
+        ``bins`` is ``"tensorflow"`` for the default bins, or the argument ``bins`` of :func:`numpy.histogram`. If there
+        are more than ``max_bins`` bins, adjacent bins are merged.
         """
         edges = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._add(summaries.histogram(tag, array_of(values), edges, max_bins), global_step, walltime)
@@ -158,10 +157,11 @@ class SummaryWriter:
         self, tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares: Any, bucket_limits: Any,
         bucket_counts: Any, global_step: Step = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a histogram from its statistics and its counts ``bucket_counts``, one for each of ``bucket_limits``.
+        """Write a histogram under the name ``tag`` from its counts and statistics.
 
-        ``num``, ``sum`` and ``sum_squares`` are the number, the sum and the sum of squares of the values. Raises
-        ValueError if the numbers of limits and counts differ.
+        ``bucket_counts`` contains one count for each bin, and ``bucket_limits`` the upper limit of each bin. ``min``,
+        ``max``, ``num``, ``sum`` and ``sum_squares`` are the minimum, the maximum, the number, the sum and the sum of
+        squares of the values. Raises ValueError if the numbers of limits and counts differ.
         """
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
@@ -187,8 +187,9 @@ class SummaryWriter:
         false_negative_counts: Any, precision: Any, recall: Any, global_step: Step = None, num_thresholds: int = 127,
         weights: Any = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a precision-recall curve under the name ``tag``, from its counts, precision and recall at each
-        threshold.
+        """Write a precision-recall curve under the name ``tag``.
+
+        The counts, ``precision`` and ``recall`` contain one value for each of ``num_thresholds`` thresholds.
         """
         rows = (
             true_positive_counts,
@@ -215,7 +216,7 @@ class SummaryWriter:
     def add_images(
         self, tag: str, img_tensor: Any, global_step: Step = None, walltime: When = None, dataformats: str = "NCHW"
     ) -> None:
-        """Write the images ``img_tensor`` as one image with eight in a row, under the name ``tag``.
+        """Write the images ``img_tensor`` under the name ``tag``, as one image with eight of them in each row.
 
         ``dataformats`` names the dimensions of ``img_tensor``: N is the number, C channels, H height and W width.
         """
@@ -227,11 +228,10 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, box_tensor: Any, global_step: Step = None, walltime: When = None,
         rescale: float = 1, dataformats: str = "CHW", labels: Any = None,
     ) -> None:  # fmt: skip
-        """Write the image ``img_tensor`` with red frames around boxes, and ``labels`` over them, under the name
-        ``tag``.
+        """Write the image ``img_tensor`` with red frames around boxes under the name ``tag``.
 
-        A row of ``box_tensor`` is (left, top, right, bottom), in pixels. The image is enlarged by the factor
-        ``rescale``.
+        Each row of ``box_tensor`` is (left, top, right, bottom), in pixels. The texts ``labels`` are written above the
+        frames. The image is enlarged by the factor ``rescale``.
         """
         boxes = array_of(box_tensor)
         labels = [labels] if isinstance(labels, str) else labels
@@ -252,7 +252,7 @@ class SummaryWriter:
     def add_video(
         self, tag: str, vid_tensor: Any, global_step: Step = None, fps: float = 4, walltime: When = None
     ) -> None:
-        """Write the videos ``vid_tensor``, arranged in a grid, with ``fps`` frames a second, under the name ``tag``.
+        """Write the videos ``vid_tensor``, arranged in a grid, with ``fps`` frames per second, under the name ``tag``.
 
         ``vid_tensor`` has the dimensions (number, frames, channels, height, width).
         """
@@ -261,8 +261,9 @@ class SummaryWriter:
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: Step = None, sample_rate: int = 44100, walltime: When = None
     ) -> None:
-        """Write the sound ``snd_tensor``, samples between -1 and 1, with ``sample_rate`` samples a second, under the
-        name ``tag``.
+        """Write the sound ``snd_tensor``, samples between -1 and 1, under the name ``tag``.
+
+        ``sample_rate`` is the number of samples per second.
         """
         self._add(summaries.audio(tag, array_of(snd_tensor), sample_rate), global_step, walltime)
 
@@ -277,8 +278,8 @@ class SummaryWriter:
     ) -> None:
         """Write the graph that the call ``model(*input_to_model)`` records.
 
-        ``input_to_model`` is a tuple of arguments, or a tensor as the only one. If ``verbose`` is true, the graph is
-        also printed.
+        ``input_to_model`` is a tuple of arguments, or a single tensor. If ``verbose`` is true, the graph is also
+        printed.
         """
         found = graph.graph_of(model, () if input_to_model is None else input_to_model)
         if verbose:
@@ -289,10 +290,10 @@ class SummaryWriter:
         self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Step = None, tag: str = "default",
         metadata_header: Any = None,
     ) -> None:  # fmt: skip
-        """Write the embeddings ``mat`` (number, dimensions) for the projector, under the name ``tag``.
+        """Write the embeddings ``mat`` (number, dimensions) for TensorBoard's projector, under the name ``tag``.
 
-        ``metadata`` has a label for each embedding, or a row of labels whose columns are named ``metadata_header``.
-        ``label_img`` has an image for each embedding.
+        ``metadata`` contains a label for each embedding. If the column names ``metadata_header`` are passed,
+        ``metadata`` contains a row of labels for each embedding. ``label_img`` contains an image for each embedding.
         """
         number = str(global_step or 0).zfill(5)
         folder = f"{number}/{tag.replace('/', '%2F')}"
@@ -305,10 +306,9 @@ class SummaryWriter:
         self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None,
         global_step: Step = None, walltime: When = None,
     ) -> None:  # fmt: skip
-        """Write a mesh under the name ``tag``: ``vertices`` (batch, number, 3) and, if passed, ``colors`` and
-        ``faces``.
+        """Write a mesh under the name ``tag``: ``vertices`` and, if passed, ``colors`` and ``faces``.
 
-        ``config_dict`` has options of TensorBoard's viewer.
+        ``vertices`` has the dimensions (batch, number, 3). ``config_dict`` contains options of TensorBoard's viewer.
         """
         parts = {"VERTEX": vertices, "FACE": faces, "COLOR": colors}
         arrays = {name: None if each is None else array_of(each) for name, each in parts.items()}
@@ -318,11 +318,10 @@ class SummaryWriter:
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
         run_name: str | None = None, global_step: Step = None,
     ) -> None:  # fmt: skip
-        """Write the hyperparameters ``hparam_dict`` and the metrics ``metric_dict`` to a file in the subfolder
-        ``run_name``.
+        """Write hyperparameters and metrics, both dicts by name, to a file in the subfolder ``run_name``.
 
-        The default of ``run_name`` is the current time. ``hparam_domain_discrete`` has lists of possible values of some
-        hyperparameters.
+        The default of ``run_name`` is the current time. ``hparam_domain_discrete`` maps names of hyperparameters to
+        lists of their possible values.
         """
         found = summaries.hyperparameters(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
@@ -334,7 +333,8 @@ class SummaryWriter:
     def add_custom_scalars(self, layout: dict[str, dict[str, Any]]) -> None:
         """Group scalars in charts, as ``layout`` describes: ``{category: {chart: ["Multiline", tags]}}``.
 
-        ``"Margin"`` in place of ``"Multiline"`` takes three tags.
+        ``tags`` are the names of the scalars. With ``"Margin"`` instead of ``"Multiline"``, ``tags`` are the names of
+        a value, its lower limit and its upper limit.
         """
         self._add(summaries.layout(layout), None, None)
 
