@@ -1,6 +1,6 @@
-"""``DisableTorchFunction`` and other names of ``torch._C`` that PyTorch's documentation uses.
+"""Names of ``torch._C`` that PyTorch's documentation mentions.
 
-They are context managers that disable ``__torch_function__``, and the settings of the profiler.
+These are context managers that disable ``__torch_function__``, and settings of the profiler.
 """  # noqa: N999
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _disabled_torch_function_impl = torch_function.disabled
 
 
 class _OverridesOff:
-    """Base class of the context managers below, which disable overrides by ``__torch_function__``.
+    """Base class of context managers that disable overrides of functions by ``__torch_function__``.
 
-    Inside the context, ``level`` is the state of ``core/torch_function.py``; it determines which overrides stay active.
+    ``level`` is a state defined in ``core/torch_function.py``, which determines the overrides that stay active.
     """
 
     __module__ = "torch._C"
@@ -49,7 +49,7 @@ def _is_torch_function_enabled() -> bool:
 
 
 def _len_torch_function_stack() -> int:
-    """Return the number of active modes (``TorchFunctionMode``)."""
+    """Return the number of ``TorchFunctionMode`` contexts that are active."""
     return len(torch_function.state()[1])
 
 
@@ -57,7 +57,7 @@ class _profiler:
     """Namespace that replaces PyTorch's submodule ``torch._C._profiler``."""
 
     class _ExperimentalConfig:
-        """Settings of PyTorch's profiler, which have no effect."""
+        """Options of PyTorch's profiler; they are stored as attributes and have no effect."""
 
         def __init__(self, **options: Any) -> None:
             self.__dict__.update(options)

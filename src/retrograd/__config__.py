@@ -1,4 +1,4 @@
-"""``show`` and ``parallel_info``: versions and numbers of threads, as ``torch.__config__``."""
+"""``torch.__config__``: ``show`` returns library versions, and ``parallel_info`` numbers of threads, as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .version import OWN, PYTORCH
 
 
 def show() -> str:
-    """Return a text with the versions of the package, NumPy and its BLAS, one per line."""
+    """Return a text with the versions of retrograd, NumPy and NumPy's BLAS, one per line."""
     built = numpy.show_config("dicts")
     blas = built["Build Dependencies"]["blas"]
     lines = [
@@ -21,7 +21,7 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """Return a text with the numbers of threads within and between operations."""
+    """Return a text with the number of threads within operations and the number of threads between operations."""
     return (
         f"retrograd/Parallel:\n\tget_num_threads() : {blas_threads.get_num_threads()}\n"
         f"\tget_num_interop_threads() : {blas_threads.get_num_interop_threads()}\n"

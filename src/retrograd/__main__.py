@@ -1,4 +1,4 @@
-"""``python -m retrograd``: the command line."""
+"""``python -m retrograd``: runs the command line of ``cli.py``."""
 
 import sys
 

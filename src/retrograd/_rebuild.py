@@ -1,7 +1,7 @@
-"""Functions that a pickle calls to rebuild objects; their names here do not change when the functions move.
+"""Functions that a pickle calls to rebuild objects, under names that stay valid when the code is moved.
 
 ``compat.pickle_names.pickled_as`` gives each function its name in this module. The module that defines a function is
-loaded when a pickle first needs it.
+imported when a pickle first needs the function.
 """
 
 from __future__ import annotations

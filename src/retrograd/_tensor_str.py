@@ -1,4 +1,4 @@
-"""PyTorch's module of print options; the code is in ``core/formatting.py``."""
+"""``torch._tensor_str``: print options of tensors, which are implemented in ``core/formatting.py``."""
 
 from .core.formatting import OPTIONS as PRINT_OPTS
 from .core.formatting import get_printoptions, printoptions, set_printoptions

@@ -1,6 +1,6 @@
-"""Command line: ``retrograd run`` and ``retrograd info``.
+"""Command line with the commands ``retrograd run`` and ``retrograd info``.
 
-This module parses arguments; ``runner.py`` runs the programs.
+This module parses the arguments; ``runner.py`` runs programs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CANNOT = 2  # Python's exit status if it can not start a program
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command ``retrograd`` with ``arguments`` (by default ``sys.argv[1:]``) and return its exit status.
 
-    Exceptions of a program that is run are not caught.
+    Exceptions raised by a program under ``retrograd run`` are not caught.
 
     >>> main(["run", "-c", "import torch; print(torch.__name__)"])
     retrograd
@@ -60,15 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def complain(about: str) -> int:
-    """Print the error ``about`` and the usage of the command to standard error; return the exit status of a failure."""
+    """Print the error message ``about`` and the usage to standard error, and return the exit status for an error."""
     print(f"retrograd: {about}\n\n{USAGE}", file=sys.stderr)
     return CANNOT
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run ``retrograd run`` with ``arguments``, those after ``run``, and return its exit status.
+    """Run the command ``retrograd run`` with ``arguments``, which follow the word ``run``, and return its exit status.
 
-    The exceptions of the program propagate, so that the process exits as ``python`` would for the program.
+    Exceptions of the program are not caught, so that the process exits as ``python`` would for the program.
     """
     start = {"-m": runner.run_module, "-c": runner.run_text}
     if arguments[:1] in (["-h"], ["--help"]):
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def info() -> str:
-    """Return the text that ``retrograd info`` prints."""
+    """Return the text that ``retrograd info`` prints: versions, devices, threads and optional packages."""
     lines: list[tuple[str, str]] = [
         ("retrograd", f"{OWN} ({os.path.dirname(retrograd.__file__)})"),
         ("pages", missing_names.DOCS_FOLDER),
@@ -113,7 +113,10 @@ def info() -> str:
 
 
 def version_of(*distributions: str) -> str:
-    """Return the version of the first of ``distributions`` that is installed, without importing it."""
+    """Return the version of the first installed package among ``distributions``, without importing the package.
+
+    If no package is installed, the result is ``"not installed"``.
+    """
     for name in distributions:
         try:
             return importlib.metadata.version(name)
@@ -123,7 +126,7 @@ def version_of(*distributions: str) -> str:
 
 
 def extras() -> Iterator[str]:
-    """Yield a text for each optional package, with its version."""
+    """Yield the name and version of each optional package, as text."""
     yield f"numba {version_of('numba')}"
     yield f"cupy {version_of('cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x', 'cupy')}"
 

@@ -27,7 +27,7 @@ _state = _State()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether operations must be deterministic; if ``warn_only`` is true, others warn and do not raise.
+    """Set whether operations must be deterministic; ``warn_only`` selects warnings instead of errors.
 
     The setting has no effect, because all operations are deterministic. See
     https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
@@ -41,12 +41,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` has been enabled."""
+    """Whether :func:`use_deterministic_algorithms` was last called with ``mode=True``."""
     return _state.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether ``warn_only`` has been enabled by :func:`use_deterministic_algorithms`."""
+    """Whether :func:`use_deterministic_algorithms` was last called with ``warn_only=True``."""
     return _state.warn_only
 
 
@@ -71,7 +71,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the precision that :func:`set_float32_matmul_precision` has set."""
+    """Return the precision set by :func:`set_float32_matmul_precision`; the default is "highest"."""
     return _state.precision
 
 
@@ -92,16 +92,16 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Return False, because NumPy can not flush denormal numbers to zero; ``mode`` has no effect."""
+    """Return False, because NumPy cannot flush denormal numbers to zero; ``mode`` has no effect."""
     if mode.__class__ is not bool:
         raise RuntimeError(f"flush_denormal expects a bool, but got {type_name(mode)}")
     return False
 
 
 def set_warn_always(b: bool) -> None:
-    """Store ``b``, the setting whether a warning is shown each time.
+    """Set whether repeated warnings are shown each time.
 
-    The setting has no effect, because Python's warning filters decide which warnings are shown.
+    The setting ``b`` is stored but has no effect, because Python's warning filters decide which warnings are shown.
     """
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
@@ -109,13 +109,14 @@ def set_warn_always(b: bool) -> None:
 
 
 def is_warn_always_enabled() -> bool:
-    """Return the value that :func:`set_warn_always` has set."""
+    """Return the value set by :func:`set_warn_always`; the default is False."""
     return _state.warn_always
 
 
 def get_device_module(device: Any = None) -> Any:
-    """Return ``torch.cuda`` if ``device`` is a GPU, and ``torch.cpu`` if it is the CPU; by default for the current
-    device.
+    """Return the module of the type of ``device``, such as ``torch.cuda`` or ``torch.cpu``.
+
+    If ``device`` is None, the result is ``torch.cuda`` if a GPU is available, and ``torch.cpu`` otherwise.
     """
     from . import cpu, cuda, mps, mtia, xpu
 

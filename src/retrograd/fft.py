@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, as ``torch.fft``."""
+"""Discrete Fourier transforms (``torch.fft``)."""
 
 from .dispatch import declare as _table
 from .operations.signal.fft import *  # noqa: F403 - the module has __all__

@@ -1,4 +1,4 @@
-"""Functions that PyTorch defines in Python, as ``torch.functional``."""
+"""Functions of ``torch.functional``, which PyTorch implements in Python; the module re-exports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Future``, ``collect_all`` and ``wait_all``: results that are set later, as ``torch.futures``."""
+"""``Future``, ``collect_all`` and ``wait_all`` of ``torch.futures``: results that are set later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class Future(Generic[Value]):
-    """Result of a computation, a value or an error, that is set later in this thread or in another one.
+    """Result of a computation, a value or an error, which is set later in this thread or in another thread.
 
     >>> later = Future()
     >>> twice = later.then(lambda done: 2 * done.value())
@@ -28,7 +28,7 @@ class Future(Generic[Value]):
         self._error: BaseException | None = None
 
     def done(self) -> bool:
-        """Whether a value or an error is set."""
+        """Whether a value or an error has been set."""
         return self._complete.is_set()
 
     def wait(self) -> Value:
@@ -37,7 +37,10 @@ class Future(Generic[Value]):
         return self.value()
 
     def value(self) -> Value:
-        """Return the value. Raises the error if one is set, and RuntimeError if neither is set."""
+        """Return the value of this completed future.
+
+        Raises the error if an error was set, and RuntimeError if the future is not complete.
+        """
         if not self.done():
             raise RuntimeError("the future is not complete: there is no value yet")
         if self._error is not None:
@@ -45,13 +48,18 @@ class Future(Generic[Value]):
         return self._value
 
     def set_result(self, result: Value) -> None:
-        """Set the value to ``result`` and call the callbacks. Raises RuntimeError if a value or an error is set
-        already.
+        """Complete this future with the value ``result`` and call the callbacks.
+
+        Raises RuntimeError if a value or an error has been set already.
         """
         self._settle(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set the error ``result``, which :meth:`wait` and :meth:`value` raise, and call the callbacks."""
+        """Complete this future with the error ``result`` and call the callbacks.
+
+        :meth:`wait` and :meth:`value` raise ``result``. Raises RuntimeError if a value or an error has been set
+        already.
+        """
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._settle(None, result)
@@ -90,9 +98,9 @@ class Future(Generic[Value]):
         return made
 
     def add_done_callback(self, callback: Callable[[Future[Value]], None]) -> None:
-        """Call ``callback(self)`` when this future is complete, or at once if it is complete already.
+        """Call ``callback(self)`` when this future is complete, or immediately if it is complete already.
 
-        Errors that ``callback`` raises are printed.
+        Errors that ``callback`` raises are printed to standard error.
         """
 
         def call() -> None:
@@ -106,9 +114,9 @@ class Future(Generic[Value]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a future whose value is the list ``futures``, and which is complete when all ``futures`` are complete.
+    """Return a future with the value ``futures``, as a list, which completes when all ``futures`` are complete.
 
-    If one of them has an error, the returned future has this error.
+    If some of ``futures`` have errors, the returned future has the first of these errors, in the order of the list.
     """
     made: Future[list[Future[Any]]] = Future()
     left, lock = [len(futures)], threading.Lock()
@@ -129,7 +137,10 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
-    """Wait for all ``futures`` and return the list of their values. Raises the first error."""
+    """Wait until all ``futures`` are complete, and return the list of their values.
+
+    If some of ``futures`` have errors, the first error in the order of the list is raised.
+    """
     return [each.wait() for each in collect_all(futures).wait()]
 
 

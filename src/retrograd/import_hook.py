@@ -1,7 +1,8 @@
-"""Import hook: while it is installed, ``import torch`` and ``import torch.X.Y`` import modules of this package.
+"""Import hook: while it is installed, ``import torch`` and ``import torch.X.Y`` import modules of retrograd.
 
-``with installed(): ...`` installs it for a part of a program; ``retrograd run`` (``runner.py``) runs a whole program
-with it. The hook finds modules by name through the import system, so that every module of the package is available.
+``with installed(): ...`` installs the hook for a part of a program; ``retrograd run`` (``runner.py``) runs a whole
+program with the hook. The hook finds modules by name through the import system, so that every module of retrograd is
+available.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def is_torch_name(name: str) -> bool:
 
 
 def find_module(name: str) -> types.ModuleType | None:
-    """Return this package's module for ``name``, the name of a PyTorch module; None if there is no such module.
+    """Return the module of retrograd for ``name``, the name of a PyTorch module, or None if there is no such module.
 
-    The result is the module with the same path if one exists. Otherwise it is a module that is an attribute under this
-    path, because for example ``torch.nn.functional`` may be defined in another file.
+    ``torch.X.Y`` is the module ``retrograd.X.Y`` if this file exists. Otherwise it is the module that ``retrograd.X``
+    has as the attribute ``Y``, if any.
     """
     path = PACKAGE + name[len(TORCH) :]
     parent, _, last = path.rpartition(".")
@@ -53,7 +54,7 @@ def find_module(name: str) -> types.ModuleType | None:
 
 
 class Alias(Loader):
-    """Loader for ``import torch.X``: it returns the existing module of this package, and does not load a copy."""
+    """Loader for ``import torch.X`` that returns the existing module of retrograd instead of loading a copy."""
 
     def __init__(self, module: types.ModuleType, name: str) -> None:
         self.module = module
@@ -75,7 +76,7 @@ class Alias(Loader):
 
 
 class TorchFinder(MetaPathFinder):
-    """Finder of this package's modules under PyTorch's names; the import hook adds it to ``sys.meta_path``."""
+    """Finder in ``sys.meta_path`` that returns modules of retrograd for PyTorch's names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -89,7 +90,7 @@ class TorchFinder(MetaPathFinder):
 class Hook(AbstractContextManager[None]):
     """Context manager that installs the import hook in the process.
 
-    Contexts may be nested, and may overlap in threads; the hook is removed when the last of them ends.
+    Contexts may be nested, and may overlap in threads; the hook is removed at the end of the last context.
     """
 
     def __init__(self) -> None:
@@ -128,11 +129,12 @@ HOOK = Hook()
 
 
 def installed() -> AbstractContextManager[None]:
-    """Return a context manager in which ``import torch`` imports this package, in every module of the process.
+    """Return a context manager in which ``import torch`` imports retrograd, in every module of the process.
 
-    A real PyTorch that was imported before is hidden inside the context, and available again after it, also after an
-    exception. It should not be used inside, because it imports parts of itself on first use. Modules that are first
-    imported inside the context keep their ``torch``. The hook applies to all threads; contexts may be nested.
+    PyTorch, if it was imported before, is hidden inside the context, and available again afterwards, also after an
+    exception. Do not use PyTorch inside the context, because it imports some of its modules on first use. Modules that
+    are first imported inside the context keep retrograd as their ``torch``. The hook applies to all threads; contexts
+    may be nested.
 
     >>> from retrograd import import_hook
     >>> with import_hook.installed():

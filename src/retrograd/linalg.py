@@ -1,4 +1,4 @@
-"""Linear algebra, as ``torch.linalg``: the functions that are declared with ``@exported("linalg")``."""
+"""Linear algebra (``torch.linalg``): the functions that are declared with ``@exported("linalg")``."""
 
 from typing import TYPE_CHECKING, Any
 

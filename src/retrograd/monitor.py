@@ -1,4 +1,4 @@
-"""``log_event``, ``Stat`` and others: events of a program and statistics over time windows, as ``torch.monitor``."""
+"""``torch.monitor``: events that a program logs, and statistics of values in time windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAT_EVENT = "torch.monitor.Stat"
 
 
 class Event:
-    """Event with a ``name``, a ``timestamp``, and ``data``: a dict of numbers or strings."""
+    """Event with a ``name``, a ``timestamp``, and ``data``, a dictionary from names to numbers or strings."""
 
     def __init__(self, name: str, timestamp: datetime, data: Mapping[str, Value]) -> None:
         if not isinstance(name, str) or not isinstance(timestamp, datetime) or not isinstance(data, Mapping):
@@ -38,7 +38,7 @@ def _argument_error(name: str, arguments: str) -> TypeError:
 
 
 class EventHandlerHandle:
-    """Handle of a registered event handler, for :func:`unregister_event_handler`."""
+    """Handle of a registered event handler, which :func:`unregister_event_handler` accepts."""
 
     def __init__(self, callback: Callable[[Event], None]) -> None:
         self._callback = callback
@@ -48,7 +48,7 @@ _handles: list[EventHandlerHandle] = []
 
 
 def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHandle:
-    """Register ``callback``, which is called with every event logged from now on; return its handle.
+    """Register ``callback``, which is called with every event that is logged later; return its handle.
 
     >>> from datetime import datetime
     >>> handle = register_event_handler(lambda event: print(event.name, event.data))
@@ -64,7 +64,7 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Remove the event handler that ``handler`` refers to; do nothing if it is not registered."""
+    """Remove the event handler with the handle ``handler``, if it is registered."""
     if not isinstance(handler, EventHandlerHandle):
         raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
     if handler in _handles:
@@ -80,7 +80,7 @@ def log_event(event: Event) -> None:
 
 
 class Aggregation(enum.Enum):
-    """Names of the statistics that :class:`Stat` computes from the values in a window; ``VALUE`` is the last value."""
+    """Statistics that :class:`Stat` can compute from the values in a time window; ``VALUE`` is the last value."""
 
     VALUE = 0
     MEAN = 2
@@ -105,12 +105,12 @@ _FUNCTIONS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
 
 
 class Stat:
-    """Collector of values, whose statistics it computes in consecutive time windows of length ``window_size``.
+    """Collector of values, which computes their statistics in consecutive time windows of length ``window_size``.
 
-    After each window it logs an event with the statistics named in ``aggregations``.
+    For each window, an event with the statistics in ``aggregations`` is logged.
 
     The event is logged when the first value of the next window is added, or when the object is deleted. After
-    ``max_samples`` values it is logged at once, and further values in the window are ignored.
+    ``max_samples`` values, the event is logged immediately, and further values in the window are ignored.
 
     >>> stat = Stat("loss", [Aggregation.MEAN, Aggregation.COUNT], timedelta(minutes=1), max_samples=2)
     >>> stat.add(1.0)
@@ -144,7 +144,7 @@ class Stat:
 
     @property
     def name(self) -> str:
-        """Name of the statistics, which is the prefix of their names in events."""
+        """Name of this object, which is the prefix of the names of its statistics in events."""
         return self._name
 
     @property
@@ -153,7 +153,7 @@ class Stat:
         return len(self._numbers)
 
     def add(self, v: float) -> None:
-        """Add the value ``v`` to the current window, and log the event of the previous window if its time has passed."""
+        """Add the value ``v`` to the current window; log the event of the previous window if the window has ended."""
         with self._lock:
             now, event = self._now(self._size), None
             if now != self._window:
@@ -167,12 +167,13 @@ class Stat:
             log_event(event)
 
     def get(self) -> dict[Aggregation, float]:
-        """Return the statistics of the last complete window, a dict by :class:`Aggregation`."""
+        """Return the statistics of the last complete window, as a dictionary with :class:`Aggregation` keys."""
         return self._before.copy()
 
     def _closed(self) -> Event | None:
-        """Compute the statistics of the current window and start a new one; return the event, or None if there were no
-        values.
+        """Compute the statistics of the current window and start a new window.
+
+        Return the event with the statistics, or None if the window has no values.
         """
         numbers, self._numbers = self._numbers, []
         self._before = {way: _FUNCTIONS[way](numbers) if numbers else 0.0 for way in self._ways}

@@ -1,9 +1,9 @@
-"""Table of the modules of ``torch`` that consist mainly of constants, no-ops, settings and errors (``torch.backends``,
-…).
+"""Table of the modules of ``torch`` that consist mainly of constants, no-ops, settings and errors.
 
-Each module is described by a function, called a block: its decorator gives the name of the module, its docstring
-becomes the module's docstring, and it returns a dict of the module's names. A key with parentheses is the signature of
-a function, and its value is the answer, which determines the function's body:
+Examples are ``torch.backends`` and ``torch.xpu``. Each module is described by a function, called a block: the argument
+of its decorator is the name of the module, its docstring becomes the module's docstring, and its result is a dictionary
+of the module's names. A key with parentheses is the signature of a function, and its value, called the answer,
+determines the function's body:
 
     "device_count() -> int": 0                             returns a constant
     "empty_cache() -> None": None                          does nothing
@@ -48,7 +48,7 @@ PART = object()
 
 
 def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]:
-    """Return a decorator that adds a block, the description of the module ``torch.<name>``, to the table."""
+    """Return a decorator that adds a function to the table as the description of the module ``torch.<name>``."""
 
     def enter(block: Callable[[], Names]) -> Callable[[], Names]:
         BLOCKS[name] = block
@@ -61,10 +61,10 @@ def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]
 
 
 class Flag:
-    """Attribute of a module that is a setting with a value, usually a bool.
+    """Descriptor of a setting that is an attribute of a module, usually a bool.
 
-    ``setter`` is the name of PyTorch's setter in the error for a value that is not a bool. If ``setter`` is empty,
-    every value is accepted.
+    ``setter`` is the name of PyTorch's setter in the error message for a value that is not a bool. If ``setter`` is
+    empty, every value is accepted.
     """
 
     def __init__(self, default: Any, setter: str = "") -> None:
@@ -84,7 +84,7 @@ class Flag:
 
 
 class Precision(Flag):
-    """Setting ``fp32_precision`` of modules in ``torch.backends``.
+    """Setting ``fp32_precision`` of a module in ``torch.backends``.
 
     The setting has no effect, because float32 products are computed in float32.
     """
@@ -98,7 +98,10 @@ class Precision(Flag):
 
 
 class _AllowTF32(Flag):
-    """``torch.backends.cuda.matmul.allow_tf32``: an alias of ``set_float32_matmul_precision``."""
+    """Setting ``torch.backends.cuda.matmul.allow_tf32``, which reads and sets the float32 matmul precision.
+
+    True corresponds to ``set_float32_matmul_precision("high")``, and False to ``"highest"``.
+    """
 
     def __get__(self, module: Any, owner: Any = None) -> bool:
         return determinism.get_float32_matmul_precision() != "highest"
@@ -109,7 +112,10 @@ class _AllowTF32(Flag):
 
 
 class _ProductPrecision(Precision):
-    """``torch.backends.cuda.matmul.fp32_precision``: "tf32" is an alias of ``set_float32_matmul_precision("high")``."""
+    """Setting ``torch.backends.cuda.matmul.fp32_precision``, which also sets the float32 matmul precision.
+
+    The value "tf32" corresponds to ``set_float32_matmul_precision("high")``, and any other value to ``"highest"``.
+    """
 
     def __get__(self, module: Any, owner: Any = None) -> str:
         return "tf32" if determinism.get_float32_matmul_precision() != "highest" else self.value
@@ -120,7 +126,7 @@ class _ProductPrecision(Precision):
 
 
 class Group:
-    """Attribute of a module, such as ``torch.backends.cuda.matmul``, which has the settings ``flags`` as attributes."""
+    """Object such as ``torch.backends.cuda.matmul``, whose attributes are the settings ``flags``."""
 
     def __init__(self, **flags: Flag) -> None:
         object.__setattr__(self, "_flags", flags)
@@ -140,8 +146,10 @@ class Group:
 
 
 class ByName:
-    """Answer for a function in the table that calls ``function`` with the name of the module and a dict of the
-    arguments.
+    """Implementation of a function in the table: a call is forwarded to ``function(module, arguments)``.
+
+    ``module`` is the name of the function's module, and ``arguments`` a dictionary of the arguments of the call.
+    ``doc`` is the docstring of the function.
     """
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
@@ -152,7 +160,7 @@ class ByName:
 
 
 def _swap(module_name: str, values: Names) -> Names:
-    """Set the settings in ``values`` of the module ``module_name`` and return their previous values.
+    """Set the settings in ``values`` of the module ``module_name`` and return a dictionary of their previous values.
 
     A setting whose value is None stays unchanged.
     """
@@ -170,20 +178,21 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 
 
 def flag_setter(*unchanged: str) -> ByName:
-    """Return the answer in the table for a function ``set_flags``, which changes the settings named by its parameters.
+    """Return an implementation of a function ``set_flags``, which sets the settings that its parameters name.
 
     The arguments in ``unchanged`` have no effect, as in PyTorch.
     """
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
-        "Set settings; None leaves one unchanged. Return the previous values.",
+        "Set the settings that are not None, and return a tuple of the previous values.",
     )
 
 
 def flag_context(*unchanged: str) -> ByName:
-    """Return the answer in the table for a function ``flags``, which returns a context manager that changes settings.
+    """Return an implementation of a function ``flags``, which returns a context manager that changes settings.
 
-    The arguments in ``unchanged`` have no effect, as in PyTorch.
+    The settings are those that the parameters of ``flags`` name. The arguments in ``unchanged`` have no effect, as in
+    PyTorch.
     """
 
     @contextmanager
@@ -195,7 +204,7 @@ def flag_context(*unchanged: str) -> ByName:
             for name, value in before.items():
                 setattr(sys.modules[module], name, value)
 
-    return ByName(block, "Return a context manager in which the settings have other values.")
+    return ByName(block, "Return a context manager in which the settings have the values of the arguments.")
 
 
 def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,15 +214,16 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return two entries of the table: a function named ``getter`` that returns ``store[key]``, and one that sets it.
+    """Return a dictionary of two functions for the table: one returns ``store[key]``, the other sets it.
 
-    ``setter`` is the name of the second function with its parameter in parentheses.
+    ``getter`` is the name of the first function. ``setter`` is the name of the second function, followed by its
+    parameter in parentheses.
     """
     setter_name, _, parameter = setter.rstrip(")").partition("(")
     return {
-        f"{getter}() -> bool": documented(f"Return what :func:`{setter_name}` has set.", lambda: store[key]),
+        f"{getter}() -> bool": documented(f"Return the value set by :func:`{setter_name}`.", lambda: store[key]),
         f"{setter_name}({parameter}: bool) -> None": documented(
-            "Set a value that has no effect.", lambda value: store.update({key: value})
+            "Store a setting that has no effect.", lambda value: store.update({key: value})
         ),
     }  # fmt: skip
 
@@ -223,21 +233,22 @@ def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names
 
 @namespace("backends")
 def _backends() -> Names:
-    """Settings of numerical libraries and queries about them, as ``torch.backends``.
+    """Names of ``torch.backends``: settings of numerical libraries, and queries whether they are available.
 
-    This package computes with NumPy, its BLAS and CuPy, and does not use PyTorch's libraries. Queries return False for
-    these, and settings have no effect.
+    This package computes with NumPy, NumPy's BLAS and CuPy, and does not use PyTorch's libraries. Queries return False
+    for PyTorch's libraries, and settings have no effect.
     """
     return {**dict.fromkeys(_parts("backends"), PART), "fp32_precision": Precision()}
 
 
 @namespace("backends.cpu")
 def _backends_cpu() -> Names:
-    """The CPU, as ``torch.backends.cpu``."""
+    """Names of ``torch.backends.cpu``: a query for the vector extensions of the CPU."""
 
     def get_cpu_capability() -> str:
-        """Return the widest vector extension that NumPy supports on this CPU: ``"AVX512"``, ``"AVX2"`` or
-        ``"DEFAULT"``.
+        """Return the widest vector extension of this CPU that NumPy supports.
+
+        The result is ``"AVX512"``, ``"AVX2"`` or ``"DEFAULT"``.
         """
         simd: Any = numpy.show_config("dicts")["SIMD Extensions"]
         names = " ".join([*simd.get("baseline", []), *simd.get("found", [])])
@@ -248,10 +259,10 @@ def _backends_cpu() -> Names:
 
 @namespace("backends.cuda")
 def _backends_cuda() -> Names:
-    """Settings for NVIDIA GPUs, as ``torch.backends.cuda``. They have no effect."""
+    """Names of ``torch.backends.cuda``: settings for NVIDIA GPUs, which have no effect."""
 
     def is_built() -> bool:
-        """Return whether CuPy is installed and finds a GPU."""
+        """Return True if CuPy is installed and finds a GPU, otherwise False."""
         return devices.gpu_count() > 0
 
     @contextmanager
@@ -308,7 +319,10 @@ def _backends_cuda() -> Names:
 
 @namespace("backends.cudnn")
 def _backends_cudnn() -> Names:
-    """NVIDIA's library of convolutions, as ``torch.backends.cudnn``: not used. Settings have no effect."""
+    """Names of ``torch.backends.cudnn``: settings of NVIDIA's library of convolutions.
+
+    The library is not used, and the settings have no effect.
+    """
     return {
         "is_available() -> bool": False,
         "version() -> int | None": None,
@@ -333,7 +347,10 @@ def _backends_cudnn() -> Names:
 
 @namespace("backends.cusparselt")
 def _backends_cusparselt() -> Names:
-    """NVIDIA's library for semi-structured sparse matrices, as ``torch.backends.cusparselt``: not used."""
+    """Names of ``torch.backends.cusparselt``: queries for NVIDIA's library for semi-structured sparse matrices.
+
+    The library is not used.
+    """
     return {
         "is_available() -> bool": False,
         "version() -> int | None": None,
@@ -343,22 +360,25 @@ def _backends_cusparselt() -> Names:
 
 @namespace("backends.kleidiai")
 def _backends_kleidiai() -> Names:
-    """Arm's library of matrix products, as ``torch.backends.kleidiai``: not used."""
+    """Names of ``torch.backends.kleidiai``: a query for Arm's library of matrix products, which is not used."""
     return {"is_available() -> bool": False}
 
 
 @namespace("backends.mha")
 def _backends_mha() -> Names:
-    """Fast path of transformer layers in evaluation mode, as ``torch.backends.mha``: not used.
+    """Names of ``torch.backends.mha``: a setting of PyTorch's fast path of transformer layers in evaluation mode.
 
-    The setting has no effect.
+    The setting has no effect, because there is no such fast path.
     """
     return getter_and_setter("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
 
 
 @namespace("backends.miopen")
 def _backends_miopen() -> Names:
-    """AMD's library of convolutions, as ``torch.backends.miopen``: not used. The setting has no effect."""
+    """Names of ``torch.backends.miopen``: a setting of AMD's library of convolutions.
+
+    The library is not used, and the setting has no effect.
+    """
     return {
         "immediate": Flag(False),
         "set_flags(_immediate: bool | None = None) -> tuple[Any, ...]": flag_setter(),
@@ -367,9 +387,7 @@ def _backends_miopen() -> Names:
 
 
 class verbose:
-    """Context manager ``torch.backends.mkl.verbose``, in which PyTorch prints calls of MKL; this package prints
-    nothing.
-    """
+    """Context manager ``torch.backends.mkl.verbose``, in which PyTorch prints calls of MKL; it has no effect here."""
 
     __module__ = "retrograd.backends.mkl"
 
@@ -385,10 +403,13 @@ class verbose:
 
 @namespace("backends.mkl")
 def _backends_mkl() -> Names:
-    """Intel's library of linear algebra, as ``torch.backends.mkl``: used if NumPy was built with it."""
+    """Names of ``torch.backends.mkl``: queries for Intel's library of linear algebra.
+
+    The library is used if NumPy was built with it.
+    """
 
     def is_available() -> bool:
-        """Return whether NumPy's BLAS is MKL."""
+        """Return True if NumPy's BLAS is MKL, otherwise False."""
         built = numpy.show_config("dicts")
         return "mkl" in str(built["Build Dependencies"]["blas"].get("name"))
 
@@ -397,7 +418,10 @@ def _backends_mkl() -> Names:
 
 @namespace("backends.mkldnn")
 def _backends_mkldnn() -> Names:
-    """Intel's library of neural networks, as ``torch.backends.mkldnn``: not used. Settings have no effect."""
+    """Names of ``torch.backends.mkldnn``: settings of Intel's library of neural networks.
+
+    The library is not used, and the settings have no effect.
+    """
     return {
         "VERBOSE_OFF": 0,
         "VERBOSE_ON": 1,
@@ -421,7 +445,7 @@ def _backends_mkldnn() -> Names:
 
 @namespace("backends.mps")
 def _backends_mps() -> Names:
-    """Apple GPUs, as ``torch.backends.mps``: not supported."""
+    """Names of ``torch.backends.mps``: queries for Apple GPUs, which are not supported."""
     return {
         "is_available() -> bool": False,
         "is_built() -> bool": False,
@@ -432,7 +456,10 @@ def _backends_mps() -> Names:
 
 @namespace("backends.nnpack")
 def _backends_nnpack() -> Names:
-    """A library of convolutions, as ``torch.backends.nnpack``: not used. The setting has no effect."""
+    """Names of ``torch.backends.nnpack``: a setting of the convolution library NNPACK.
+
+    The library is not used, and the setting has no effect.
+    """
     return {
         "is_available() -> bool": False,
         "enabled": Flag(True),
@@ -443,19 +470,19 @@ def _backends_nnpack() -> Names:
 
 @namespace("backends.openmp")
 def _backends_openmp() -> Names:
-    """Threads of compiled loops, as ``torch.backends.openmp``: not used."""
+    """Names of ``torch.backends.openmp``: a query for OpenMP, which is not used."""
     return {"is_available() -> bool": False}
 
 
 @namespace("backends.opt_einsum")
 def _backends_opt_einsum() -> Names:
-    """The package that optimises the order of contractions, as ``torch.backends.opt_einsum``.
+    """Names of ``torch.backends.opt_einsum``: settings of ``opt_einsum``, which finds a cheap order of contractions.
 
-    ``einsum`` finds a cheap order without it; the settings have no effect.
+    ``einsum`` finds a cheap order without this package; the settings have no effect.
     """
 
     def is_available() -> bool:
-        """Return whether the package ``opt_einsum`` is installed."""
+        """Return True if the package ``opt_einsum`` is installed, otherwise False."""
         return importlib.util.find_spec("opt_einsum") is not None
 
     def get_opt_einsum() -> Any:
@@ -474,7 +501,7 @@ def _backends_opt_einsum() -> Names:
 
 @namespace("backends.quantized")
 def _backends_quantized() -> Names:
-    """Libraries for quantized tensors, as ``torch.backends.quantized``: none, because there are no such tensors."""
+    """Names of ``torch.backends.quantized``: settings of libraries for quantized tensors, which are not supported."""
 
     def set_engine(module: Any, value: Any) -> None:
         if value != "none":
@@ -491,7 +518,10 @@ def _backends_quantized() -> Names:
 
 @namespace("xpu")
 def _xpu() -> Names:
-    """Intel GPUs, as ``torch.xpu``: not supported. Functions that need a device raise PyTorch's error."""
+    """Names of ``torch.xpu``: functions for Intel GPUs, which are not supported.
+
+    Functions that need a device raise PyTorch's error.
+    """
     none = AssertionError("Torch not compiled with XPU enabled")
     return {
         "is_available() -> bool": False,
@@ -523,7 +553,10 @@ def _no_mps(function: str) -> RuntimeError:
 
 @namespace("mps")
 def _mps() -> Names:
-    """Apple GPUs, as ``torch.mps``: not supported. Functions that need a device raise PyTorch's error."""
+    """Names of ``torch.mps``: functions for Apple GPUs, which are not supported.
+
+    Functions that need a device raise PyTorch's error.
+    """
     return {
         "is_available() -> bool": False,
         "device_count() -> int": 0,
@@ -541,7 +574,7 @@ def _mps() -> Names:
 
 @namespace("mtia")
 def _mtia() -> Names:
-    """Meta's accelerators, as ``torch.mtia``: not supported."""
+    """Names of ``torch.mtia``: functions for Meta's accelerators, which are not supported."""
     return {"is_available() -> bool": False, "is_initialized() -> bool": False, "device_count() -> int": 0}
 
 
@@ -549,7 +582,7 @@ def _mtia() -> Names:
 
 
 class Stream:
-    """Stream of the CPU, as ``torch.cpu.Stream``. Work on the CPU is complete when it is submitted."""
+    """Stream of the CPU (``torch.cpu.Stream``); all work on the CPU is complete when it is submitted."""
 
     __module__ = "retrograd.cpu"
 
@@ -560,14 +593,14 @@ class Stream:
         """Do nothing, because work on the CPU is complete when it is submitted."""
 
     def record_event(self) -> None:
-        """Do nothing."""
+        """Do nothing, because work on the CPU is complete when it is submitted."""
 
     def wait_event(self, event: Any) -> None:
         """Do nothing, because work on the CPU is complete when it is submitted."""
 
 
 class Event:
-    """Event on the CPU's stream, as ``torch.cpu.Event``. An event is always complete."""
+    """Event on the stream of the CPU (``torch.cpu.Event``), which is always complete."""
 
     __module__ = "retrograd.cpu"
 
@@ -579,14 +612,14 @@ class Event:
         """Do nothing, because work on the CPU is complete when it is submitted."""
 
     def synchronize(self) -> None:
-        """Do nothing."""
+        """Do nothing, because work on the CPU is complete when it is submitted."""
 
     def wait(self, stream: Any = None) -> None:
         """Do nothing, because work on the CPU is complete when it is submitted."""
 
 
 class StreamContext:
-    """Context manager in which a stream is used, as ``torch.cpu.StreamContext``.
+    """Context manager ``torch.cpu.StreamContext``, which selects a stream.
 
     It has no effect, because the CPU has only one stream.
     """
@@ -605,11 +638,11 @@ class StreamContext:
 
 @namespace("cpu")
 def _cpu() -> Names:
-    """Functions for the CPU that correspond to those for GPUs, as ``torch.cpu``."""
+    """Names of ``torch.cpu``: functions for the CPU that correspond to those of ``torch.cuda``."""
     only = Stream()
 
     def stream(stream: Any) -> StreamContext:
-        """Return a context manager in which ``stream`` is used; it has no effect."""
+        """Return a context manager that selects ``stream``; it has no effect."""
         return StreamContext(stream)
 
     def current_stream(device: Any = None) -> Stream:
@@ -642,7 +675,7 @@ def _cpu() -> Names:
 
 @namespace("cpu.amp")
 def _cpu_amp() -> Names:
-    """Mixed precision under its old names, as ``torch.cpu.amp``; use ``torch.amp``."""
+    """Names of ``torch.cpu.amp``: deprecated classes for mixed precision on the CPU; use ``torch.amp``."""
     from .amp import old
 
     autocast, grad_scaler = old.deprecated_classes("cpu", dtypes.bfloat16)
@@ -653,9 +686,9 @@ def _cpu_amp() -> Names:
 
 
 class device_index:
-    """Context manager ``torch.accelerator.device_index``, in which the GPU with this index is used.
+    """Context manager ``torch.accelerator.device_index``, which selects the GPU with the index ``device``.
 
-    It has no effect if the index is None.
+    It has no effect if ``device`` is None.
     """
 
     __module__ = "retrograd.accelerator"
@@ -677,7 +710,7 @@ class device_index:
 
 @namespace("accelerator")
 def _accelerator() -> Names:
-    """Accelerator in use, as ``torch.accelerator``: the GPU if CuPy finds one, else none."""
+    """Names of ``torch.accelerator``: functions for the accelerator, which is the GPU if CuPy finds one."""
     from . import cuda
 
     def on_gpu(function: Callable[..., Any], old_name_of: str = "") -> Callable[..., Any]:
@@ -689,12 +722,12 @@ def _accelerator() -> Names:
             return function(*args)
 
         what = f"torch.accelerator.{old_name_of}" if old_name_of else f"torch.cuda.{function.__name__}"
-        return documented(f"Call :func:`{what}`. Raises RuntimeError without a GPU.", answer)
+        return documented(f"Call :func:`{what}`; raise RuntimeError if there is no GPU.", answer)
 
     def nothing() -> None: ...
 
     def current_accelerator(check_available: bool = False) -> devices.device | None:
-        """Return the device ``cuda`` if CuPy finds a GPU, else None; ``check_available`` has no effect."""
+        """Return the device ``cuda`` if CuPy finds a GPU, otherwise None; ``check_available`` has no effect."""
         return devices.device("cuda") if cuda.is_available() else None
 
     def get_device_capability(device: Any) -> dict[str, Any]:
@@ -710,7 +743,7 @@ def _accelerator() -> Names:
         "set_device_idx(device: Any, /) -> None": on_gpu(cuda.set_device, old_name_of="set_device_index"),
         "device_index": device_index,
         "get_device_capability(device: Any = None, /) -> dict[str, Any]": documented(
-            "Return the dtypes of the GPU. Raises RuntimeError without a GPU.", on_gpu(get_device_capability)
+            "Return the dtypes of the GPU; raise RuntimeError if there is no GPU.", on_gpu(get_device_capability)
         ),
         "current_stream(device: Any = None, /) -> Any": on_gpu(cuda.current_stream),
         "set_stream(stream: Any) -> None": on_gpu(cuda.set_stream),
@@ -737,7 +770,7 @@ def _accelerator() -> Names:
 
 @namespace("_dynamo")
 def _dynamo() -> Names:
-    """Front end of PyTorch's compiler, as ``torch._dynamo``: names of ``torch.compiler``, and no-ops."""
+    """Names of ``torch._dynamo``, the front end of PyTorch's compiler: functions of ``torch.compiler``, and no-ops."""
     from . import compiler
     from .compiler.compiled_function import exclude
 
@@ -746,11 +779,11 @@ def _dynamo() -> Names:
         return lambda function: function
 
     def run(fn: Any = None) -> Any:
-        """Return ``fn`` unchanged."""
+        """Return ``fn`` unchanged; the function has no effect in retrograd."""
         return fn
 
     def graph_break(msg: str = "") -> None:
-        """End the recording of the compiled function that is running, if there is one; ``msg`` has no effect."""
+        """Stop recording the call of a compiled function that is running, if any; ``msg`` has no effect."""
         exclude(lambda: None)()
 
     taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",
@@ -768,7 +801,10 @@ def _dynamo() -> Names:
 
 @namespace("_dynamo.config")
 def _dynamo_config() -> Names:
-    """Settings of PyTorch's compiler, as ``torch._dynamo.config``. They have no effect; a program may add others."""
+    """Names of ``torch._dynamo.config``: settings of PyTorch's compiler, which have no effect.
+
+    Programs may add settings.
+    """
     return {
         "suppress_errors": False,
         "verbose": False,
@@ -790,13 +826,16 @@ def _dynamo_config() -> Names:
 
 @namespace("_inductor")
 def _inductor() -> Names:
-    """Back end of PyTorch's compiler, as ``torch._inductor``: only its settings."""
+    """Names of ``torch._inductor``, the back end of PyTorch's compiler: only the module of its settings."""
     return {"config": PART}
 
 
 @namespace("_inductor.config")
 def _inductor_config() -> Names:
-    """Settings of PyTorch's compiler, as ``torch._inductor.config``. They have no effect; a program may add others."""
+    """Names of ``torch._inductor.config``: settings of PyTorch's compiler, which have no effect.
+
+    Programs may add settings.
+    """
     return {
         "coordinate_descent_tuning": False,
         "max_autotune": False,
@@ -812,7 +851,7 @@ def _inductor_config() -> Names:
 
 
 def _parameters(signature: str) -> str:
-    """Return the argument list of a call that passes on all parameters of ``signature``, as source text."""
+    """Return the argument list, as source text, of a call that forwards all parameters of ``signature``."""
     function = ast.parse(f"def {signature}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     given = function.args
@@ -827,10 +866,10 @@ def _parameters(signature: str) -> str:
 
 
 def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
-    """Return the body and the docstring of the function with ``signature``, both as text.
+    """Return the source text of the body and the docstring of the function with the signature ``signature``.
 
-    ``answer`` is the function's value in the table. If the body calls ``answer``, the value is added to ``space``, the
-    globals of the function.
+    ``answer`` is the function's value in the table. If the body calls ``answer``, it is added to ``space``, the global
+    namespace of the function.
     """
     if isinstance(answer, BaseException):
         kind, words = type(answer).__name__, str(answer)
@@ -846,9 +885,9 @@ def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
 
 
 def _functions(module_name: str, answers: Names) -> Names:
-    """Return a dict of the functions of the module ``module_name``, generated from ``answers``.
+    """Return a dictionary of the functions of the module ``module_name``, generated from ``answers``.
 
-    ``answers`` is a dict of the answers by signature.
+    ``answers`` is a dictionary from signatures to values in the table.
     """
     space, lines, docs = {**globals(), "__name__": module_name}, [], {}
     for signature, answer in answers.items():
@@ -863,7 +902,7 @@ def _functions(module_name: str, answers: Names) -> Names:
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """Return ``value``; if it is a function of this file, set its name and module to ``name`` and ``module_name``."""
+    """Return ``value``, renamed to ``name`` in the module ``module_name`` if it is a function of this file."""
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
@@ -873,13 +912,13 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """Return the names of the direct submodules of the module ``name``, a dict of each name to itself."""
+    """Return a dictionary from the name of each direct submodule of the module ``name`` to the same name."""
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
 
 class TableLoader(Loader):
-    """Loader that fills a module with the names that the module's block, its function in the table, returns."""
+    """Loader that fills a module with the names returned by the module's function in the table."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
@@ -906,7 +945,7 @@ class TableLoader(Loader):
 
 
 def find(fullname: str) -> ModuleSpec | None:
-    """Return the import spec of the module ``fullname`` if it is in the table, otherwise None."""
+    """Return the import spec of the module ``fullname``, or None if the module is not in the table."""
     name = fullname.partition(".")[2]
     if name not in BLOCKS:
         return None

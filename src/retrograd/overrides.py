@@ -1,4 +1,4 @@
-"""``TorchFunctionMode``, ``has_torch_function`` and others: overriding of functions, as ``torch.overrides``.
+"""``torch.overrides``: overriding of public functions by ``__torch_function__`` of classes and modes.
 
 ``core/torch_function.py`` implements the protocol ``__torch_function__``; ``dispatch/torch_function_overrides.py``
 applies it to the operations.
@@ -28,10 +28,10 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class TorchFunctionMode:
-    """Context manager in which every public function calls ``__torch_function__`` of this object.
+    """Context manager (mode) in which every public function calls the method ``__torch_function__`` of this object.
 
-    Inside ``__torch_function__`` the mode is off: functions that are called there use the mode that was entered before
-    it.
+    The mode is inactive while its ``__torch_function__`` runs: functions that this method calls use the mode that was
+    entered before.
 
     >>> import retrograd as torch
     >>> class Log(TorchFunctionMode):
@@ -53,8 +53,8 @@ class TorchFunctionMode:
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of ``func(*args, **kwargs)``, a public function that was called inside the context.
 
-        ``types`` are the classes of the arguments that override functions. If the method returns NotImplemented,
-        ``__torch_function__`` of these classes is called instead. A subclass overrides this method.
+        A subclass overrides this method. ``types`` are the classes of the arguments that override functions. If the
+        method returns NotImplemented, ``__torch_function__`` of these classes is called instead.
         """
         raise NotImplementedError
 
@@ -67,13 +67,13 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """Return ``cls(*args, **kwargs)``, a mode to be entered (deprecated)."""
+        """Return ``cls(*args, **kwargs)`` and warn that the method is deprecated; use ``with cls(...)`` instead."""
         warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`")
         return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """``TorchFunctionMode`` that calls every function unchanged."""
+    """``TorchFunctionMode`` that calls every function without changes."""
 
     __module__ = "torch.overrides"
 
@@ -84,8 +84,9 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """Return a context manager without effect: it concerns ``__torch_dispatch__``, which this package does not
-    implement.
+    """Return a context manager without effect.
+
+    In PyTorch, it concerns ``__torch_dispatch__``, which retrograd does not implement.
     """
     yield
 
@@ -96,8 +97,9 @@ _skip_next: ContextVar[bool] = ContextVar("spared", default=False)
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether the class of one of ``relevant_args`` overrides ``__torch_function__``, or a ``TorchFunctionMode`` is
-    active.
+    """Whether a call with the arguments ``relevant_args`` is overridden by ``__torch_function__``.
+
+    This is the case if the class of an argument overrides ``__torch_function__``, or a ``TorchFunctionMode`` is active.
 
     >>> import retrograd as torch
     >>> has_torch_function((torch.ones(1), 2))
@@ -115,20 +117,20 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """Whether :func:`has_torch_function` is true for ``(tensor,)``."""
+    """Return ``has_torch_function((tensor,))``; see :func:`has_torch_function`."""
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """Whether :func:`has_torch_function` is true for ``args``."""
+    """Return ``has_torch_function(args)``; see :func:`has_torch_function`."""
     return has_torch_function(args)
 
 
 def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
     """Return the result of ``__torch_function__`` for the call ``public_api(*args, **kwargs)``.
 
-    The active modes are called first, then the classes of ``relevant_args``, until one does not return NotImplemented.
-    Raises TypeError if all do.
+    The active modes are called first, then the classes of ``relevant_args``, until a call returns a result other than
+    NotImplemented. TypeError is raised if all return NotImplemented.
     """
     found = torch_function.overriding_arguments(relevant_args, None)
     types = tuple(each.__class__ for each in found)
@@ -138,9 +140,9 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: 
 
 
 def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Return ``func(*args, **kwargs)`` without calling ``__torch_function__`` for ``func``.
+    """Return ``func(*args, **kwargs)`` without calling ``__torch_function__`` for ``func`` itself.
 
-    For the operations that ``func`` calls, ``__torch_function__`` is still called. ``types`` is unused.
+    ``__torch_function__`` is still called for the operations that ``func`` calls. ``types`` is unused.
     """
     known = _overridables().get(func)
     if known is not None:
@@ -153,9 +155,10 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Callee]:
-    """Return a decorator that makes a function call ``__torch_function__`` of its arguments.
+    """Return a decorator for functions whose calls the classes of their arguments may override.
 
-    ``dispatcher`` has the parameters of the function and returns the arguments whose classes may override the call.
+    The decorated function calls ``__torch_function__`` of these arguments. ``dispatcher`` has the parameters of the
+    function and returns the arguments whose classes may override the call.
     """
 
     def inner(func: Callee) -> Callee:
@@ -172,7 +175,7 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Ca
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether ``inp`` is a Tensor or its class has a ``__torch_function__``."""
+    """Whether ``inp`` is a Tensor or has a method ``__torch_function__``."""
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
@@ -181,7 +184,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
-    """Return a dict of the overridable functions, by the function that ``__torch_function__`` receives as ``func``."""
+    """Return a dictionary from each overridable function, as passed to ``__torch_function__``, to its description."""
     for place in torch_function_overrides.PLACES:
         importlib.import_module(f"{__package__}.{place}".rstrip("."))
     every = [
@@ -191,7 +194,7 @@ def _overridables() -> dict[Any, Overridable]:
 
 
 def resolve_name(f: Any) -> str | None:
-    """Return the public name of ``f``, an overridable function or method; None for other objects.
+    """Return the public name of ``f``, an overridable function or method, or None for any other object.
 
     >>> import retrograd as torch
     >>> resolve_name(torch.Tensor.add), resolve_name(torch.nn.functional.relu), resolve_name(len)
@@ -218,9 +221,9 @@ def get_default_nowrap_functions() -> set[Any]:
 
 
 def get_ignored_functions() -> set[Any]:
-    """Return the set of public functions that do not call ``__torch_function__`` of classes.
+    """Return the set of public functions that do not call ``__torch_function__`` of the classes of their arguments.
 
-    Some of them call ``__torch_function__`` of active modes.
+    Some of these functions call ``__torch_function__`` of active modes.
     """
     names = torch_function_overrides.known().names
     wanted = names["ignored"] | names["nobody"] | names["only modes"]
@@ -228,7 +231,7 @@ def get_ignored_functions() -> set[Any]:
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return the overridable functions, a dict of lists by the module or class that defines them."""
+    """Return a dictionary from modules and classes to the lists of overridable functions that they define."""
     listed_by: dict[Any, list[Any]] = defaultdict(list)
     ignored = get_ignored_functions()
     for function, each in _overridables().items():
@@ -238,7 +241,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
-    """Return a dict of all overridable functions, each with a function of the same signature that returns -1."""
+    """Return a dictionary from each overridable function to a function of the same signature that returns -1."""
     return {each: _dummy(each) for found in get_overridable_functions().values() for each in found}
 
 

@@ -1,4 +1,4 @@
-"""``SobolEngine``: Sobol sequences, which fill a cube more evenly than random points, as ``torch.quasirandom``."""
+"""``torch.quasirandom``: Sobol sequences, whose points fill a cube more evenly than random points."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COORDINATE_BITS, MAX_DIMENSION = 30, 21201
 
 @functools.cache
 def _polynomials() -> tuple[Any, Any]:
-    """Return the primitive polynomials and initial direction numbers of Sobol sequences.
+    """Return the primitive polynomials and the initial direction numbers of Sobol sequences.
 
-    Both are arrays with one row for each dimension. A polynomial is an integer whose bits are its coefficients. The
+    The two arrays have one row for each dimension. A polynomial is an integer whose bits are its coefficients. The
     direction numbers are those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional projections",
     2008), from SciPy's data.
     """
@@ -31,8 +31,7 @@ def _polynomials() -> tuple[Any, Any]:
 
 
 def _direction_numbers(dimension: int) -> Any:
-    """Return the direction numbers of a Sobol sequence: one row for each of ``dimension`` dimensions, one column for
-    each bit.
+    """Return the direction numbers of a Sobol sequence, an integer array of shape (``dimension``, number of bits).
 
     Source: Bratley and Fox, "Algorithm 659: Implementing Sobol's quasirandom sequence generator", 1988.
     """
@@ -54,10 +53,10 @@ def _direction_numbers(dimension: int) -> Any:
 
 
 class SobolEngine:
-    """Sobol sequence of points in the unit cube of ``dimension`` dimensions.
+    """Generator of a Sobol sequence of points in the unit cube of ``dimension`` dimensions.
 
-    If ``scramble`` is true, the sequence is randomised by a matrix and a shift. The matrix and the shift are drawn with
-    ``seed`` or, if ``seed`` is None, from the default generator.
+    If ``scramble`` is true, the bits of the coordinates are randomised by a binary matrix and a binary shift. These are
+    drawn from a random generator with the seed ``seed`` or, if ``seed`` is None, from the default generator.
 
     >>> SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -86,7 +85,10 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self) -> None:
-        """Draw the random shift, and multiply the bits of the direction numbers by random lower triangular matrices."""
+        """Draw the random shift, and multiply the direction numbers by random lower triangular matrices.
+
+        The direction numbers are multiplied as vectors of bits, modulo 2.
+        """
         generator = None
         if self.seed is not None:
             generator = torch.Generator()
@@ -101,8 +103,9 @@ class SobolEngine:
         state[...] = (odd * weights[:, None]).sum(1)
 
     def _steps(self, count: int) -> Any:
-        """Return the differences (XOR) between consecutive points, for the next ``count`` points: one row for each
-        point.
+        """Return the bitwise differences (XOR) between consecutive points for the next ``count`` points.
+
+        The result is an integer array with one row for each point.
         """
         if self.num_generated == 0:  # the first point needs no step
             count -= 1
@@ -135,9 +138,9 @@ class SobolEngine:
         return out.resize_(result.shape).copy_(result)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """Return the next ``2**m`` points; ``out`` and ``dtype`` are those of :meth:`draw`.
+        """Return the next ``2**m`` points; ``out`` and ``dtype`` have the same meaning as for :meth:`draw`.
 
-        Raises ValueError unless the number of points drawn, including these, is a power of two.
+        Raises ValueError unless the total number of points drawn, including these, is a power of two.
         """
         n = 2**m
         total = self.num_generated + n
@@ -150,13 +153,13 @@ class SobolEngine:
         return self.draw(n, out, dtype)
 
     def reset(self) -> SobolEngine:
-        """Restart the sequence at its first point."""
+        """Restart the sequence at its first point, and return ``self``."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Skip the next ``n`` points of the sequence."""
+        """Skip the next ``n`` points of the sequence, and return ``self``."""
         steps = self._steps(n)
         if len(steps):
             self.quasi.copy_(torch.from_numpy(numpy.bitwise_xor.reduce(steps, axis=0) ^ self.quasi.numpy()))

@@ -1,4 +1,4 @@
-"""The default random generator, as ``torch.random``."""
+"""Functions of the default random generator (``torch.random``)."""
 
 from .operations.creation.random import (  # noqa: F401 - as in PyTorch, not all are in __all__
     Generator,

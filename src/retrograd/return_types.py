@@ -1,4 +1,4 @@
-"""Classes of results that are named tuples, as ``torch.return_types``: ``x.max(0)`` is a ``torch.return_types.max``."""
+"""Classes of results that are named tuples, such as ``torch.return_types.max`` for ``x.max(0)``."""
 
 from __future__ import annotations
 

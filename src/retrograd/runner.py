@@ -1,7 +1,7 @@
-"""Execution of Python programs as by ``python``, except that ``import torch`` imports this package.
+"""Execution of Python programs as by ``python``, except that ``import torch`` imports retrograd.
 
 The program runs as ``__main__``, so that pickling, multiprocessing, ``sys.argv``, ``sys.path`` and tracebacks are as
-under ``python``. This module uses the import hook and knows no tensors.
+under ``python``. This module uses the import hook and does not use tensors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from . import import_hook
 
 
 class CannotStart(Exception):
-    """Error for a program that can not be found or read; the message gives the reason."""
+    """Error for a program that cannot be found or read; the message is the reason."""
 
 
 def run_file(path: str, arguments: Sequence[str] = ()) -> None:
@@ -55,14 +55,14 @@ def run_module(name: str, arguments: Sequence[str] = ()) -> None:
 
 
 def run_text(source: str, arguments: Sequence[str] = ()) -> None:
-    """Run the program text ``source``, as ``python -c source arguments`` does."""
+    """Run the program with the text ``source``, as ``python -c source arguments`` does."""
     main = main_module()
     with as_main(main, ["-c", *arguments], first_on_path=""):
         exec(compile(source, "<string>", "exec", dont_inherit=True), main.__dict__)
 
 
 def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
-    """Run the program on standard input, as ``python - arguments`` does; ``name`` is ``"-"``."""
+    """Run the program that is read from standard input, as ``python - arguments`` does; ``name`` is ``"-"``."""
     source = sys.stdin.buffer.read()  # bytes, so that the compiler reads an encoding declaration
     main = main_module(file="<stdin>")
     with as_main(main, [name, *arguments], first_on_path=""):
@@ -70,7 +70,10 @@ def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
 
 
 def find_runnable(name: str) -> ModuleSpec:
-    """Return the spec of the module ``name``, or of ``__main__`` in the package ``name``."""
+    """Return the import spec of the module ``name``, or of ``name.__main__`` if ``name`` is a package.
+
+    CannotStart is raised if there is no such module.
+    """
     try:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.submodule_search_locations is not None:
@@ -85,7 +88,7 @@ def find_runnable(name: str) -> ModuleSpec:
 
 
 def main_module(file: str | None = None) -> types.ModuleType:
-    """Return a new empty module ``__main__``; ``file`` is the path of the program, or None."""
+    """Return a new module ``__main__`` for a program; ``file`` is the path of the program, or None."""
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
     if file is not None:
@@ -98,8 +101,8 @@ def main_module(file: str | None = None) -> types.ModuleType:
 def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iterator[None]:
     """Return a context manager in which ``main`` is the module ``__main__`` and the import hook is installed.
 
-    ``argv`` is ``sys.argv`` inside, and ``first_on_path`` is the first entry of ``sys.path``. ``sys.argv`` and
-    ``sys.path`` are restored afterwards.
+    Inside the context, ``argv`` is ``sys.argv``, and ``first_on_path`` is the first entry of ``sys.path``. ``sys.argv``
+    and ``sys.path`` are restored afterwards.
     """
     before = sys.argv, list(sys.path), sys.modules["__main__"]
     sys.argv = argv
@@ -114,10 +117,10 @@ def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iter
 
 
 def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Return the part of ``traceback`` that ``python`` would show for the program; None if nothing remains.
+    """Return the part of ``traceback`` that ``python`` would show for the program, or None if this part is empty.
 
-    This part starts at the first frame of the program, after the frames of this module. The last frames are removed if
-    they belong to the import hook, so that the traceback ends at the line of a failed import.
+    The part starts at the first frame of the program, after the frames of this module. Frames of the import hook at the
+    end are removed, so that the traceback ends at the line of a failed import.
     """
     entries: list[types.TracebackType] = []
     while traceback is not None:
@@ -137,10 +140,9 @@ def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType 
 
 
 def show_own_traceback(error: BaseException) -> None:
-    """Set ``sys.excepthook`` so that Python shows only the program's part of the traceback of ``error``, if it is not
-    caught.
+    """Set ``sys.excepthook`` so that only the program's part of the traceback of ``error`` is shown.
 
-    Other exceptions are shown unchanged.
+    The hook is used if ``error`` is not caught. Other exceptions are shown unchanged.
     """
     shown_before = sys.excepthook
 

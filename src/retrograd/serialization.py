@@ -53,7 +53,7 @@ def save(
     """Write ``obj`` (tensors, containers of them, a ``state_dict``) to a file that PyTorch's ``load`` can read.
 
     ``f`` is a path, or a binary file open for writing. A file at a path is replaced only after everything is written,
-    so that an error leaves it unchanged. Tensors that share memory share it after loading.
+    so that an error leaves it unchanged. Tensors that share memory still share memory after loading.
 
     >>> import io
     >>> import retrograd as torch
@@ -77,7 +77,7 @@ def save(
 
 
 class _WriteOnlyFile:
-    """File to which :func:`save` writes if the user's object ``f`` has only the method ``write``."""
+    """File object for :func:`save` that wraps ``target``, a user's object with no method other than ``write``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -117,7 +117,7 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
 
 
 class _SafeGlobals:
-    """List of the classes and functions that :func:`add_safe_globals` allows; the process has one list."""
+    """Classes and functions that :func:`add_safe_globals` allows in checkpoints, as a dictionary by name."""
 
     names: dict[str, Any]
 
@@ -137,9 +137,9 @@ def _full_name(value: Any) -> str:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow checkpoints to name the classes and functions in ``safe_globals``.
+    """Allow checkpoints to contain the names of the classes and functions in ``safe_globals``.
 
-    Then :func:`load` may call these classes and functions with arguments from the file. An entry of the list is a class
+    :func:`load` may then call these classes and functions with arguments from the file. An entry of the list is a class
     or function, or a pair of a class or function and its name in the file.
     """
     found = {}
@@ -151,18 +151,18 @@ def add_safe_globals(safe_globals: list[Any]) -> None:
 
 
 def get_safe_globals() -> list[Any]:
-    """Return the user classes and functions that checkpoints may name."""
+    """Return the list of the classes and functions that :func:`add_safe_globals` has allowed."""
     return list(_safe.names.values())
 
 
 def clear_safe_globals() -> None:
-    """Remove all user classes and functions from the list."""
+    """Remove all classes and functions that :func:`add_safe_globals` has allowed."""
     with _safe.lock:
         _safe.names = {}
 
 
 class safe_globals:
-    """Context manager in which checkpoints may also name these classes and functions; see :func:`add_safe_globals`."""
+    """Context manager that allows the classes and functions ``safe_globals``, as :func:`add_safe_globals` does."""
 
     def __init__(self, safe_globals: list[Any]) -> None:
         self.given = safe_globals
@@ -177,7 +177,10 @@ class safe_globals:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """Return the names that :func:`load` would refuse in the checkpoint ``f``, a file in PyTorch's zip format."""
+    """Return the names in the checkpoint ``f`` that :func:`load` would refuse.
+
+    ``f`` is a path or an open file in PyTorch's zip format.
+    """
     with _opened(f) as file:
         data = Reader(file).bytes("data.pkl")
     names = [str(argument).replace(" ", ".") for code, argument, _ in pickletools.genops(data) if code.name == "GLOBAL"]
@@ -192,16 +195,15 @@ def load(
     f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
     mmap: bool | None = None, **pickle_load_args: Any,
 ) -> Any:  # fmt: skip
-    """Return the object that :func:`save`, or PyTorch's ``save``, wrote to ``f``, a path or a binary file open for
-    reading.
+    """Return the object that PyTorch's ``save`` or :func:`save` wrote to ``f``, a path or a readable binary file.
 
-    By default no code in the file is executed: the file may contain tensors, numbers, strings and plain containers, and
-    may name the classes and functions that :func:`add_safe_globals` allows. ``weights_only=False`` removes this
+    By default, no code in the file is executed: the file may contain tensors, numbers, strings and plain containers,
+    and the names of classes and functions that :func:`add_safe_globals` allows. ``weights_only=False`` removes this
     restriction, so that the file can execute any code. ``map_location`` (a device, a string, a dict of strings, or a
-    function of a storage and its location) chooses the device of the storages. ``mmap=True`` maps the file into memory,
-    so that only those parts are read that the program uses.
+    function of a storage and its location) selects the device of the storages. ``mmap=True`` maps the file into memory,
+    so that only the parts that the program uses are read.
 
-    Raises UnpicklingError for names that are not allowed, RuntimeError for a damaged file.
+    Raises UnpicklingError for names that are not allowed, and RuntimeError for a damaged file.
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -266,14 +268,15 @@ def _read_zip(file: Any, to: _MapLocation, reading: _PickleReader, mapped: bool)
 
 
 class _MapLocation:
-    """Choice of the device for each storage by ``map_location``, the argument of :func:`load`."""
+    """Mapping of storages to devices by ``map_location``, the argument of :func:`load`."""
 
     def __init__(self, map_location: Any) -> None:
         self.given = map_location
 
     def move(self, array: Any, place: str) -> Any:
-        """Return ``array`` on the device that ``map_location`` chooses for ``place``, the location in the file
-        (``"cuda:0"``).
+        """Return ``array`` on the device that ``map_location`` selects.
+
+        ``place`` is the location that the file contains, such as ``"cuda:0"``.
         """
         given = self.given
         if given is None:
@@ -331,7 +334,7 @@ _TYPES_HINT = (
 
 
 class _PickleReader:
-    """Reader of the pickles in one file for :func:`load`.
+    """Reader of the pickles in one file, used by :func:`load`.
 
     It uses the restricted unpickler, or ``pickle_module`` if ``weights_only`` is false.
     """
@@ -341,8 +344,7 @@ class _PickleReader:
         self.known = allowed_names()
 
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
-        """Return the object of the pickle at the current position of ``source``, and advance ``source`` to the end of
-        the pickle.
+        """Return the object of the pickle at the current position of ``source``, and move the position to its end.
 
         ``persistent(id)`` returns the storage with this persistent id.
         """
@@ -414,9 +416,9 @@ class _PickleReader:
 
 
 class _StorageReader:
-    """Callable that reads a storage for :func:`load` by calling ``read``.
+    """Callable that reads a storage by calling ``read``, and stores the last error in ``error``.
 
-    It stores the last error, which the user's ``map_location`` may raise.
+    The error may come from the user's ``map_location``, and is then not an error of the pickle.
     """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
@@ -439,9 +441,9 @@ _CPP_OWNERS = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._
 
 
 def _find_in_package(module: str, name: str) -> Any:
-    """Return this package's object for ``name`` in ``module``, the path of a PyTorch module.
+    """Return retrograd's object for the PyTorch object ``name`` in the module ``module``.
 
-    If no module of this package has this path, its parent modules are searched.
+    If retrograd has no module of this path, the parent modules are searched.
     """
     if (module, name) in _CPP_OWNERS:
         module, name = _CPP_OWNERS[module, name]

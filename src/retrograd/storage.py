@@ -1,4 +1,4 @@
-"""Storages of tensors, as ``torch.storage``."""
+"""Storages, the memory of tensors (``torch.storage``)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``torch.Stream`` and ``torch.Event``: for a GPU the classes of ``torch.cuda``, for the CPU classes without effect.
+"""``torch.Stream`` and ``torch.Event``: for a GPU, the classes of ``torch.cuda``; for the CPU, classes without effect.
 
-The CPU has one stream. All work on it is complete when it is submitted.
+The CPU has one stream. All work on the CPU is complete when it is submitted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _place(device: Any) -> devices.device:
 
 
 class Stream:
-    """Queue of work for a device, which executes the work in order."""
+    """Queue of work of a device, which executes the work in order."""
 
     __module__ = "torch"
     stream_id, device_index, device_type = 0, -1, 0
@@ -71,7 +71,7 @@ class Stream:
 
 
 class Event:
-    """Point in the work of a device, for which a program can wait."""
+    """Marker in the work of a device; a program can wait until the work before the marker is complete."""
 
     __module__ = "torch"
     event_id = 0
@@ -111,7 +111,7 @@ class Event:
         """Return immediately, because all work on the CPU is complete when it is submitted."""
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Raise ValueError, because events of the CPU can not be recorded."""
+        """Raise ValueError, because events of the CPU cannot be recorded."""
         if not (self.timed and end_event.timed):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         raise ValueError("Both events must be recorded before calculating elapsed time.")

@@ -9,7 +9,7 @@ from typing import Any
 
 @functools.cache
 def _pattern() -> re.Pattern[str]:
-    """Return the compiled regular expression of versions: PEP 440 without its rarest forms."""
+    """Return the compiled regular expression for version strings in the common forms of PEP 440."""
     return re.compile(
         r"v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)"
         r"(?:[-_.]?(?P<pre>a|b|c|rc|alpha|beta|pre|preview)[-_.]?(?P<pre_number>\d*))?"
@@ -25,7 +25,7 @@ _FINAL = (3, 0)
 
 
 def _sort_key(text: str) -> tuple[Any, ...] | None:
-    """Return the sort key of the version ``text``, or None if ``text`` is not a version."""
+    """Return a tuple by which the version ``text`` can be compared, or None if ``text`` is not a version."""
     found = _pattern().fullmatch(text.strip())
     if found is None:
         return None
@@ -43,9 +43,9 @@ def _sort_key(text: str) -> tuple[Any, ...] | None:
 
 
 class TorchVersion(str):
-    """String that is compared as a version number; the other operand is a string or a sequence of numbers.
+    """String that is compared as a version number to a string or to a sequence of numbers.
 
-    If one of the two is not a version, they are compared as strings.
+    If one of the two operands is not a version, they are compared as strings.
 
     >>> version = TorchVersion("2.13.0+retrograd.0.1.0")
     >>> version >= "2.9", version < (3,), version == "2.13.0"

@@ -1,4 +1,4 @@
-"""Type aliases for arguments, as ``torch.types``."""
+"""Type aliases for annotations of arguments (``torch.types``)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Versions: of the PyTorch release whose names and behaviour are implemented, and of this package.
+"""Version numbers of retrograd and of the PyTorch release whose names and behaviour retrograd implements.
 
-Programs compare ``torch.__version__`` to find out which features exist. Therefore it is PyTorch's version; this
-package's version follows the plus sign, where PyTorch has ``cpu`` or ``cu130``.
+Programs compare ``torch.__version__`` to find out which features exist. Therefore it is the version of PyTorch,
+followed by a plus sign and the version of retrograd, in the place where PyTorch has ``cpu`` or ``cu130``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Found as ``torch`` by the processes that a program under the import hook starts with multiprocessing.
+"""Module that installs the import hook in child processes and replaces itself by retrograd.
 
-They inherit the program's path, on which this folder stands, but not its hook: so this installs the hook, for the
-process's whole life, and gives retrograd in its own place.
+Processes that a program started under the import hook creates with multiprocessing inherit the program's path, which
+contains this folder, but not the hook. Their ``import torch`` therefore finds this module. It installs the hook for the
+life of the process and stores retrograd as ``torch`` in ``sys.modules``.
 """
 
 import sys
