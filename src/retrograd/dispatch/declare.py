@@ -75,7 +75,7 @@ EXPORTS: dict[str, dict[str, Any]] = {}
 
 
 def exported(space: str, *names: str) -> Callable[[Any], Any]:
-    """Add a function to the public namespace ``space`` and return it unchanged.
+    """Return a decorator that adds a function to the public namespace ``space`` and returns the function unchanged.
 
     Its public names are ``names``, or its own name if there are none. The errors of an operation that is a function of
     ``torch``, too, show PyTorch's name for the namespace, for example ``special_expit``.
