@@ -111,10 +111,10 @@ _FALLBACK_RULES = {"lstm": _first}
 
 
 def _casting_call(rule: Callable[..., dtype]) -> Callable[..., Any]:
-    """Return a function that replaces functions inside ``autocast``: a detour, see Note [Detours] in ``redirect.py``.
+    """Return a detour: a function that is called in place of a public function while ``autocast`` is active.
 
     The detour converts the tensor arguments to the dtype that ``rule`` returns, and calls the original function with
-    autocast disabled.
+    autocast disabled. Note [Detours] in ``redirect.py`` explains detours.
     """
 
     def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -186,7 +186,8 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
     """Return a list of :class:`Detour` objects that replace the public functions ``names`` by ``detour``.
 
-    The names are separated by spaces. ``seen`` contains the ids of the functions that already have a :class:`Detour`.
+    ``names`` is a string of names separated by spaces. ``seen`` contains the ids of the functions that already have a
+    :class:`Detour`; the function adds to it.
     """
     made = []
     for name in names.split():
@@ -371,9 +372,9 @@ class autocast:
         self._enabled = enabled and self._possible(enabled)
 
     def _possible(self, enabled: bool) -> bool:
-        """Whether autocast supports the device and the dtype. If not, issue PyTorch's warning.
+        """Whether autocast supports the device and the dtype of this object; if not, a warning is issued.
 
-        ``enabled`` is not used.
+        The parameter ``enabled`` is not used.
         """
         if self.device == "cuda" and not cuda.is_available():
             warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
@@ -433,9 +434,9 @@ def _as_dtype(value: Any, kind: str, target: dtype) -> Any:
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
     """Decorate ``fwd``, the ``forward`` of a custom Function, for use with autocast.
 
-    If ``cast_inputs`` is None, autocast is enabled in ``fwd`` if it is enabled in the caller. If ``cast_inputs`` is a
-    dtype and autocast is enabled, the tensor arguments are converted to this dtype, and ``fwd`` runs with autocast
-    disabled.
+    If ``cast_inputs`` is None, ``fwd`` runs with autocast as in the caller. If ``cast_inputs`` is a dtype and autocast
+    is enabled for ``device_type``, the tensor arguments are converted to this dtype, and ``fwd`` runs with autocast
+    disabled. If ``fwd`` is None, the result is a decorator.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -462,8 +463,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
     """Decorate ``bwd``, the ``backward`` of a custom Function, for use with autocast.
 
-    Autocast is enabled in ``bwd`` if it was enabled in the ``forward``, which must be decorated with
-    :func:`custom_fwd`.
+    ``bwd`` runs with autocast enabled if autocast was enabled inside the ``forward`` of the same call. The ``forward``
+    must be decorated with :func:`custom_fwd`. If ``bwd`` is None, the result is a decorator.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
