@@ -10,8 +10,8 @@ class set_detect_anomaly:
     """Enable or disable anomaly detection: permanently when called, for a block when used as a context manager.
 
     While it is enabled, an error in a backward pass is preceded by a warning that shows where the failing operation was
-    recorded. If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError. If ``check_inf``, which
-    PyTorch does not have, is true, so does a gradient that contains an infinity.
+    recorded. If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError. If ``check_inf`` is true, a
+    gradient that contains an infinity raises RuntimeError too. PyTorch does not have the parameter ``check_inf``.
     """
 
     __module__ = "torch.autograd.anomaly_mode"

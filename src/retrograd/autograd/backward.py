@@ -215,9 +215,9 @@ add_method("backward", _backward_of)
 
 
 def gradient_edge_of(tensor: Any) -> Any:
-    """Return the engine's edge at which the gradient of ``tensor``, a Tensor or a ``GradientEdge``, is accumulated.
+    """Return the gradient edge of ``tensor`` as the object that the backward engine uses.
 
-    It is None for a tensor that requires no gradient.
+    ``tensor`` is a Tensor or a ``GradientEdge``. The result is None for a Tensor that requires no gradient.
     """
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.engine_edge_of(tensor)
@@ -369,9 +369,9 @@ def _stacked_gradients(
 ) -> tuple[Any, ...]:
     """Return the gradients of ``outs`` with respect to each of ``inputs`` for stacked incoming gradients ``grads``.
 
-    Each Tensor in ``grads``, and each returned gradient, stacks several gradients along its first dimension. This
-    function implements :func:`grad` with ``is_grads_batched=True``. If ``keep`` is true, the graph is retained. The
-    other parameters are those of :func:`grad`.
+    This function implements :func:`grad` with ``is_grads_batched=True``. Each Tensor in ``grads`` stacks several
+    incoming gradients of one output along its first dimension, and so does each returned gradient. If ``keep`` is true,
+    the graph is retained. ``create_graph``, ``allow_unused`` and ``materialize_grads`` are as for :func:`grad`.
     """
     rows = range(_batch_size(outs, grads))
     by_row = [
@@ -397,9 +397,9 @@ def _stacked_gradients(
 
 
 def _batch_size(outs: tuple[Any, ...], grads: tuple[Any, ...]) -> int:
-    """Return the length of the first dimension of ``grads``, which stack incoming gradients of ``outs``.
+    """Return the number of incoming gradients that each Tensor in ``grads`` stacks along its first dimension.
 
-    Raises an error if an incoming gradient is missing or has a wrong shape.
+    ``grads`` has one Tensor for each of ``outs``. An error is raised if a Tensor is missing or has a wrong shape.
     """
     for index, (out, grad) in enumerate(zip(outs, grads, strict=False)):
         if not isinstance(grad, Tensor):
@@ -438,7 +438,8 @@ def gradients_of_tensors(
 ) -> list[Any]:
     """Return the gradients of ``outs`` with respect to each of ``inputs`` as Tensors, None for an unused input.
 
-    Unlike ``grad``, this function accepts tensors of a transform, and returns None for inputs that require no gradient.
+    Unlike ``grad``, this function accepts tensors of a transform such as ``vmap``, and it returns None instead of
+    raising an error for inputs that require no gradient.
 
     Args:
         outs: the Tensors to differentiate; those that require no gradient are skipped.

@@ -1,9 +1,12 @@
 """Forward mode: dual tensors, which hold a primal and a tangent, and the tangents of the results of operations.
 
-The operations that compute the primal and the tangent are recorded in the graph; the dual is not part of it. Therefore
-reverse mode over forward mode needs no further code. For forward mode over reverse mode, let ``y + y' e`` be computed
-from ``x + x' e``: the gradient of ``y`` with respect to ``x + x' e`` is a dual, whose parts are the gradients of ``y``
-and of ``y'`` with respect to ``x`` (``Dual.gradients``).
+The operations that compute the primal and the tangent are recorded in the graph; the dual tensor itself is not a part
+of the graph. Therefore the tangents can be differentiated by a backward pass without further code.
+
+``Dual.gradients`` implements the opposite order, a backward pass with dual tensors. Let the dual tensor with primal
+``y`` and tangent ``y'`` be computed from the dual tensor with primal ``x`` and tangent ``x'``. The gradient is then a
+dual tensor too: its primal is the gradient of ``y`` with respect to ``x``, and its tangent the gradient of ``y'`` with
+respect to ``x``.
 
 The tangents of an operation's results are computed with its gradient rules. A rule maps the incoming gradient ``g`` to
 ``Jᵀ g``, where ``J`` is the Jacobian of the operation. Differentiating this linear map with respect to ``g`` gives the
@@ -131,7 +134,7 @@ class Dual(TransformTensor):
     data = property(lambda self: self._inner.data, lambda self, value: setattr(self._inner, "data", value))
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Set whether the primal requires gradients."""
+        """Set whether the primal requires gradients, and return ``self``."""
         self._inner.requires_grad_(requires_grad)
         return self
 
@@ -205,8 +208,9 @@ def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
 def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: Any) -> Any:
     """Write the result of the in-place operation ``op`` into ``x``, update the tangent of ``x``, and return ``x``.
 
-    ``primals`` and ``tangents`` belong to the operands of ``op``, and ``params`` are its parameters. If an operand has
-    a tangent and ``x`` has none, ``x`` becomes a dual tensor at the forward-mode level ``run``.
+    ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for a missing
+    tangent. ``params`` are the parameters of ``op``. If an operand has a tangent and ``x`` has none, ``x`` becomes a
+    dual tensor at the forward-mode level ``run``.
     """
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
@@ -252,7 +256,8 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 def _can_hold(held: Any, value: Any) -> bool:
     """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
-    ``held`` must have memory for each element of ``value`` in each batch of vmap, and must not be a leaf.
+    ``held`` must not be a leaf, and its elements must not share memory, as those of an expanded tensor do. If ``value``
+    is batched by vmap, or has a tangent itself, ``held`` must be batched, or have a tangent, too.
     """
     special = innermost((held, value))
     if special is None:
@@ -275,7 +280,7 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Change the Tensor object ``x`` in place into a dual with ``tangent`` at the forward-mode level ``run``."""
+    """Turn the Tensor object ``x`` in place into a :class:`Dual` with ``tangent`` at the forward-mode level ``run``."""
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -327,8 +332,9 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
 def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
     """Return the tangents of the results ``outs``, computed by the ``jvp`` method of the class ``function``.
 
-    ``function`` is a custom ``Function``, and ``primals`` and ``tangents`` belong to its arguments. RuntimeError is
-    raised unless ``jvp`` returns for each of ``outs`` a tangent of the same shape, or None.
+    ``function`` is a custom ``Function``, and ``ctx`` is the context of its call. ``primals`` and ``tangents`` are the
+    primals and tangents of the arguments. RuntimeError is raised unless ``jvp`` returns, for each of ``outs``, a
+    tangent of the same shape or None.
     """
     in_tangents = [
         zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
@@ -371,9 +377,9 @@ def _jvp_hint(function: Any) -> str:
 def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
     """Return the tangents of the results of the custom ``Function`` class ``function``, which has no ``jvp``.
 
-    The tangents are computed by differentiating ``backward``, which is linear in the incoming gradients: its
-    vector-Jacobian product with the tangents of the arguments is the Jacobian-vector product of ``forward``.
-    ``primals`` and ``tangents`` belong to the arguments, and ``count`` is the number of results.
+    ``primals`` and ``tangents`` are the primals and tangents of the arguments, and ``count`` is the number of results.
+    ``backward`` computes ``Jᵀ g`` from the incoming gradients ``g``, where ``J`` is the Jacobian of ``forward``. The
+    vector-Jacobian product of this linear map with the tangents ``t`` is ``J t``, the tangents of the results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -394,9 +400,9 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 
 
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
-    """Return a copy of ``x`` that is the result of a recorded operation and therefore has a new gradient edge.
+    """Return a copy of ``x`` with a new gradient edge: the sum of ``x`` and zeros, recorded in the graph.
 
-    Inside vmap, the copy is batched if one of ``members`` is batched.
+    Inside vmap, the copy is batched if ``x`` or one of the tensors ``members`` is batched.
     """
     zeros = placeholder(members, x._array.shape, x._array.dtype)
     return x + zeros
@@ -408,8 +414,8 @@ def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
 def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequence[Any]) -> list[Any]:
     """Return a list of the tangents of ``outs``, the results of the operation ``op``, with None for missing tangents.
 
-    ``primals`` and ``tangents`` belong to the operands of ``op``; ``tangents`` has None for an operand without tangent.
-    ``params`` are the parameters of ``op``.
+    ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for an operand
+    without tangent. ``params`` are the parameters of ``op``.
     """
     live = [i for i, each in enumerate(tangents) if each is not None and op.rules[i] is not None]
     count = len(outs) if op.differentiable is None else op.differentiable
@@ -438,7 +444,7 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
 
 
 def _shaped_like(tangent: Any, out: Any) -> Any:
-    """Return ``tangent`` expanded and cast to the shape and dtype of ``out``."""
+    """Return ``tangent`` expanded and cast to the shape and dtype of ``out``, or None if ``tangent`` is None."""
     if tangent is None:
         return None
     if tangent._array.shape != out._array.shape:
@@ -470,8 +476,9 @@ def _same_layout(primals: Any, tangents: Any) -> bool:
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
     """Return the tangent of the result of the linear operation ``op``, computed by applying ``op`` to ``tangents``.
 
-    ``ruled`` are the indices of the operands that have a gradient rule. The other operands keep their primal values. A
-    missing tangent is replaced by zeros, and a constant that ``op`` writes into its result by 0.
+    ``ruled`` are the indices of the operands that have a gradient rule; these are replaced by their tangents, or by
+    zeros if they have none. The other operands keep their primal values. A parameter in ``params`` that ``op`` writes
+    into its result as a constant, such as a fill value, is replaced by 0.
     """
     parts = list(primals)
     for i in ruled:
@@ -484,10 +491,10 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether the gradient rules of ``op`` also compute tangents, if a tangent is passed as the incoming gradient.
+    """Whether the gradient rules of the pointwise ``op`` also map tangents of operands to the tangent of the result.
 
-    This holds if all operands are real, or if ``op`` is holomorphic and its result is complex, because then a rule
-    multiplies elements by the derivative. It does not hold for rules shared by several operands.
+    This holds if all operands are real, or if ``op`` is holomorphic and its result is complex: then a rule multiplies
+    each element by the derivative. The result is False if a rule computes the gradients of several operands at once.
     """
     if any(is_shared(rule) for rule in op.rules):
         return False
@@ -507,7 +514,10 @@ def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, liv
 
 
 def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
-    """Return the operands of the pointwise ``op`` cast to its computation dtype; Python numbers are not converted."""
+    """Return the operands ``primals`` of ``op``, cast to the dtype in which ``op`` computes if ``op`` is pointwise.
+
+    Python numbers are not converted.
+    """
     if op.kind != "pointwise":
         return tuple(primals)
     common = common_dtype(primals)
@@ -521,10 +531,11 @@ def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
 def _saved_values(
     op: Any, primals: Any, params: Any, outs: Any, live: Sequence[int], change: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
-    """Return a dictionary from names to values that the gradient rules of the operation ``op`` read.
+    """Return the values that the gradient rules of the operation ``op`` read, as a dictionary from names to values.
 
-    ``live`` are the indices of the operands whose rules are used. ``change``, unless it is None, is applied to each
-    Tensor.
+    A value is an operand in ``primals``, a parameter in ``params``, a result in ``outs``, or a shape, strides, dtype or
+    device. ``live`` are the indices of the operands whose rules are used. If ``change`` is not None, it is applied to
+    each Tensor among the values.
     """
     values: dict[str, Any] = {}
     for each in op.saved():
@@ -549,9 +560,10 @@ def _saved_values(
 
 
 def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
-    """Return the value of the gradient rule ``rule`` for the incoming gradient or tangent ``g``.
+    """Return the gradient that the gradient rule ``rule`` computes from the incoming gradient or tangent ``g``.
 
-    ``saved`` has the values that ``rule`` reads.
+    ``rule`` is a function, a factor of ``g``, or the name of such a factor in ``saved``. ``saved`` is a dictionary from
+    the names of the parameters of ``rule`` to their values.
     """
     if isinstance(rule, (int, float)):
         return g if rule == 1 else None if rule == 0 else g * rule
@@ -563,7 +575,7 @@ def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
 
 
 class _TensorSpec:
-    """Shape and dtype of a tensor, with the attributes that ``validate_gradient`` reads."""
+    """Shape and dtype of a tensor, in place of the gradient edge that ``validate_gradient`` takes as an argument."""
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()
@@ -574,9 +586,10 @@ def _transposed(
 ) -> Any:
     """Return the tangents of ``outs``, computed by differentiating the gradient rules of the operation ``op``.
 
-    A gradient rule is linear in the incoming gradient. Its vector-Jacobian product with the tangents of the operands is
-    the Jacobian-vector product of ``op``, which gives the tangents of the results. ``live`` are the indices of the
-    operands with a tangent, and ``graded`` those of the results that have gradients.
+    The gradient rules compute ``Jᵀ g`` from the incoming gradients ``g``, where ``J`` is the Jacobian of ``op``. The
+    vector-Jacobian product of this linear map with the tangents ``t`` of the operands is ``J t``, the tangents of the
+    results. ``live`` are the indices of the operands with a tangent, and ``graded`` the indices of the differentiable
+    results. ``primals`` are the operands and ``params`` the parameters of ``op``.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -604,8 +617,8 @@ def _transposed(
 def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list[tuple[int, Any]]:
     """Return a list of pairs (index, gradient), one for each operand index in ``live``.
 
-    The gradient is computed by the operand's gradient rule from ``g``, the incoming gradient, and ``saved``, the values
-    that the rules read.
+    The gradient is computed by the operand's gradient rule from the incoming gradient ``g`` and from ``saved``, a
+    dictionary from names to the values that the rules read. ``g`` is a tuple if ``op`` has several results.
     """
     gradients, shared = [], {}
     for i in live:

@@ -33,9 +33,9 @@ def _open() -> DualRun | None:
 
 
 def enter_dual_level() -> int:
-    """Open a level of forward mode, in which dual tensors can be created, and return its number.
+    """Open a level of forward mode, in which dual tensors can be created, and return its number, which is always 0.
 
-    :func:`exit_dual_level` closes the level.
+    :func:`exit_dual_level` closes the level. RuntimeError is raised if a level is open already.
     """
     if _open() is not None:
         text = "Nested forward mode AD is not supported at the moment"
@@ -108,7 +108,10 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return the primal and the tangent of the dual tensor ``tensor``; for any other tensor, the tensor and None."""
+    """Return the primal and the tangent of the dual tensor ``tensor``.
+
+    For a tensor that is not a dual tensor, the primal is the tensor itself and the tangent is None.
+    """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     run = _open()

@@ -403,10 +403,10 @@ class Function(metaclass=FunctionMeta):
 
 
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
-    """Return the argument among ``args`` that belongs to the innermost transform (such as ``vmap``), or None.
+    """Return the tensor in ``args`` that was created by the innermost transform, such as ``vmap``.
 
-    ``split`` is true if ``cls`` defines ``setup_context``. RuntimeError is raised if ``split`` is false and a transform
-    of ``torch.func`` is active.
+    The result is None if no transform created a tensor in ``args``. ``split`` is true if ``cls`` defines
+    ``setup_context``; if it does not, and a transform of ``torch.func`` is active, RuntimeError is raised.
     """
     special = innermost(args)
     if not split and any(each.strict for each in active_levels()):
@@ -422,7 +422,8 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
 def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], split: bool) -> tuple[Any, ...]:
     """Return the arguments of a call of ``apply`` as a tuple, in the order of the parameters of ``forward``.
 
-    If ``split`` is true (the class has ``setup_context``), the default values of ``forward`` are included.
+    ``args`` and ``kwargs`` are the arguments passed to ``apply``. ``split`` is true if ``cls`` defines
+    ``setup_context``; then the default values of missing arguments are included.
     """
     signature = inspect.signature(cls.forward)
     bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
@@ -434,8 +435,8 @@ def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any
 def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
     """Return ``output``, the result of ``forward``, with gradient edges; store the saved tensors in the node ``ctx``.
 
-    ``args`` are the arguments of the call. If ``recorded`` is false, the results have no gradient edges and no tensors
-    are saved.
+    ``args`` are the arguments of ``forward``. ``recorded`` is true if the call is recorded in the graph; otherwise the
+    results have no gradient edges and no tensors are saved.
     """
     outs = list(output) if isinstance(output, tuple) else [output]
     if ctx.dirty_tensors:
@@ -476,7 +477,7 @@ def _saved_form(index: int, each: Any, results: dict[int, int]) -> Any:
 
 
 def save_value(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
-    """Return an object that saves ``tensor`` on a node; the object's method ``tensor(node)`` returns the tensor.
+    """Return an object that a graph node stores in place of ``tensor``; its method ``tensor(node)`` returns the tensor.
 
     If saved-tensor hooks are active, the pack hook is called. ``position`` is the index of ``tensor`` among the results
     of the node, or None if ``tensor`` is not a result of the node.
@@ -507,10 +508,10 @@ VIEW = "a view of a leaf Variable that requires grad is being"
 
 
 def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
-    """Return ``out``, result number ``position`` of the call, with a gradient edge if it requires a gradient.
+    """Return ``out``, the result of ``forward`` at index ``position``, with a gradient edge if it is differentiable.
 
-    If ``given`` is true, ``out`` is also an argument of the call. If ``modified`` is true, ``forward`` modified ``out``
-    in place. If ``recorded`` is false, the result has no gradient edge.
+    ``given`` is true if ``out`` is also an argument of ``forward``, and ``modified`` is true if ``forward`` modified
+    ``out`` in place. If ``recorded`` is false, the call is not recorded, and the result has no gradient edge.
     """
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":
@@ -543,7 +544,10 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 
 
 class _DelayedError(Node):
-    """Node of a gradient computed by a ``once_differentiable`` backward; the node raises RuntimeError when run."""
+    """Graph node of a gradient computed by a ``once_differentiable`` backward.
+
+    RuntimeError is raised when a second backward pass reaches the node.
+    """
 
     __slots__ = ("function",)
     function: Any
@@ -560,7 +564,7 @@ _DelayedError.__name__ = _DelayedError.__qualname__ = "DelayedError"
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate the ``backward`` method ``fn``, so that differentiating its results raises RuntimeError."""
+    """Decorate the ``backward`` method ``fn``, so that differentiating the gradients it returns raises RuntimeError."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *args: Any) -> Any:

@@ -1,7 +1,7 @@
 """Jacobians, Hessians, and their products with vectors (``torch.autograd.functional``).
 
-All functions call ``autograd.grad``. ``jvp`` differentiates twice: the vector-Jacobian product is linear in the vector,
-so the vector-Jacobian product of that linear map is a Jacobian-vector product.
+All functions call ``autograd.grad``. ``jvp`` calls it twice: the vector-Jacobian product ``Jᵀ u`` is linear in ``u``,
+and the vector-Jacobian product of this linear map with ``v`` is the Jacobian-vector product ``J v``.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
 def _with_new_edges(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
     """Return tensors that share memory with ``tensors`` and have new gradient edges.
 
-    The user's function may also use the inputs as global or captured variables. Such uses must not contribute to the
-    derivatives, and the new edges distinguish the arguments from them. If ``create_graph`` is true, tensors that
-    require gradients stay connected to their graph. All others require gradients only if ``track`` is true.
+    The user's function may also read the inputs as global or captured variables. Such reads must not contribute to the
+    derivatives; with new edges, only the tensors passed as arguments do. If ``create_graph`` is true, tensors that
+    require gradients stay connected to their graph. The other tensors are detached, and require gradients only if
+    ``track`` is true.
     """
     return tuple(
         each.view_as(each) if create_graph and each.requires_grad else each.detach().requires_grad_(track)
@@ -114,10 +115,10 @@ def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool)
 def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: str, single: str) -> Tensors | None:
     """Return ``v``, the vector of a product, as a tuple of tensors; raise RuntimeError unless it matches ``like``.
 
-    The tensors must have the shapes of those in ``like``. For ``v=None``, which is allowed if ``like`` is a single
-    tensor of one element, None is returned. ``several`` is true if the user passed ``like`` as a tuple. ``function``
-    (the name of the calling function) and ``single`` (the condition under which ``v`` may be None) are used in error
-    messages.
+    ``v`` must have one tensor for each tensor in ``like``, of the same shape. If ``v`` is None, which is allowed if
+    ``like`` is a single tensor of one element, None is returned. ``several`` is true if the user passed a tuple in
+    which ``like`` are the items, and false if ``like`` was a single tensor. ``function``, the name of the calling
+    function, and ``single``, the condition under which ``v`` may be None, are texts for error messages.
     """
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
@@ -156,8 +157,8 @@ def _gradients(
     """Return the gradients of ``outputs`` with respect to each of ``inputs``.
 
     Outputs that require no gradient are skipped. The gradient is None for an input on which no output depends.
-    ``vector`` has the incoming gradient of each output. If ``batched`` is true, each incoming gradient stacks several
-    gradients along its first dimension.
+    ``vector`` has the incoming gradient of each output; None means gradients of 1. If ``batched`` is true, each
+    incoming gradient stacks several gradients along its first dimension.
     """
     weights = vector or (None,) * len(outputs)
     kept = [(out, by) for out, by in zip(outputs, weights, strict=True) if out is not None and out.requires_grad]
@@ -172,8 +173,8 @@ def _zeros_for_none(
 ) -> Tensors:
     """Return ``products`` with None replaced by zeros shaped like the tensor at the same index in ``like``.
 
-    If ``strict`` is true, None raises RuntimeError instead. If ``create_graph`` is true too, so does a product that
-    requires no gradient. ``function`` is the name of the calling function.
+    If ``strict`` is true, None raises RuntimeError instead. If ``strict`` and ``create_graph`` are true, a product that
+    requires no gradient raises RuntimeError too. ``function`` is the name of the calling function.
     """
     for index, each in enumerate(products if strict else ()):
         if each is None:
@@ -328,7 +329,8 @@ def _basis(tensors: Tensors) -> Iterator[Tensors]:
 def _by_rows(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> Matrix:
     """Return the Jacobian of ``outputs`` with respect to ``inputs``, computed by a backward pass per output element.
 
-    If ``strict`` is true, RuntimeError is raised for an output that does not depend on an input.
+    The result is a tuple with one tuple for each output, which has one Tensor for each input. If ``strict`` is true,
+    RuntimeError is raised for an output that does not depend on an input.
     """
     matrix = []
     for index, out in enumerate(outputs):
@@ -357,7 +359,10 @@ def _row(element: Tensor, inputs: Tensors, index: int, create_graph: bool, stric
 
 
 def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> Matrix:
-    """Return the Jacobian of ``outputs`` with respect to ``inputs``, computed by one batched call of ``grad``."""
+    """Return the Jacobian of ``outputs`` with respect to ``inputs``, computed by one batched call of ``grad``.
+
+    The result is a tuple with one tuple for each output, which has one Tensor for each input.
+    """
     sizes = [out.numel() for out in outputs]
     units = [stack(list(column)) for column in zip(*_basis(outputs), strict=True)]
     gradients = _gradients(outputs, inputs, units, create_graph, batched=True)
@@ -373,7 +378,8 @@ def _by_batched_grad(outputs: Tensors, inputs: Tensors, create_graph: bool) -> M
 def _by_columns(func: Function, inputs: Tensors) -> tuple[bool, Matrix]:
     """Return a pair: whether ``func`` returns a tuple, and the Jacobian of ``func`` at ``inputs``.
 
-    One Jacobian-vector product is computed for each element of ``inputs``.
+    The Jacobian is a tuple with one tuple for each output, which has one Tensor for each input. One Jacobian-vector
+    product is computed for each element of ``inputs``.
     """
     record = is_grad_enabled() and any(each.requires_grad for each in inputs)
     with enable_grad():
@@ -403,7 +409,9 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Jacobian of ``func`` at ``inputs``: a Tensor of shape ``output.shape + input.shape`` for each pair.
+    """Return the Jacobian of ``func`` at ``inputs``.
+
+    For each pair of an output and an input, it has a Tensor of shape ``output.shape + input.shape``.
 
     Args:
         func: a function that takes Tensors and returns a Tensor or a tuple; for a tuple, the result is a tuple too.
@@ -479,7 +487,9 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """Return the Hessian of ``func`` at ``inputs``: a Tensor of shape ``x.shape + y.shape`` for inputs ``x`` and ``y``.
+    """Return the Hessian of ``func`` at ``inputs``.
+
+    For each pair of inputs ``x`` and ``y``, it has a Tensor of shape ``x.shape + y.shape``.
 
     Args:
         func: a function that takes Tensors and returns a Tensor of one element.

@@ -48,11 +48,12 @@ def gradcheck(
         eps: the step size of the finite differences.
         atol, rtol: the absolute and relative tolerance between the Jacobians, as in :func:`allclose`.
         raise_exception: if true, raise GradcheckError if they differ, instead of returning False.
-        nondet_tol: the largest difference allowed between two backward passes.
+        nondet_tol: the largest difference allowed between the gradients of two identical backward passes.
         check_undefined_grad: if true, check that ``backward`` treats a missing output gradient as zeros.
         check_grad_dtypes: if true, check that gradients have the dtype of their inputs.
         check_batched_grad: if true, check gradients passed in batches (``is_grads_batched``).
-        check_batched_forward_grad: if true, check that the tangent for a sum is the sum of the tangents.
+        check_batched_forward_grad: if true, check that the output tangent for the sum of two input tangents is the sum
+            of their output tangents.
         check_forward_ad: if true, check forward mode.
         check_backward_ad: if true, check backward mode.
         fast_mode: if true, compare products with random vectors instead of entire Jacobians.
@@ -212,10 +213,10 @@ def _random_grad(like: Tensor, gaps: bool) -> Tensor:
 
 
 def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
-    """Return ``(f(x + step) - f(x - step)) / (2 * eps)``, where ``f`` is ``run``, as a flat Tensor for each output.
+    """Return ``(f(x + step) - f(x - step)) / (2 * eps)`` as a list with one flat Tensor for each output of ``f``.
 
-    ``run`` has no arguments; it computes the outputs from the values that ``x`` has at the time of the call. ``index``
-    is the index of the changed element in error messages, or None.
+    ``run()`` returns the outputs of ``f`` for the current values of ``x``, which are changed in place and then
+    restored. ``index`` is the index of the changed element, which is shown in error messages, or None.
     """
     before = x.clone()
     x.copy_(before - step)
@@ -239,10 +240,10 @@ def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, ind
 def _derivative(
     run: Callable[[], Any], x: Tensor, steps: tuple[Any, Any], eps: float, index: Any = None
 ) -> list[Tensor]:
-    """Return the derivatives of the outputs of ``run`` along the real step ``steps[0]``, as flat Tensors.
+    """Return a flat Tensor for each output of ``run``: its numerical derivative in the direction ``steps[0]``.
 
-    For complex ``x``, 1j times the derivatives along the imaginary step ``steps[1]`` is added. The other parameters are
-    those of :func:`_difference`.
+    If ``x`` is complex, 1j times the derivatives in the direction ``1j * steps[1]`` are added. ``run``, ``x``, ``eps``
+    and ``index`` are as for :func:`_difference`.
     """
     along = _difference(run, x, steps[0], eps, index)
     if not x.is_complex():
@@ -282,9 +283,10 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return the Jacobian of ``out``, which is output number ``k``: its rows are item ``k`` of each list in ``rows``.
+    """Return the Jacobian of ``out``, the output at index ``k``, as a matrix whose row ``i`` is ``rows[i][k]``.
 
-    ``x`` is the input; the Jacobian is complex if ``x`` is complex.
+    ``rows[i]`` has, for each output, the flat derivative with respect to input element ``i``. The Jacobian has the
+    dtype of ``x`` if ``x`` is complex, and otherwise the dtype of ``out``.
     """
     jacobian = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
     for number, row in enumerate(rows):
@@ -296,9 +298,10 @@ def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
 
 
 def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) -> list[list[Any]]:
-    """Return, for each of ``inputs``, a list of the gradients of ``output``, one for each of ``cotangents``.
+    """Return, for each of ``inputs``, a list of gradients of ``output``.
 
-    ``cotangents`` are incoming gradients of ``output``.
+    The list has one item for each incoming gradient in ``cotangents``. An item is None if ``output`` does not depend on
+    the input.
     """
     found = [
         autograd.grad(output, inputs, each.reshape(output.shape), retain_graph=True, allow_unused=True)
@@ -308,7 +311,7 @@ def _vjps(inputs: list[Tensor], output: Tensor, cotangents: Iterable[Tensor]) ->
 
 
 def _units(output: Tensor) -> Iterable[Tensor]:
-    """Yield the flat unit vectors with as many elements as ``output``, in the dtype of ``output``."""
+    """Yield the standard unit vectors, 1-d Tensors with as many elements as ``output`` and the dtype of ``output``."""
     for number in range(output.numel()):
         unit = output.new_zeros(output.numel())
         unit[number] = 1.0
@@ -316,7 +319,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """Checks of one call of :func:`gradcheck`, with its options as attributes."""
+    """Checks that one call of :func:`gradcheck` runs; the options of the call are the attributes."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
@@ -379,11 +382,11 @@ class _Check:
                     )
 
     def _jacobians(self, inputs: Sequence[Any], output: Tensor, cotangent: Tensor | None = None) -> list[Tensor]:
-        """Return the Jacobian of ``output`` for each of ``inputs`` that requires a gradient.
+        """Return a list of Jacobians of ``output``, one for each of ``inputs`` that requires a gradient.
 
-        A Jacobian has one row for each input element. If ``cotangent`` is not None, the vector-Jacobian products with
-        ``cotangent`` are returned instead, as matrices of one column. The results are computed twice; GradcheckError is
-        raised if the two computations differ by more than ``nondet_tol``.
+        A Jacobian has one row for each input element and one column for each output element. If ``cotangent`` is not
+        None, the vector-Jacobian products with ``cotangent`` are returned instead, as matrices of one column. The
+        results are computed twice; GradcheckError is raised if the two computations differ by more than ``nondet_tol``.
         """
         wanted = _wanted(inputs)
         first, second = (
@@ -415,7 +418,10 @@ class _Check:
         return runs[0]
 
     def _check_constant(self, func: Any, inputs: tuple[Any, ...], outputs: Any) -> None:
-        """Raise GradcheckError if ``outputs``, which require no gradient, change with the inputs."""
+        """Raise GradcheckError if a finite difference of ``outputs``, which require no gradient, is not zero.
+
+        ``outputs`` are the results of ``func`` for ``inputs``.
+        """
         if self.fast:
             generator = Generator()
             tangents = [_random_steps(each, generator) for each in _wanted(inputs)]
@@ -511,9 +517,10 @@ def _mismatch(k: int, j: int, numerical: Tensor, analytical: Tensor, considered:
 
 
 def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    """Return a function that calls ``func`` and replaces its complex outputs by their real or imaginary part.
+    """Return a function that calls ``func`` and applies ``taken`` to each complex output.
 
-    ``taken`` is the function that returns this part of a Tensor.
+    ``taken`` is a function that returns the real or the imaginary part of a Tensor. The outputs are returned as a
+    tuple.
     """
     return lambda *args: tuple(taken(each) if each.is_complex() else each for each in _as_tuple(func(*args)))
 
@@ -521,9 +528,10 @@ def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]
 def _of_part_of_inputs(
     func: Callable[..., Any], complex_ones: list[int], inputs: tuple[Any, ...], part: str
 ) -> Callable[..., Any]:
-    """Return ``func`` as a function of one part ("real" or "imaginary") of its complex inputs.
+    """Return ``func`` as a function that takes only the real or only the imaginary part of each complex input.
 
-    The other part has the value that it has in ``inputs``. ``complex_ones`` are the indices of the complex inputs.
+    ``part``, which is ``"real"`` or ``"imaginary"``, selects the part that it takes. The other part is constant, with
+    its value in ``inputs``. ``complex_ones`` are the indices of the complex inputs.
     """
 
     def shown(*args: Any) -> Any:
@@ -545,9 +553,9 @@ def _random_vector(x: Tensor, generator: Generator, dtype: Any = None) -> Tensor
 
 
 def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | None]:
-    """Return a pair of random vectors with as many elements as ``x``: steps of the real and of the imaginary parts.
+    """Return two random vectors, directions for finite differences of the real and of the imaginary parts of ``x``.
 
-    The step of the imaginary parts is None if ``x`` is not complex.
+    Both are 1-d Tensors of norm 1 with as many elements as ``x``. The second is None if ``x`` is not complex.
     """
     first = _random_vector(x, generator, _real(x.dtype))
     return first, _random_vector(x, generator, _real(x.dtype)) if x.is_complex() else None
@@ -556,10 +564,10 @@ def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | Non
 def _numerical_products(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: list[Any], eps: float
 ) -> list[list[Tensor]]:
-    """Return, for each input that requires a gradient, the derivatives of the outputs in the direction of its tangent.
+    """Return, for each input that requires a gradient, a list of the derivatives of the outputs in one direction.
 
-    ``tangents`` has a pair of vectors (see :func:`_random_steps`) for each of these inputs. ``eps`` is the step size of
-    the finite differences.
+    ``tangents`` has the direction for each of these inputs, a pair of vectors returned by :func:`_random_steps`.
+    ``eps`` is the step size of the finite differences.
     """
     run = _running(func, inputs)
     found = []
@@ -577,7 +585,7 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 
 
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
-    """Return the sum of the elements of ``steps``.
+    """Return the sum of the elements of the Tensors in ``steps``, a pair returned by :func:`_random_steps`.
 
     A tolerance for elements of a Jacobian is multiplied by this sum to obtain the tolerance for its product with
     ``steps``.
@@ -593,9 +601,9 @@ def _jvp(
 ) -> list[Tensor]:
     """Return the tangents of the outputs of ``func`` as Tensors with one dimension.
 
-    The inputs that require a gradient are numbered from 0. ``tangents`` has tangents by these numbers; missing tangents
-    are zeros. If ``check_dtypes`` is true, GradcheckError is raised if only one of an output and its tangent is
-    complex.
+    The inputs that require a gradient are numbered from 0. ``tangents`` is a dictionary from these numbers to the
+    tangents of the inputs; missing tangents are zeros. If ``check_dtypes`` is true, GradcheckError is raised if an
+    output is complex and its tangent is real, or the reverse.
     """
     forward_ad = autograd.forward_ad
     with forward_ad.dual_level():
@@ -661,7 +669,10 @@ BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient comp
 
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Raise GradcheckError unless the output tangent of a sum is the sum of the output tangents."""
+    """Raise GradcheckError unless the tangents of the outputs are additive in the tangents of the inputs.
+
+    The output tangents for the sum of two random input tangents are compared with the sum of their output tangents.
+    """
     for j, each in enumerate(_wanted(inputs)):
         tangents = [F.randn_like(each) for _ in range(2)]
         parts = [_jvp(func, inputs, {j: tangent}, False) for tangent in tangents]

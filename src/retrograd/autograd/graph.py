@@ -35,7 +35,10 @@ class Node(metaclass=_NodeInstanceCheck):
 
 
 class GradientEdge(NamedTuple):
-    """Edge of the autograd graph at which the gradient of result number ``output_nr`` of ``node`` is accumulated."""
+    """Edge of the autograd graph at which the gradient of result number ``output_nr`` of ``node`` is accumulated.
+
+    ``ownership_token`` is the backward engine's object for the edge, or None in a tuple that the user created.
+    """
 
     node: Any
     output_nr: int
@@ -55,22 +58,28 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def engine_edge_of(edge: GradientEdge) -> Any:
-    """Return the engine's object for the ``GradientEdge`` ``edge``: a node, an AccumulateGrad or an OutputEdge."""
+    """Return the object that the backward engine uses for the ``GradientEdge`` ``edge``.
+
+    The object is a node with a single result, an AccumulateGrad, or an OutputEdge (one of several results of a node).
+    """
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
     return OutputEdge(edge.node, edge.output_nr, edge.node.shape, edge.node.dtype)
 
 
 def zeros_like_edge(edge: GradientEdge) -> Tensor:
-    """Return a Tensor of zeros with the gradient edge ``edge`` and shape and dtype of the gradients of ``edge``."""
+    """Return a Tensor of zeros whose gradient edge is ``edge``.
+
+    Its shape and dtype are those of the gradient accumulated at ``edge``.
+    """
     engine_edge = engine_edge_of(edge)
     return at_edge(numpy.broadcast_to(numpy.zeros((), engine_edge.dtype), engine_edge.shape), [0, None], engine_edge)
 
 
 def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
-    """Return a Tensor of zeros as the gradient of an unused input, with the shape and dtype of gradients of ``edge``.
+    """Return a Tensor of zeros as the gradient of an unused input, whose gradient edge is ``edge``.
 
-    If ``require_grad`` is true, the Tensor requires a gradient.
+    If ``require_grad`` is true, the Tensor of zeros requires a gradient.
     """
     return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 
@@ -78,7 +87,7 @@ def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
 def increment_version(tensor: Any) -> None:
     """Increment the version counter of ``tensor``, which is a Tensor or a sequence of Tensors.
 
-    Call this function after a modification that no operation made, such as a write through NumPy.
+    Call this function after a modification that is not made by a Tensor operation, such as a write through NumPy.
     """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         bump_version(each)
@@ -89,8 +98,10 @@ def register_multi_grad_hook(tensors: Any, fn: Callable[..., Any], *, mode: str 
 
     With ``mode="all"``, ``fn(grads)`` is called after the last gradient has been computed; ``grads`` has None for
     tensors without gradient in this pass. With ``mode="any"``, ``fn(grad)`` is called with the first gradient. Return a
-    handle whose ``remove()`` removes the hook. Raise ValueError for another mode, and AssertionError for a tensor that
-    requires no gradient.
+    handle whose ``remove()`` removes the hook.
+
+    Raise ValueError for another mode. If a tensor requires no gradient, AssertionError is raised with ``mode="all"``,
+    and the tensor is ignored with ``mode="any"``.
 
     >>> import retrograd as torch
     >>> x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
@@ -133,9 +144,9 @@ def _hook_for_first(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
 
 
 def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Callable[[Tensor], None]]:
-    """Return a hook for each of ``edges``; the last of them to run in a backward pass calls ``fn``.
+    """Return a list with a hook for each of ``edges``; the hook that runs last in a backward pass calls ``fn``.
 
-    ``fn`` receives the list of gradients, with None for edges without gradient in this pass.
+    ``fn`` receives the list of the gradients of all ``edges``, with None for an edge without gradient in this pass.
     """
     # Keyed weakly by the plan of a backward pass, which no other object references after the pass.
     collected: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
@@ -263,7 +274,7 @@ class AllowMutation:
         self.over = False
 
     def pack(self, tensor: Tensor) -> _SavedArray:
-        """Return the object that is saved in place of ``tensor``; for the same array it returns the same object."""
+        """Return the object that is saved in place of ``tensor``; tensors with the same array get the same object."""
         saved = self.saved.get(id(tensor._array))
         if saved is None:
             saved = self.saved[id(tensor._array)] = _SavedArray(tensor)
@@ -279,7 +290,10 @@ class AllowMutation:
         return wrap(saved.array)
 
     def copy(self, tensor: Tensor) -> None:
-        """Copy the saved arrays that share memory with ``tensor``, before it is modified."""
+        """Replace each saved array that shares memory with ``tensor`` by a copy.
+
+        This method is called before ``tensor`` is modified in place.
+        """
         for number, each in list(self.saved.items()):
             if each.counter is tensor._version_counter:
                 del self.saved[number]
