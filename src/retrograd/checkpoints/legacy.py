@@ -27,9 +27,10 @@ _SIZES = {"short": 2, "int": 4, "long": 4}
 def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
     """Return the object stored in the binary file ``file``, which is in the legacy format.
 
-    ``move(array, location)`` returns ``array`` on the device for ``location``, a device name in the file. ``reading``
-    is an object whose method ``run(source, persistent)`` reads one pickle. Raises RuntimeError if the file is truncated
-    or not in the legacy format.
+    ``move(array, location)`` returns ``array`` on the device for ``location``, a device name in the file.
+    ``reading.run(source, persistent)`` returns the object in the next pickle of ``source``, where the function
+    ``persistent`` returns the storage for a persistent id. Raises RuntimeError if the file is truncated or not in the
+    legacy format.
     """
     source = Source(file.read())
     if not source.data:

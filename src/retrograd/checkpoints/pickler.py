@@ -1,4 +1,4 @@
-"""``Pickler`` of checkpoints, which writes objects of this package under their PyTorch names."""
+"""``Pickler`` of checkpoints, which writes the names of PyTorch's classes and functions instead of retrograd's."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the met
 
 
 class Pickler(_PythonPickler):  # type: ignore[misc]
-    """Pickler of ``torch.save``: writes a tensor as a reference to its storage, and adds the storage to ``memories``.
+    """Pickler of ``torch.save``, which writes a tensor as a reference to its storage.
 
-    The base class is Python's pickler written in Python. Python's pickler written in C cannot be used: it imports every
-    name before it writes the name, which fails because PyTorch's modules are not installed.
+    ``memories`` is the :class:`StorageTable` to which the storages are added. The base class is Python's pickler
+    written in Python. Python's pickler written in C cannot be used: it imports every name before it writes the name,
+    which fails because PyTorch's modules are not installed.
     """
 
     def __init__(self, file: Any, protocol: int, memories: StorageTable, tell: Any = None) -> None:
@@ -81,7 +82,7 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         self.memoize(obj)
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
-        """Write the name of the class or function ``obj``; a name in this package is replaced by its PyTorch name."""
+        """Write the name of the class or function ``obj``; PyTorch's name is written for an object of retrograd."""
         module = getattr(obj, "__module__", None) or ""
         package, _, rest = module.partition(".")
         qualified = name or getattr(obj, "__qualname__", obj.__name__)
@@ -108,8 +109,8 @@ _PYTORCH_PATHS = {"utils.data.collate": "utils.data._utils.collate", "optim.cycl
 def _public_location(obj: Any, name: str) -> tuple[str, str]:
     """Return the submodule of ``torch`` that exports the operation ``obj``, and the name of ``obj`` in this submodule.
 
-    If no submodule exports ``obj``, return ``("", name)``. ``name`` is the name of ``obj`` in this package: for
-    ``"linalg_inv"`` the result is ``("linalg", "inv")``.
+    ``name`` is the name of the operation in retrograd. For ``"linalg_inv"`` the result is ``("linalg", "inv")``. If no
+    submodule exports ``obj``, the result is ``("", name)``.
     """
     for place in ("nn.functional", "special", "linalg", "fft"):
         short = name.removeprefix(f"{place}_")

@@ -69,9 +69,11 @@ class Storage:
 
 
 def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
-    """Return the type, key, device, number of elements and view (or None) in the persistent id ``found``.
+    """Return the type, key, device, number of elements and view in the persistent id ``found``.
 
-    A persistent id is the tuple by which a pickle refers to a storage. Raises Refused for an invalid persistent id.
+    A persistent id is the tuple by which a pickle refers to a storage. The key is a string that identifies the storage,
+    and the device is a device name. The view is None except in files of the legacy format. Raises Refused for an
+    invalid persistent id.
     """
     if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
         raise Refused(f"Unknown persistent id: {shortened(found)}")
@@ -248,9 +250,9 @@ def _layout(name: Any) -> Any:
 
 
 def allowed_names() -> dict[str, Any]:
-    """Return a dict of the classes and functions that a checkpoint may use, by their names in PyTorch.
+    """Return a dict from PyTorch's names of classes and functions to the objects that a checkpoint may use.
 
-    Users can allow further names.
+    A key such as ``"torch.Size"`` is the name of the module and the name in the module. Users can allow further names.
     """
     names: dict[str, Any] = {
         "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "builtins.set": set,
@@ -314,9 +316,10 @@ class StorageTable:
 
 
 def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tuple[Any, ...]]:
-    """Return the function that a pickle calls to rebuild ``tensor``, and its arguments.
+    """Return the function that a pickle calls to rebuild ``tensor``, and a tuple of its arguments.
 
-    The storage of ``tensor`` is added to ``memories``.
+    The function is the :class:`TorchName` of one of PyTorch's functions. The storage of ``tensor`` is added to
+    ``memories``, the table of storages in the checkpoint.
     """
     array = tensor._array
     identity, offset = memories.persistent_id(array)
@@ -339,14 +342,14 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
 
 
 class StorageRef:
-    """Reference to a storage; the pickler writes the persistent id ``identity`` of the storage instead."""
+    """Reference to a storage, for which the pickler writes ``identity``, the persistent id of the storage."""
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
         self.identity = identity
 
 
 class Call:
-    """Call ``function(*arguments)`` that is written to a pickle and executed when the pickle is loaded."""
+    """Function call that the pickler writes to a pickle, and that is executed when the pickle is loaded."""
 
     def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

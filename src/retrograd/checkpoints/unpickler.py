@@ -49,9 +49,9 @@ _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes of a pickle with a read position and the file methods that the functions of ``pickletools`` call.
+    """Bytes of a pickle with a read position, and with the methods of a file that ``pickletools`` calls.
 
-    A read never exceeds the data, whatever length the pickle specifies.
+    A read returns at most the remaining bytes, even if the pickle specifies a greater length.
     """
 
     def __init__(self, data: bytes, position: int = 0) -> None:
@@ -115,7 +115,8 @@ class Interpreter:
     def run(self) -> Any:
         """Execute the pickle and return the object that it describes.
 
-        Raises Refused, or one of the errors in ``BROKEN`` if the pickle is damaged.
+        Raises Refused if the pickle is invalid or requires an operation that is not allowed. A damaged pickle may also
+        raise one of the exceptions in the tuple ``BROKEN``.
         """
         source: Any = self.source
         while True:
