@@ -22,9 +22,9 @@ _KNOWN: dict[str, UnquotedAnnotation] = {}
 
 
 def show_annotations(shown: Iterable[Any]) -> None:
-    """Replace the annotations of functions, and of the methods of classes, by text that is shown without quotes.
+    """Replace the annotations of functions and methods by text that is shown without quotes.
 
-    ``shown`` is an iterable of the functions and classes.
+    ``shown`` is an iterable of functions, and of classes whose methods are changed.
     """
     for each in shown:
         for function in _functions(each):
@@ -41,9 +41,10 @@ def unquote_annotations(function: Any) -> Any:
 
 
 def _functions(shown: Any) -> Iterator[FunctionType]:
-    """Yield the functions whose annotations are shown for ``shown``, a function or a class.
+    """Yield the functions whose annotations ``help`` shows for ``shown``, a function or a class.
 
-    For a class, these are its methods. For a wrapper, the wrapped function is yielded instead.
+    For a function, this is the function itself. For a class, these are its methods and those of its internal base
+    classes. For a wrapper, the wrapped function is yielded instead.
     """
     kinds = shown.__mro__ if isinstance(shown, type) else ()
     own = [each for kind in kinds if kind is shown or kind.__name__[0] == "_" for each in vars(kind).values()]

@@ -1,9 +1,9 @@
-"""Loading of parts of the package on demand, and completion of its public modules.
+"""Loading of parts of retrograd on demand, and completion of its public modules.
 
 The finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` once the module has been
 executed.
 
-Note [Loading on demand]. Importing the package loads what every program needs: tensors, operations, autograd. A module
+Note [Loading on demand]. Importing retrograd loads what every program needs: tensors, operations, autograd. A module
 lists its other names (``torch.nn``, ``torch.load``) in a table, and loads a part when a program first reads such a
 name: as an attribute, by ``from torch import nn``, or by importing the module itself. From then on the name is an
 ordinary attribute of the module.
@@ -69,12 +69,12 @@ def _load(module_name: str, name: str, source: str) -> Any:
 
 
 class ModuleCompletion:
-    """Import finder for modules of the package, the first of all finders, which completes each module after its import.
+    """Import finder for the modules of retrograd, which completes each module after its import.
 
-    The other finders locate the module. The module is marked as part of the package before it is executed. Afterwards,
-    a public module with ``__all__`` gets a function ``__dir__``, and a function ``__getattr__`` unless the module
-    defines this function to load names on demand. The class of the loader is unchanged, so source and resources are
-    found as without this finder.
+    This finder is the first in ``sys.meta_path``, and calls the other finders to locate the module. Before the module
+    is executed, it is marked as part of retrograd. After that, a public module with ``__all__`` gets a function
+    ``__dir__``. It also gets a function ``__getattr__``, unless the module defines this function. The class of the
+    loader is unchanged, so source and resources are found as without this finder.
     """
 
     def __init__(self, package: str) -> None:
@@ -82,7 +82,11 @@ class ModuleCompletion:
         user_frame.mark_package()
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the module ``fullname`` from the next finder, with a loader that completes the module."""
+        """Return the ModuleSpec of the module ``fullname``, with a loader that completes the module after its import.
+
+        The ModuleSpec comes from the next import finder. The result is None for a module that is not in retrograd, or
+        that no finder locates.
+        """
         if not fullname.startswith(self.prefix):
             return None
         others = [each for each in sys.meta_path if not isinstance(each, (ModuleCompletion, MissingModules))]
@@ -95,7 +99,10 @@ class ModuleCompletion:
 
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute a module of the package by the loader's function ``execute``, and complete the module."""
+    """Execute ``module``, a module of retrograd, and complete it (see :class:`ModuleCompletion`).
+
+    ``execute`` is the function ``exec_module`` of the module's loader.
+    """
     namespace = vars(module)
     namespace[user_frame.MARK] = True
     execute(module)
@@ -148,10 +155,10 @@ ON_LOAD: list[Callable[[], None]] = []
 
 
 def _complete(namespace: dict[str, Any]) -> None:
-    """Complete a loaded module: mark it as one of the package's, and silence NumPy's warnings in it.
+    """Complete a loaded module: mark it as part of retrograd, and silence NumPy's warnings in it.
 
-    ``namespace`` is that of the module. Silencing visits all modules of the package, so it is done only after packages
-    and top-level modules have been loaded.
+    ``namespace`` is the namespace of the module. Silencing visits all modules of retrograd. Therefore it is done only
+    after packages and top-level modules have been loaded.
     """
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:
@@ -161,7 +168,7 @@ def _complete(namespace: dict[str, Any]) -> None:
 
 
 def _is_part(name: str, value: Any) -> bool:
-    """Whether ``value`` is a public module of the package, and the last part of its name is ``name``."""
+    """Whether ``value`` is a public module of retrograd, and the last part of its name is ``name``."""
     parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
     return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INTERNAL and parts[-1] == name
 

@@ -42,7 +42,7 @@ DIFFERENCES_PAGE = os.path.join(DOCS_FOLDER, "differences.md")
 
 
 def torch_name(module_name: str) -> str:
-    """Return PyTorch's name for the module ``module_name`` of the package.
+    """Return PyTorch's name for the retrograd module ``module_name``.
 
     >>> torch_name("retrograd.nn.functional")
     'torch.nn.functional'
@@ -72,8 +72,9 @@ def why_missing(full_name: str) -> str:
 def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
     """Return the error for the missing attribute ``name`` of the module ``module_name``, which ``frame`` reads.
 
-    The error is an ImportError in a from-import (see Note [Missing names in from-imports]), and otherwise an
-    AttributeError. The caller raises the error, so tracebacks show one frame of the package.
+    The error is an ImportError if ``frame`` executes a from-import (see Note [Missing names in from-imports]),
+    otherwise an AttributeError. The error is returned and not raised, so that tracebacks show only one frame of
+    retrograd.
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
@@ -102,20 +103,21 @@ def _suggestion(module_name: str, name: str) -> str:
 
 
 class MissingModules:
-    """Last of the import finders, for modules that have no file; raises the errors for missing modules.
+    """Last of the import finders, which raises an error for a module of PyTorch that retrograd does not have.
 
-    ``package`` is the name of the package. ``table`` is the name of a module, loaded on the first search, whose
-    function ``find`` returns the specs of modules without a file. The error for a missing module names the page of
-    differences.
+    The error message contains the address of the page about differences from PyTorch. ``package`` is the name of the
+    package. Some modules of the package exist but have no file. For these, ``table`` is the name of a module whose
+    function ``find`` returns their ModuleSpecs. It is loaded at the first search.
     """
 
     def __init__(self, package: str, table: str = "") -> None:
         self.package, self.table = package, table
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of the module ``fullname`` if it is one of the modules without a file.
+        """Return the ModuleSpec of the module ``fullname`` if it is one of the modules without a file, otherwise None.
 
-        Raises ModuleNotFoundError if a missing module of the package is imported. Otherwise returns None.
+        Raises ModuleNotFoundError if a missing module of retrograd is imported. For a search without an import
+        (``importlib.util.find_spec``), the result is None.
         """
         if fullname.partition(".")[0] == self.package:
             spec: ModuleSpec | None = (self.table and importlib.import_module(self.table).find(fullname)) or None

@@ -42,8 +42,9 @@ def pickled_as(name: str) -> Callable[[Function], Function]:
 def add_former_modules(package: str) -> None:
     """Add the modules of :data:`FORMER_NAMES` to ``sys.modules``, where ``pickle`` looks for them.
 
-    The modules do not become attributes of ``package``, because PyTorch uses some of the names for other modules
-    (``torch.ops``).
+    These modules existed in earlier versions, whose pickles contain their names. ``package`` is the name of the
+    package. The modules do not become attributes of the package, because PyTorch uses some of the names for other
+    modules (``torch.ops``).
     """
     for module_name, names in FORMER_NAMES.items():
         module = ModuleType(f"{package}.{module_name}", "Names in pickles of earlier versions.")
@@ -54,7 +55,7 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return the object that was called ``name`` in a former module of the package, for old pickles.
+    """Return the object that was called ``name`` in a module of an earlier version, for pickles of this version.
 
     ``names`` maps the names in the former module to the present names in ``package``. This function serves as the
     ``__getattr__`` of the former module.
@@ -66,9 +67,10 @@ def _object(package: str, names: dict[str, str], name: str) -> Any:
 
 
 class TorchNamed:
-    """Base class of the package's classes whose ``__module__`` is that of PyTorch's class.
+    """Base class of classes of retrograd whose ``__module__`` is a PyTorch module, such as ``torch.nn``.
 
-    Pickles contain the name of the package's own module instead. Checkpoints (``torch.save``) have PyTorch's name.
+    In pickles, the name of retrograd's module is written instead. In checkpoints (``torch.save``), PyTorch's name is
+    written.
     """
 
     __slots__ = ()
@@ -93,14 +95,17 @@ def new_instance(module: str, name: str, *arguments: Any) -> Any:
 
 
 def show_as_torch(module: ModuleType) -> None:
-    """Set the attribute ``__module__`` of the classes that ``module`` defines to the name of PyTorch's module."""
+    """Set the ``__module__`` of each class that ``module`` defines to PyTorch's name of the module.
+
+    For example, classes of ``retrograd.nn`` get ``torch.nn``.
+    """
     for each in vars(module).values():
         if isinstance(each, type) and each.__module__ == module.__name__:
             each.__module__ = module.__name__.replace("retrograd", "torch", 1)
 
 
 def name_constructors(namespace: dict[str, Any]) -> None:
-    """Copy inherited ``__init__`` methods of internal base classes to the public classes of a module.
+    """Give each public class of a module an ``__init__`` with its own name, if it inherits that of an internal class.
 
     ``namespace`` is the namespace of the module. Python shows the qualified name of a function in errors: for
     ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``.

@@ -1,6 +1,6 @@
 """Names of classes as in PyTorch's errors.
 
-This module imports neither the package nor NumPy.
+This module imports no other module of retrograd, and not NumPy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Table of the names of PyTorch that are left out on purpose, by reason.
 
 This table is used by the errors for missing names (``compat/missing_names.py``), by the page of differences and by the
-coverage count (``scripts/coverage.py``). The module imports no other module of the package.
+coverage count (``scripts/coverage.py``). The module imports no other module of retrograd.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ TENSOR_ATTRIBUTES = tuple(
 
 @functools.cache
 def patterns() -> dict[str, re.Pattern[str]]:
-    """Return a dictionary from each reason to a compiled regular expression that matches the names left out."""
+    """Return a dict from each reason to a compiled regular expression, which matches the names left out for it."""
     return {why: re.compile(rf"(?:{'|'.join(names.split())})(?:\..*)?") for why, names in LEFT_OUT.items()}
 
 
