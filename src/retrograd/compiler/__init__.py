@@ -1,10 +1,11 @@
 """``compile`` and the other functions of ``torch.compiler``: a call is recorded, and later calls replay it.
 
-``trace`` records the operations of a call as a list of steps, which ``ir`` defines. ``backward`` appends the steps of
-the backward pass. ``passes`` removes unused and repeated steps. ``fusion`` groups pointwise steps into single loops,
-whose source text ``loop_codegen`` and ``scalar_code`` generate. ``program`` generates one Python function of arrays
-from the steps. ``guards`` generates the function that tests whether a recording is valid for a call.
-``compiled_function`` combines these modules. The documentation for users is ``docs/compile.md``.
+``trace`` records the operations of a call as a list of steps, one for each operation; ``ir`` defines the class of a
+step. ``backward`` appends the steps of the backward pass. ``passes`` removes unused and repeated steps. ``fusion``
+replaces groups of pointwise steps by single loops, whose source text ``loop_codegen`` and ``scalar_code`` generate.
+``program`` generates one Python function of arrays from the steps. ``guards`` generates the function that tests whether
+a recording is valid for a call. ``compiled_function`` combines these modules. The documentation for users is
+``docs/compile.md``.
 """
 
 from __future__ import annotations
@@ -94,7 +95,11 @@ def compile(
 
 
 def _compiled(function: Any, options: dict[str, Any]) -> Any:
-    """Return the compiled form of ``function``, or ``function`` itself if ``options`` disable compilation."""
+    """Return the compiled form of ``function``, or ``function`` itself if ``options`` disable compilation.
+
+    ``options`` is a dictionary with the keys ``"fullgraph"``, ``"backend"`` and ``"off"``. Compilation is disabled if
+    ``off`` is true or the backend is ``"eager"``.
+    """
     backend = options.get("backend", "inductor")
     if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
         return function
@@ -182,7 +187,10 @@ def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class set_stance:
-    """Call, context manager or decorator that sets the stance of PyTorch's compiler; it has no effect in retrograd."""
+    """Function, context manager or decorator by which PyTorch changes the behaviour of compiled functions.
+
+    It has no effect in retrograd.
+    """
 
     __module__ = "torch._dynamo.decorators"
 

@@ -26,7 +26,7 @@ class _Level:
     """Namespace of operations that is passed as ``F`` to gradient rules when a recorded call is differentiated.
 
     Its attributes are the public operations of tensors, and two functions of arrays, ``attention_back`` and
-    ``recurrent_back``, whose calls are recorded as one step each.
+    ``recurrent_back``. A call of one of these two functions is recorded as a single operation.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -43,9 +43,10 @@ F = _Level()
 
 
 def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
-    """Call the array function ``name`` with the gradient ``g`` and the arguments ``rest``, recorded as one step.
+    """Call the array function ``name`` with the arguments ``(g, *rest)``, and record the call as a single operation.
 
-    Return a list of traced tensors, with None where the function returns None.
+    ``g`` is the incoming gradient. The traced tensors among the arguments are passed as arrays. Return the results of
+    the function as a list of traced tensors, with None where the function returns None.
     """
     leaves, spec = tree_flatten((g, *rest))
     places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
@@ -70,7 +71,7 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class GradientType:
-    """Shape and dtype that the gradient of ``value`` must have, as attributes."""
+    """Object with the attributes ``shape`` and ``dtype`` that the gradient of ``value`` must have."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
@@ -102,9 +103,10 @@ def _accumulate(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
 
 
 def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
-    """Compute the gradients of the operands of ``step`` from those of its results, and add them to ``arrived``.
+    """Compute the gradients of the operands of ``step``, a recorded operation, and add them to ``arrived``.
 
-    ``arrived`` is a dictionary from each value to the sum of the gradients computed for it so far.
+    ``arrived`` is a dictionary from each :class:`Value` to the sum of the gradients computed for it so far. It already
+    has the gradients of the results of ``step``.
     """
     op = step.op
     count = len(step.results) if op.differentiable is None else op.differentiable

@@ -186,8 +186,8 @@ def _autocast() -> bool:
 def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
     """Return the :class:`Guards` for a call of ``function``, and the source lines that unpack its arguments.
 
-    The guards test everything that can be reached from ``function``, ``args`` and ``kwargs``, because this function is
-    called before ``function`` runs.
+    The guards test ``args`` and ``kwargs``, and all objects to which ``function`` refers directly or through other
+    objects. All are included, because this function is called before ``function`` runs.
     """
     guards = Guards()
     guards.space.update(
@@ -234,7 +234,8 @@ class _CallWatcher:
     def saw(self, frame: Any, event: str, argument: Any) -> None:
         """Handle an event of ``sys.setprofile``: add guards for the function of ``frame``, or stop the recording.
 
-        ``event`` and ``argument`` are the event's kind and value.
+        The parameters are those that ``sys.setprofile`` passes: ``event`` is a string such as ``"call"``, and
+        ``argument`` the called C function for ``"c_call"``.
         """
         if event == "call" and _is_in(frame, _STATEFUL_MODULES) and not self.trace.quiet:
             self.tell(f"calls {frame.f_code.co_qualname}()")
@@ -275,9 +276,9 @@ def _of_user(frame: Any) -> bool:
 
 
 def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
-    """Whether ``frame`` runs code of one of ``modules``, or of a submodule of these.
+    """Whether ``frame`` runs code of one of ``modules`` or of their submodules.
 
-    Each name in ``modules`` ends with a dot.
+    ``modules`` are names of modules, each followed by a dot.
     """
     return f"{frame.f_globals.get('__name__')}.".startswith(modules)
 
@@ -293,9 +294,9 @@ def _impure_builtins() -> frozenset[Any]:
 
 
 def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
-    """Append the backward pass from ``loss`` to the recorded steps; return the gradient of each of ``leaves``.
+    """Append the backward pass from ``loss`` to the recorded steps; return a list of the gradients of ``leaves``.
 
-    The gradient of a leaf on which ``loss`` does not depend is None.
+    A gradient is a :class:`Value`, or None for a leaf on which ``loss`` does not depend.
     """
     sample = wrap(numpy.ones(loss.shape, loss.dtype))
     value = trace.tape.value(CONSTANT, sample._array)
@@ -307,9 +308,9 @@ def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[
 
 
 def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
-    """Return ``result`` with traced tensors replaced by ordinary tensors, and the :class:`Plan` of the recorded call.
+    """Return a pair: ``result`` with traced tensors replaced by ordinary tensors, and the :class:`Plan` of the call.
 
-    The plan is None if the call cannot be compiled.
+    ``result`` is the object that the recorded call returned. The plan is None if the call cannot be compiled.
     """
     leaves, spec = tree_flatten(result)
     own = trace.plain(leaves)
@@ -332,9 +333,9 @@ def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
 
 
 def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
-    """Return the reason why a program could not reproduce the results of a recorded call, or None if it can.
+    """Return the reason why the results of a recorded call cannot be computed by a program, or None if they can.
 
-    ``leaves`` are the tensors and other objects that the call returns.
+    ``leaves`` are the tensors and other objects in the result of the call, in one list.
     """
     roots: set[Value] = set()
     seen: set[Value] = set()
@@ -406,10 +407,10 @@ class Plan:
         del self.trace, self.leaves, self.writes, self.sources
 
     def again(self, known: dict[Value, Any]) -> list[Any]:
-        """Compute the results that require gradients again by ordinary operations, and return them with a graph.
+        """Repeat the forward pass by ordinary operations, and return the list of the results that require gradients.
 
-        This repeats the forward pass for a backward pass with ``create_graph=True``. ``known`` maps the input values to
-        tensors; the tensor of each computed value is added to it.
+        The results have a graph, which a backward pass with ``create_graph=True`` needs. ``known`` is a dictionary from
+        each input :class:`Value` to its tensor; the tensors of all computed values are added to it.
         """
 
         def found(each: Any) -> Any:
@@ -530,9 +531,10 @@ class Plan:
         return compile_source("<compiled call>", lines, space, "call")
 
     def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
-        """Return source lines that add a node, which runs the backward program of ``made``, to the autograd graph.
+        """Return source lines that add a :class:`CompiledNode` to the autograd graph.
 
-        The objects that these lines use are added to ``space``, the namespace of the generated function.
+        The node runs the backward program of ``made``. The objects that these lines use are added to ``space``, the
+        namespace of the generated function.
         """
         graded = [each for each in self.outs if each.graded]
         kind = type("CompiledFunctionBackward", (CompiledNode,), {
@@ -569,9 +571,10 @@ class Plan:
         return lines
 
     def acted(self, space: dict[str, Any]) -> list[str]:
-        """Return source lines that accumulate gradients and call optimisers, in the order of the recorded call.
+        """Return source lines that repeat the recorded call's calls of ``backward()`` and of methods of optimisers.
 
-        The objects that these lines use are added to ``space``, the namespace of the generated function.
+        The lines have the order of the recorded calls. The objects that these lines use are added to ``space``, the
+        namespace of the generated function.
         """
         lines: list[str] = []
         space["accumulate"] = accumulate_grad
@@ -593,7 +596,7 @@ class Plan:
         return lines
 
     def structure(self, space: dict[str, Any]) -> str:
-        """Return an expression, as source text, for the object that the call returns: a tensor or a nest of tensors.
+        """Return an expression, as source text, for the object that the call returns, such as a tuple of tensors.
 
         The objects that the text uses are added to ``space``, the namespace of the generated function.
         """
@@ -625,9 +628,9 @@ def _bump_version(x: Tensor) -> None:
 
 
 def _spent_node(array: Any) -> Node:
-    """Return a graph node for ``array``, a result on which the compiled function has called ``backward()`` itself.
+    """Return a graph node for ``array``, a result for which the compiled function has called ``backward()`` itself.
 
-    A further backward pass raises the same error as after a first pass without ``retain_graph=True``.
+    A second backward pass through the node raises the same error as after a first pass without ``retain_graph=True``.
     """
     node: Any = new(_SpentNode)
     node.edges, node.number, node.hooks = (), next_number(), None

@@ -1,7 +1,7 @@
 """Cross-entropy of a small matrix of scores, and its gradient, each computed by a single loop.
 
-A loop replaces the recorded steps log_softmax and nll_loss, for which NumPy needs about 24 calls. When a preceding
-matrix product has filled the CPU cache, these calls take as long as the product.
+The loop replaces the recorded operations log_softmax and nll_loss, for which NumPy needs about 24 calls. After a matrix
+product that has filled the CPU cache, these 24 calls take as long as the product.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from .ir import ExtraOp, Step, Value
 
 
 def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with log_softmax and nll_loss merged into one step where possible, and their gradients too."""
+    """Return the recorded operations ``steps`` with log_softmax and nll_loss merged into one step where possible.
+
+    The gradients of the two operations are also merged into one step.
+    """
     maker = {value: step for step in steps for value in step.results}
     readers: dict[Value, list[Step]] = {}
     for step in steps:

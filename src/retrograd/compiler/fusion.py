@@ -1,8 +1,8 @@
 """Fusion of pointwise steps, and of sums of their results, into single loops that read and write each element once.
 
-A step is one recorded operation. Two steps can be part of one loop if they iterate over the same shape and neither
-depends on the other through a step outside the loop. Adjacent dimensions of a loop are merged into one where every
-operand allows it. A broadcast operand is read with fewer indices.
+A step is one recorded operation. Two steps can be part of one loop if they have the same iteration shape (see
+:func:`iteration_shape`) and neither depends on the other through a step outside the loop. Adjacent dimensions of a loop
+are merged into one where every operand allows it. A broadcast operand is read with fewer indices.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Loop:
         return int(numpy.prod(self.shape))
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over ``reads``, the values that the loop reads."""
+        """Return an iterator over the values that the loop reads, as :meth:`Step.values` does for a step."""
         return iter(self.reads)
 
     def __repr__(self) -> str:
@@ -65,7 +65,10 @@ class _Name:
 
 
 def iteration_shape(step: Step) -> tuple[int, ...]:
-    """Return the shape over which ``step`` iterates: for a sum the operand's shape, otherwise the result's shape."""
+    """Return the shape over whose elements a loop for ``step``, a recorded operation, iterates.
+
+    For a sum or mean, this is the shape of the operand, otherwise the shape of the result.
+    """
     if step.op.name in SUMS:
         found: tuple[int, ...] = step.operands[0].shape
         return found
@@ -84,7 +87,10 @@ def is_contiguous(value: Value) -> bool:
 
 
 def _compute_dtype(step: Step) -> Any:
-    """Return the first dtype other than bool among the operands and results of ``step``, or None if all are bool."""
+    """Return the dtype in which a loop computes ``step``: the first dtype other than bool of its operands and results.
+
+    The result is None if all operands and results are bool.
+    """
     kinds = [each.dtype for each in (*step.values(), *step.results) if each.dtype != BOOL]
     return kinds[0] if kinds else None
 
@@ -92,8 +98,9 @@ def _compute_dtype(step: Step) -> Any:
 def is_fusible(step: Step) -> bool:
     """Whether ``step`` can be part of a fused loop.
 
-    This requires one contiguous float32, float64 or bool result, operands of the same kinds, and an operation that is a
-    sum, a mean or in a table of ``scalar_code``.
+    This requires a single result, operands that are arrays or numbers, and C-contiguous arrays of float32 or of
+    float64; some operations also have bool arrays. The operation must be a sum, a mean or in a table of
+    ``scalar_code``.
     """
     name = step.op.name
     if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
@@ -159,16 +166,20 @@ def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
 
 
 class _Group:
-    """Group of steps that one fused loop may compute; ``needs`` are the groups that compute the steps' operands."""
+    """Group of steps (recorded operations) that one fused loop may compute.
+
+    ``open`` is true if steps may be added to the group. ``needs`` are the groups that compute the operands of its
+    steps.
+    """
 
     def __init__(self, step: Step, open: bool) -> None:
         self.steps, self.open = [step], open
         self.needs: set[_Group] = set()
 
     def reaches(self, other: _Group, but: _Group | None = None) -> bool:
-        """Whether this group depends on ``other`` directly or through other groups.
+        """Whether this group depends on the group ``other``, directly or through further groups.
 
-        A direct dependency of this group on the group ``but`` is ignored.
+        If ``but`` is not None, a direct dependency of this group on the group ``but`` is ignored.
         """
         seen: set[_Group] = set()
         pending = [each for each in self.needs if each is not but]
@@ -183,7 +194,10 @@ class _Group:
 
 
 class Grouping:
-    """Partition of ``steps``, the steps of a program, into groups such that one fused loop can compute each group."""
+    """Partition of ``steps``, the operations of a program, into groups of which each can be computed by one fused loop.
+
+    A step that no loop can compute is a group with one item.
+    """
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.groups: dict[_Group, None] = {}
@@ -207,7 +221,7 @@ class Grouping:
                 self.widen(step)
 
     def widen(self, step: Step) -> None:
-        """Merge the group of ``step``, where possible, with groups that compute its operands or share an operand."""
+        """Merge the group of ``step``, where possible, with the groups that compute or read its operands."""
         near = [self.maker[each] for each in step.values() if each in self.maker]
         near += [self.of[other] for each in step.values() for other in self.users.get(each, ())]
         for each in dict.fromkeys(near):
@@ -264,18 +278,16 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return a bool for each dimension of ``shape``: whether the size of ``value`` in this dimension is not 1.
-
-    The result is false for a dimension along which ``value`` is broadcast.
-    """
+    """Return a bool for each dimension of ``shape``: false if ``value`` has size 1 in it and is broadcast."""
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 
 
 def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
-    """Return the dimensions of a loop over ``steps``, with adjacent dimensions merged where every operand allows it.
+    """Return the dimensions of a loop that computes ``steps``, with adjacent dimensions merged where possible.
 
-    Each item of the result is a pair: the size of a merged dimension, and the tuple of the original dimensions. The
+    Two dimensions are merged if every operand is broadcast along both or along neither. Each item of the result is a
+    pair: the size of a merged dimension, and the tuple of the indices of the original dimensions. The
     result is None if more than three dimensions remain, or more than two if ``steps`` contain a sum.
     """
     shape = iteration_shape(steps[0])
@@ -308,7 +320,10 @@ def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with view operands replaced by the viewed values, where a fused loop can read these directly."""
+    """Return ``steps`` with operands that are views replaced by the values of which they are views.
+
+    An operand is replaced only where a fused loop can read the viewed value directly.
+    """
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:
@@ -372,10 +387,10 @@ VIEWS = frozenset(
 
 
 def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
-    """Return ``steps`` with groups of fusible steps replaced by :class:`Loop` objects, and without unused steps.
+    """Return the recorded operations ``steps`` with groups of them replaced by :class:`Loop` objects.
 
-    ``outputs`` are the values that the program returns. Groups for which :func:`is_worth_compiling` is false are not
-    replaced.
+    ``outputs`` are the values that the program returns; steps whose results are unused are removed. A group is replaced
+    only if :func:`is_worth_compiling` is true for the group.
     """
     groups = Grouping(read_through_views(decompose(steps))).sorted()
     users: dict[Value, int] = {}
@@ -411,5 +426,5 @@ def is_worth_compiling(group: Sequence[Step]) -> bool:
 
 
 def iteration_size(step: Step) -> int:
-    """Return the number of elements over which ``step`` iterates."""
+    """Return the number of elements of :func:`iteration_shape` of ``step``."""
     return int(numpy.prod(iteration_shape(step)))

@@ -123,8 +123,8 @@ class Guards:
     def held(self, path: str, value: Any, depth: int) -> None:
         """Add the conditions for ``value``, which the guard function reads by the expression ``path``.
 
-        ``value`` belongs to a variable, attribute or container. ``depth`` is the number of objects that were followed
-        to reach it.
+        ``value`` is the value of a variable or an attribute, or an item of a container. ``depth`` is the number of
+        references from the compiled function to ``value``.
         """
         if isinstance(value, Tensor):
             self.captured(path, value)
@@ -145,10 +145,10 @@ class Guards:
         self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
     def thing(self, value: Any, depth: int = 0) -> None:
-        """Add the conditions for objects that can be reached from ``value``: items, attributes, closure variables.
+        """Add the conditions for the objects to which ``value`` refers: items, attributes, closure variables.
 
-        The identity of ``value`` itself is already guarded. ``depth`` is the number of objects that were followed to
-        reach ``value``.
+        The guard function already tests the identity of ``value`` itself. ``depth`` is the number of references from
+        the compiled function to ``value``.
         """
         if id(value) in self.seen or depth > MAX_DEPTH:
             return
@@ -195,9 +195,9 @@ class Guards:
                 self.thing(each, depth + 1)
 
     def globals_of(self, code: CodeType, space: dict[str, Any], depth: int = 0) -> None:
-        """Add the conditions for the global variables in ``space`` that ``code`` names.
+        """Add the conditions for the global variables that ``code`` reads; ``space`` is the dictionary of the globals.
 
-        If such a variable is a module, the attributes of the module that ``code`` names are guarded.
+        If such a variable is a module, the conditions are those for the attributes of the module that ``code`` reads.
         """
         key = id(code), id(space)
         if key in self.seen:
@@ -270,7 +270,7 @@ class Guards:
     def failing(self, args: Any, kwargs: Any) -> Any:
         """Return the source text of the first condition that a call with ``args`` and ``kwargs`` does not meet.
 
-        The result is True if the call meets all conditions.
+        If the call meets all conditions, the result is the bool True.
         """
         space = dict(self.space)
         exec(self.told, space)
@@ -303,9 +303,9 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _names_read_by(kind: type, start: str) -> set[str]:
-    """Return the global and attribute names in the code of the method ``start`` of the class ``kind``.
+    """Return the names of globals and attributes that the method ``start`` of the class ``kind`` reads.
 
-    If these include other methods of ``kind``, the names in the code of those methods are included too.
+    If one of these names is another method of ``kind``, the names that this method reads are included too.
     """
     found: set[str] = set()
     pending = [start]

@@ -21,9 +21,9 @@ _numbers = count(100000)
 class Value:
     """Description of one array in a recorded call: its shape, dtype, strides and origin.
 
-    ``array`` has the elements if the value is a constant. ``root`` is the value that owns the memory, which is the
-    value itself unless it is a view. ``graded`` is true if the value requires gradients. ``base`` is not None if the
-    value only reads the elements of the value ``base`` in another shape.
+    ``array`` has the elements if the value is a constant, otherwise it is None. ``root`` is the value that owns the
+    memory: the value itself, or the viewed value for a view. ``graded`` is true if the value requires gradients. If
+    this value reads the elements of another value in another shape, ``base`` is the other value, otherwise None.
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
@@ -73,9 +73,9 @@ class Value:
 class Step:
     """Operation of a recorded call with its operands, which are values, Python numbers or None, and its results.
 
-    ``line`` is the code object and the instruction offset of the user's line. If ``effect`` is true, the step is kept
-    even if its results are unused, as a random draw must be. If ``in_place`` is true, the result has the shape, dtype
-    and stride order of the first operand.
+    ``line`` is a pair that locates the line of the user's program: its code object and the offset of the instruction in
+    it. If ``effect`` is true, the step (a random draw, for example) is kept even if its results are unused. If
+    ``in_place`` is true, the result has the shape, dtype and stride order of the first operand.
     """
 
     __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
@@ -89,7 +89,10 @@ class Step:
         self.in_place = in_place
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over the operands that are values; a value with a ``base`` is replaced by its base."""
+        """Return an iterator over the operands that are :class:`Value` objects.
+
+        If such an operand has a ``base``, the iterator returns the base instead.
+        """
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
     def __repr__(self) -> str:
@@ -150,7 +153,7 @@ class Tape:
 
 
 def count_uses(steps: Iterable[Step]) -> dict[Value, int]:
-    """Return a dictionary from each value to the number of times that ``steps`` read it as an operand."""
+    """Return a dictionary from each value to the number of times that it is an operand of one of ``steps``."""
     found: dict[Value, int] = {}
     for step in steps:
         for each in step.values():

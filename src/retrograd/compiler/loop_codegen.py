@@ -97,7 +97,10 @@ class _LoopSource:
         return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
 
     def step(self, step: Step) -> None:
-        """Append the source lines that compute one element of ``step``, or add an element to its sum."""
+        """Append the source lines that compute one element of the result of the pointwise operation ``step``.
+
+        If ``step`` is a sum or mean, the lines add one element to it.
+        """
         name, result = step.op.name, step.results[0]
         if name in SUMS:
             self.sum(step)
@@ -209,9 +212,9 @@ _compiled: dict[tuple[str, str], Any] = {}
 
 
 class Runner:
-    """Machine code of a fused loop: the function with the text ``source``, compiled by Numba for ``dtype``.
+    """Machine code of a fused loop: the function with the text ``source``, compiled by Numba for arrays of ``dtype``.
 
-    :meth:`one` runs the loop on one thread, and :meth:`all` on all threads.
+    :meth:`one` runs the loop on one thread, and :meth:`all` runs it on all threads.
     """
 
     def __init__(self, source: str, dtype: Any) -> None:
@@ -265,8 +268,9 @@ def _compile_loop(source: str, dtype: Any, parallel: bool) -> Any:
 def _write_source(name: str, text: str) -> str:
     """Write the source ``text`` to a file in the cache folder, and return the path of the file.
 
-    The file is necessary because Numba caches machine code only for functions from files. If the folder is not
-    writable, the result is a name that is not a path. ``name`` is the name of the function.
+    The file is necessary because Numba caches machine code only for functions from files. ``name`` is the name of the
+    function that ``text`` defines. If the folder is not writable, no file is written, and the result is a name that is
+    not a path.
     """
     try:
         folder = Path(os.environ.get("RETROGRAD_CACHE_DIR") or Path.home() / ".cache" / "retrograd" / "loops")

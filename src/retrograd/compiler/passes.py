@@ -15,9 +15,10 @@ from .ir import Step, Value, count_uses
 def eliminate_common_subexpressions(
     steps: Sequence[Step], apart: Iterable[Value]
 ) -> tuple[list[Step], dict[Value, Value]]:
-    """Return ``steps`` without repeated steps, and a dictionary from each removed value to the equal, kept value.
+    """Return the recorded operations ``steps`` without repetitions, and a dictionary of the removed values.
 
-    The values in ``apart`` are not removed, because the caller receives them as distinct arrays.
+    The dictionary maps each removed value to the equal value that is kept. The values in ``apart`` are not removed,
+    because the caller of the program receives them as distinct arrays.
     """
     own = set(apart)
     found: dict[Any, Step] = {}
@@ -69,9 +70,9 @@ def _operand_key(each: Any) -> Any:
 
 
 def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
-    """Return ``steps`` without steps that have no side effect and whose results are unused.
+    """Return ``steps`` without the steps (recorded operations) that have no side effect and whose results are unused.
 
-    A result is used if it is among ``outputs`` or is an operand of a step that is kept.
+    A result is used if it is among ``outputs``, the values that the program returns, or is an operand of a kept step.
     """
     wanted = set(outputs)
     kept = []
@@ -127,11 +128,12 @@ def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]
 def steps_to_recompute(
     forward: Sequence[Step], backward: Sequence[Step], at_hand: Iterable[Value], cheap: Callable[[Step], bool]
 ) -> list[Step]:
-    """Return the steps of ``forward`` that the backward program should repeat instead of receiving their results.
+    """Return the steps of the program ``forward`` that the program ``backward`` should repeat.
 
-    Repeating a step avoids the time to write and read its result. ``at_hand`` are values that the backward program
-    receives anyway. ``cheap(step)`` returns whether a fused loop can compute ``step`` with little extra time. The
-    result is empty if the operands of the repeated steps have more elements than the results that need not be saved.
+    The backward program then computes their results again, which takes less time than saving and loading them.
+    ``at_hand`` are values that the backward program receives in any case. ``cheap(step)`` returns whether a fused loop
+    can compute ``step`` with little extra time. The result is empty if the repeated steps would need operands with more
+    elements than the results that need not be saved.
     """
     maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)

@@ -82,8 +82,8 @@ class Writer:
 class Program:
     """Generated function of a recorded call: ``run(*arrays)`` takes arrays for ``inputs`` and returns ``outputs``.
 
-    ``source`` is the text of the function, and ``title`` its name. ``steps`` are the steps and fused loops that it
-    runs.
+    ``source`` is the text of the function, and ``title`` its name. ``steps`` are the recorded operations and fused
+    loops that the function runs.
     """
 
     def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -237,15 +237,18 @@ def _like_target(value: Value) -> Any:
 
 
 def _cast_result(op: Any, target: Any) -> Any:
-    """Return a function that converts the result of the kernel of ``op`` to the result dtype of ``op``.
+    """Return a function that converts an array, the result of the kernel of ``op``, to the result dtype.
 
-    ``target`` is the result dtype unless ``op`` always has the same result dtype.
+    The result dtype is ``op.result`` if it is set (bool for comparisons, for example), and otherwise ``target``.
     """
     return lambda array: _retype(op, numpy.asarray(array), op.result or target)
 
 
 def _half_precision_step(step: Step) -> Any:
-    """Return a function of arrays that runs ``step`` for float16 or bfloat16 operands like an uncompiled call."""
+    """Return a function that runs ``step``, which has float16 or bfloat16 operands, as an uncompiled call does.
+
+    The function takes the operands as arrays and returns the result as an array, or a tuple of arrays.
+    """
     op, params, final = step.op, step.params, step.results[0].dtype
 
     def by_short(*operands: Any) -> Any:
@@ -264,9 +267,9 @@ def _named(writer: Writer, step: Step) -> list[str]:
 
 
 def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
-    """Return a list with an expression for each operand of the pointwise ``step``, and the dtype of all operands.
+    """Return a list with an expression for each operand of the pointwise ``step``, and the common dtype.
 
-    Operands of another dtype are converted to this dtype in their expressions.
+    If an operand has another dtype, its expression converts the operand to the common dtype.
     """
     common = common_dtype_of(step)
     if common in dtypes.HALF_PRECISION:

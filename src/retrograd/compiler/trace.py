@@ -1,4 +1,4 @@
-"""Recording of one call: while a function runs, its operations are recorded in a list of steps, the tape.
+"""Recording of one call: while a function runs, each of its operations is recorded as a step in a list, the tape.
 
 A :class:`Trace` receives every call of a public function, as a ``TorchFunctionMode`` does. It replaces tensors among
 the arguments by :class:`Traced` tensors, as forward mode replaces them by dual tensors. Therefore the operations that
@@ -71,7 +71,10 @@ Unrecorded.__module__ = "torch._dynamo.exc"
 
 
 class Traced(TransformTensor):
-    """Tensor in a call that is being recorded; it wraps a computed tensor, and ``_value`` represents it in steps."""
+    """Tensor in a call that is being recorded.
+
+    It wraps the tensor that was computed. ``_value`` is the :class:`Value` that represents it in the recorded steps.
+    """
 
     __slots__ = ()
     sliced = True  # functions that read elements in Python then call by_slices
@@ -177,9 +180,10 @@ def _index_kernel(np: Any, *given: Any) -> Any:
 
 
 def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Return an index tuple with one item for each of ``places``: the next array in ``picks`` if true, otherwise None.
+    """Return an index tuple with one item for each bool in ``places``: the next array of ``picks`` if true, else None.
 
-    A recorded step has only the arrays as operands. None has the meaning of ``:``.
+    None has the meaning of ``:``. The tuple is rebuilt from two parts, because a recorded indexing stores the index
+    arrays ``picks`` as operands and ``places`` as a parameter.
     """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
@@ -267,10 +271,10 @@ class Trace(TransformLevel):
         torch_function.leave_mode(True)
 
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
-        """Return a replacement of the method ``name`` of ``optimizer`` that records the call and runs the method.
+        """Return a replacement of the method ``name`` of ``optimizer`` that records each call and runs the method.
 
-        ``before`` is the attribute ``name`` of the instance, or None; it is stored as the attribute ``before`` of the
-        replacement.
+        ``before`` is the value that the instance's dictionary had for ``name``, or None. It is stored as the attribute
+        ``before`` of the replacement, so that it can be restored.
         """
         plain = getattr(optimizer, name)
 
@@ -294,7 +298,10 @@ class Trace(TransformLevel):
         return any(each[0] == "step" for each in self.events)
 
     def changed(self) -> str | None:
-        """Return the reason to stop recording if an unrecorded operation has modified an input; otherwise None."""
+        """Return the reason why the recording must stop, if an operation that was not recorded has modified an input.
+
+        Otherwise the result is None.
+        """
         held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
         known |= held if self.stepped() else set()
@@ -379,7 +386,10 @@ class Trace(TransformLevel):
         return found
 
     def constant(self, made: Tensor) -> Any:
-        """Return a traced tensor for ``made``, a tensor that has the same elements in every call."""
+        """Return a traced tensor for ``made``, a tensor that has the same elements in every call.
+
+        If ``made`` requires gradients, the recording stops and ``made`` is returned.
+        """
         if made.requires_grad:
             self.give_up("creates a tensor that requires gradients")
             return made
@@ -469,8 +479,9 @@ class Trace(TransformLevel):
         return None
 
     def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
-        """Return ``result``, computed by the public function ``name``, in the form in which the user receives it.
+        """Return ``result`` with its ordinary tensors replaced by traced tensors.
 
+        ``result`` is the result of the public function ``name``. ``args`` and ``kwargs`` are the arguments of the call.
         A tensor that was not computed by a recorded operation becomes a constant if the function has no tensor
         arguments; otherwise the recording stops.
         """
@@ -494,10 +505,10 @@ class Trace(TransformLevel):
     def _dropped(
         self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
     ) -> Any:
-        """Compute and record ``dropout``; return None if this is not possible and the public function must be called.
+        """Compute and record ``nn.functional.dropout``, whose parameters this method has, and return the result.
 
-        The random draw is recorded as a separate step, so that it is repeated in every call. The parameters are those
-        of ``dropout``.
+        The random draw is recorded as a separate step, so that it is repeated in every call. The result is None if the
+        call cannot be recorded in this way; then the public function must be called.
         """
         training = training if train is None else train
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
@@ -510,9 +521,10 @@ class Trace(TransformLevel):
     # -- Operations
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return the results of ``op`` for the operands ``tensors`` and the parameters ``params``, and record the call.
+        """Run and record the operation ``op``, and return its results as traced tensors.
 
-        If ``in_place`` is true, the first tensor is modified.
+        ``tensors`` are the operands and ``params`` the parameters. If ``in_place`` is true, the first operand is
+        modified.
         """
         inner = self.plain(tensors)
         if self.reason is None and (reason := self._unsuitable(op, tensors, params, in_place)) is not None:
@@ -616,7 +628,7 @@ class Trace(TransformLevel):
         return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Any, *given: Any) -> Any:
-        """Return the result of ``surface(*given)``, a batch normalisation, and record it.
+        """Return the result of ``surface(*given)``, and record the call; ``surface`` is the function ``batch_norm``.
 
         Every replay of the recorded call updates the running statistics.
         """
@@ -648,7 +660,10 @@ class Trace(TransformLevel):
 
 
 def _name_of(func: Any) -> str:
-    """Return the name of the public function ``func``, or of the attribute if ``func`` is its getter or setter."""
+    """Return the name of the public function ``func``.
+
+    If ``func`` is the getter or setter of an attribute, the result is the name of the attribute.
+    """
     held = getattr(func, "__self__", None)
     if held.__class__ is property:
         return str(getattr(held.fget, "__name__", ""))
