@@ -1,8 +1,8 @@
 """Accumulation of gradients: at edges with several gradients, and in ``.grad`` of leaves.
 
-A gradient is modified in place only if the engine has the only reference to its array. The engine decides this by the
-reference count of the array. Since reference counts depend on Python's version, the count is compared with that of a
-sample array that was passed through the same number of function calls.
+A gradient is modified in place only if no object other than the engine refers to its array. The engine decides this by
+the reference count of the array. The expected count depends on Python's version. Therefore it is measured on a sample
+array that is passed through the same number of function calls.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def sum_gradients(first: Any, second: Any) -> Any:
 
 
 def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
-    """Add the gradient ``arrived`` to ``pending[edge]``, in place if only the engine refers to the array there.
+    """Add the gradient ``arrived`` to ``pending[edge]``, in place if only the engine refers to the latter's array.
 
-    ``owned`` is the set of edges whose pending gradient is a sum that only the engine refers to.
+    ``pending`` is a dict from gradient edges to gradients. ``owned`` is the set of edges whose pending gradient is a
+    sum that the engine has computed, so that no other object refers to it.
     """
     held = pending[edge]
     if held is None:
@@ -66,7 +67,10 @@ def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: An
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """Return the reference count that :func:`add_pending` gets for a gradient to which only the engine refers."""
+    """Return the reference count of the array ``pending[edge]`` to which no object other than the engine refers.
+
+    The function is called with a sample array, to measure the count that :func:`add_pending` must expect.
+    """
     held = pending[edge]
     return sys.getrefcount(held)
 
@@ -79,9 +83,10 @@ def visit_leaf(
 ) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
-    If ``wanted`` is not None, the gradient is stored as ``wanted[leaf]``, and nothing is stored if ``leaf`` is not a
-    key of ``wanted``. If ``write`` is true, the gradient is added to the leaf's ``grad``. If ``owned`` is true, only
-    the engine refers to the gradient's array. If ``record`` is true, the backward pass is recorded.
+    If ``wanted``, the dict of requested gradients, is not None, the gradient is stored as ``wanted[leaf]``. In this
+    case nothing is stored if ``leaf`` is not a key of ``wanted``. If ``write`` is true, the gradient is added to the
+    leaf's ``grad``. If ``owned`` is true, no object other than the engine refers to the gradient's array. If ``record``
+    is true, the backward pass is recorded.
     """
     if leaf.hooks is not None:
         hooked = run_tensor_hooks(leaf.hooks, grad, record)
@@ -111,9 +116,9 @@ def visit_leaf(
 def _is_still_leaf(variable: Any) -> bool:
     """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in its ``grad``.
 
-    The engine calls this function if the gradient edge of ``variable`` is no longer the AccumulateGrad of this backward
-    pass. The result is False if ``requires_grad`` was set to False after the graph was recorded. Raises RuntimeError if
-    ``variable`` was modified in place since then.
+    The engine calls this function if ``variable`` has got another gradient edge since the graph was recorded. The
+    result is False if ``requires_grad`` has been set to False. Raises RuntimeError if ``variable`` has been modified in
+    place.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
         raise RuntimeError(
@@ -125,8 +130,8 @@ def _is_still_leaf(variable: Any) -> bool:
 def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
     """Add ``grad`` to the ``grad`` of ``variable``, in place unless the backward pass is recorded.
 
-    ``leaf`` is the AccumulateGrad of ``variable``. If ``owned`` is true, only the engine refers to the array of
-    ``grad``. If ``record`` is true, the backward pass is recorded.
+    ``leaf`` is the AccumulateGrad of ``variable``. If ``owned`` is true, no object other than the engine refers to the
+    array of ``grad``. If ``record`` is true, the backward pass is recorded.
     """
     with accumulation_lock:
         held = variable._grad
@@ -158,15 +163,18 @@ def _add_to(held: Any, grad: Any) -> None:
 
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
-    """Return a recorded copy of the gradient ``grad`` in the memory layout of the array of ``leaf``."""
+    """Return a copy of the gradient ``grad`` in the memory layout of the array of ``leaf``.
+
+    The copy is a recorded operation, so that it can be differentiated.
+    """
     module = array_module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """Return ``grad``, or a copy of it, as an array in the leaf's memory layout that belongs to the leaf only.
+    """Return ``grad``, or a copy of it, as an array to which only ``leaf`` will refer, in the leaf's memory layout.
 
-    If ``owned`` is true, only the engine refers to ``grad``, which may then be returned without a copy.
+    If ``owned`` is true, no object other than the engine refers to ``grad``, which may then be returned without a copy.
     """
     if grad.__class__ is numpy.ndarray:
         # 5 references: the local variables of this function and its two callers, the arguments of the two calls.
@@ -185,9 +193,9 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
 
 
 def _is_whole_view(grad: Any) -> bool:
-    """Whether ``grad`` is a view of all elements of an array to which nothing else refers.
+    """Whether ``grad`` is a view of all elements of an array to which no other object refers.
 
-    For example, ``grad`` is a reshaped array.
+    An example of such a view is a reshaped array.
     """
     base = grad.base
     if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
@@ -196,7 +204,10 @@ def _is_whole_view(grad: Any) -> bool:
 
 
 def _references() -> int:
-    """Return the reference count that :func:`_own` gets for a gradient to which only the engine refers."""
+    """Return the reference count of a sample gradient to which no object other than the engine refers.
+
+    :func:`_own` compares the reference count of a gradient with this number.
+    """
 
     def finish(grad: Any) -> int:
         return accumulate(grad)
@@ -215,7 +226,10 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Any) -> int:
-    """Return the reference count that :func:`_is_whole_view` gets for an array to which only ``grad`` refers."""
+    """Return the reference count of the base array of ``grad``, a sample view, if only ``grad`` refers to the base.
+
+    :func:`_is_whole_view` compares the reference count of a base array with this number.
+    """
     base = grad.base
     return sys.getrefcount(base)
 

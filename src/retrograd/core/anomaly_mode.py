@@ -78,14 +78,15 @@ _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """Reset, at the start of a backward pass, the record of the first node with an infinite gradient."""
+    """Forget, at the start of a backward pass, which node of the last one first had an infinite gradient."""
     _first_infinite.set(None)
 
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
     """Return the gradients for ``edges`` that the vjp of ``node`` computes from ``grad``, and check them for NaN.
 
-    After an error, a warning shows where the node was recorded. If ``keep`` is true, the saved values are not freed.
+    If this raises an error, a warning first shows where the node was recorded. If ``keep`` is true, the saved values of
+    the node are not freed.
     """
     checked = setting.check_nan or setting.check_inf
     saved = _values(node) if checked else []  # the vjp may free them
@@ -105,8 +106,8 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
 def _warn_recording(node: Any) -> None:
     """Issue a warning with the call stack that recorded ``node``.
 
-    If ``node`` computes a derivative in a recorded backward pass, further warnings show the nodes that are
-    differentiated.
+    If ``node`` was itself recorded in a backward pass (``create_graph=True``), a further warning shows the node that
+    this backward pass was running, and so on.
     """
     user_frame.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
     parent = _metadata(node).get("parent_")
@@ -142,13 +143,16 @@ def _traceback(node: Any, role: str) -> str:
 
 
 def _array(value: Any) -> Any:
-    """Return the array of the gradient ``value`` if its elements are floating-point or complex numbers, else None."""
+    """Return the array of the gradient ``value``, or None if its elements are neither floating-point nor complex."""
     array = getattr(value, "_array", value)
     return array if hasattr(array, "shape") and array.dtype.kind in "fcV" else None
 
 
 def _values(node: Any) -> list[tuple[str, Any]]:
-    """Return the names and values of the arrays and numbers that ``node`` has saved, for a declared operation."""
+    """Return (name, value) pairs of the arrays and numbers that ``node`` has saved.
+
+    The list is empty if the node's class is not generated from a declared operation.
+    """
     saved = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
         (f"saved {'result' if name == 'out' else name}", value)
@@ -161,8 +165,8 @@ def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> No
     """Raise RuntimeError if one of ``grads``, the gradients that ``node`` computed from ``grad``, has a NaN.
 
     If the setting ``check_inf`` is true, an infinity raises RuntimeError as well. Otherwise the first node with an
-    infinite gradient is stored, and the error for a later NaN names this node. ``saved`` has the names and values that
-    the error shows.
+    infinite gradient is stored, and the error for a later NaN names this node. ``saved`` are the (name, value) pairs of
+    the node's saved values, which the error shows.
     """
     sent = grads if isinstance(grads, tuple) else (grads,)
     for position, each in enumerate(sent):
@@ -180,7 +184,10 @@ def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> No
 
 
 def _output(node: Any, position: int) -> int:
-    """Return the index in ``node.next_functions`` of the input to which the gradient at index ``position`` belongs."""
+    """Return the index in ``node.next_functions`` of the input whose gradient has the index ``position``.
+
+    The second index is that in the sequence of gradients that the node returned.
+    """
     operand = node.operand if node.lone else position
     return node.listed.index(operand) if node.listed else operand
 
@@ -189,8 +196,9 @@ def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str,
     """Return the text of the error about NaN or infinities in ``bad``, a gradient that ``node`` returned.
 
     The text has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output``
-    is the index of the gradient, ``grad`` the incoming gradient of the node, and ``saved`` its saved values. ``kind``
-    is "nan" or "inf", and ``wrong`` is a mask of the NaN or infinite elements of ``bad``.
+    is the index of ``bad`` among the returned gradients. ``grad`` is the incoming gradient of the node, and ``saved``
+    are the (name, value) pairs of its saved values. ``kind`` is "nan" or "inf". ``wrong`` is a mask of the NaN or
+    infinite elements of ``bad``.
     """
     lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
     location = user_frame.describe(node.code, node.instruction)

@@ -137,7 +137,7 @@ CPU: Final = device("cpu")
 class _Defaults(threading.local):
     """Default devices of one thread, for tensors created without ``device=``.
 
-    ``stack`` has the devices of the active blocks ``with device(…)``, and ``default`` the device of
+    ``stack`` is the list of the devices of the active ``with device(…)`` blocks. ``default`` is the device set by
     :func:`set_default_device`.
     """
 
@@ -152,7 +152,7 @@ default_changed = (
 
 
 def _set_default(**fields: Any) -> None:
-    """Set the attributes ``fields`` of the object :class:`_Defaults` that belongs to the current thread."""
+    """Set attributes of the current thread's :class:`_Defaults` object to the values in ``fields``."""
     global default_changed
     default_changed = True
     for name, value in fields.items():

@@ -91,11 +91,11 @@ def _note_origin(error: Exception) -> None:
 def _run(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
 ) -> None:
-    """Run the main loop of a backward pass; ``plan`` is a :class:`Plan` or None.
+    """Run the main loop of a backward pass; ``plan`` is the :class:`Plan` of the backward pass, or None.
 
-    The other parameters are those of :func:`run_backward`. The current edge and its gradient are local variables, so a
-    chain of nodes uses neither the heap of waiting nodes nor the dictionary of pending gradients. Nodes with one edge,
-    by far the most common, have a fast path.
+    ``roots``, ``keep``, ``record``, ``wanted`` and ``write`` are the arguments of :func:`run_backward`. The current
+    edge and its gradient are local variables. Therefore a chain of nodes uses neither the heap of waiting nodes nor the
+    dictionary of pending gradients. Nodes with one edge, by far the most common, have a fast path.
     """
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
@@ -231,10 +231,13 @@ def _visit(
 ) -> Any:
     """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
 
-    This function is for edges whose gradient is requested, edges with hooks, and results of nodes with several results.
-    It returns ``_WAITING`` if there are no gradients to pass on: the requested gradient has been stored and ``edge``
-    leads to no other requested gradient, or ``edge`` is one of several results, whose node runs later. ``several``,
-    ``heap`` and ``wanted`` are those of :func:`_run`, and ``inner`` is that of :class:`Plan`.
+    This function is for edges whose gradient is requested, edges with hooks, and edges of nodes with several results.
+    ``grad`` is the gradient at ``edge``. A requested gradient is stored in the dict ``wanted``. ``inner`` is the
+    attribute of :class:`Plan`. If ``edge`` is an OutputEdge, ``grad`` is stored in ``several``, a dict from nodes to
+    lists of gradients, and the node is added to ``heap``, the priority queue of nodes to run.
+
+    The result is ``_WAITING`` if there are no gradients to pass on. This is the case if ``edge`` leads to no other
+    requested gradient, or if it is an OutputEdge, whose node runs later.
     """
     if edge in inner:
         if not inner[edge]:
@@ -254,10 +257,10 @@ def _visit(
 def _collect_output_grad(
     output: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
 ) -> None:
-    """Store ``grad``, the gradient of ``output``, for a node with several results.
+    """Store ``grad``, the gradient at ``output``, which is the edge of one result of a node with several results.
 
-    ``several`` maps each such node to the list of its results' gradients. The first gradient adds the node to ``heap``,
-    the priority queue of nodes to run.
+    ``several`` maps each such node to the list of the gradients of its results. The first gradient adds the node to
+    ``heap``, the priority queue of nodes to run.
     """
     node = output.node
     if node not in several:
@@ -270,7 +273,8 @@ def _collect_output_grad(
 def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
     """Run ``node`` and its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
 
-    If ``node`` is a key of ``several``, its incoming gradients are the list ``several[node]`` instead of ``grad``.
+    For a node with several results, the list ``several[node]`` of their gradients is used instead of ``grad``. If
+    ``keep`` is true, saved values are not freed. If ``record`` is true, the backward pass is recorded.
     """
     if node in several:
         grad = several.pop(node)
@@ -293,7 +297,10 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 
 
 def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
-    """Whether the graph is a chain of nodes from one root to the only leaf in ``wanted``, so that no plan is needed."""
+    """Whether the graph is a chain of nodes from a single root to the only leaf in ``wanted``.
+
+    In this case no :class:`Plan` is needed.
+    """
     if len(roots) != 1 or len(wanted) > 1:
         return False
     edge = roots[0][0]
@@ -366,8 +373,8 @@ _by_number = attrgetter("number")
 def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
     """Return a dictionary with the number of gradients that each leaf will receive in the backward pass.
 
-    ``visited`` are the edges that the backward pass visits. If ``wanted`` is not None, leaves that are not in
-    ``wanted`` are left out.
+    ``roots`` are the arguments of :func:`run_backward`, and ``visited`` are the edges that the backward pass visits. If
+    ``wanted``, the dict of requested gradients, is not None, only leaves in ``wanted`` are counted.
     """
     awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
     for each in visited:

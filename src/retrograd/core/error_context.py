@@ -25,8 +25,8 @@ def describe_origin(edge: Any) -> str:
 def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is") -> str:
     """Return PyTorch's message ``text``, followed by the origin of a tensor and the sentence ``remedy``.
 
-    ``edge`` is the gradient edge of the tensor. The words ``subject`` precede the origin. An unknown origin is left
-    out.
+    ``edge`` is the gradient edge of the tensor. The origin, such as ``computed by MulBackward0 at f.py:3``, is preceded
+    by the words ``subject``. If the origin is not known, both are left out.
     """
     origin = describe_origin(edge)
     end = "." if text and not text.endswith((".", "!", "?", ")")) else ""

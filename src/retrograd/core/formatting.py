@@ -153,7 +153,10 @@ class _ComplexFormat:
 
 
 def _edges(array: Any) -> Any:
-    """Return an array of those elements of ``array`` that its printed summary shows; only these elements are copied."""
+    """Return the elements of ``array`` that are printed if the text is summarised, as a new array.
+
+    These are the first and the last elements along each axis. Only they are copied.
+    """
     if array.ndim == 0:
         return array
     edge = OPTIONS.edgeitems

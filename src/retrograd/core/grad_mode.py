@@ -41,9 +41,10 @@ restore_recording: Final[Callable[[Any], Any]] = _grad.set
 
 
 def set_recording(enabled: Any) -> Any:
-    """Enable or disable recording, and return the previous mode for :func:`restore_recording`.
+    """Enable or disable recording, and return the previous recording mode.
 
-    While inference mode is enabled, operations are not recorded even if ``enabled`` is true.
+    The caller passes this mode to :func:`restore_recording`. While inference mode is enabled, operations are not
+    recorded even if ``enabled`` is true.
     """
     before = _grad.get()
     try:
@@ -55,10 +56,10 @@ def set_recording(enabled: Any) -> Any:
 
 
 def set_hooked(feature: str, hooked: bool) -> None:
-    """Set whether ``feature`` needs to see each recorded node, for example because of saved-tensor hooks.
+    """Set whether the feature called ``feature`` needs to see each recorded node.
 
-    While any feature needs this, all recorded operations take the generic path. ``feature`` is a name, such as
-    ``"hooks"``; several features may be active at the same time.
+    An example is ``"hooks"``, for saved-tensor hooks. Several features may be active at the same time. While at least
+    one is active, operations are recorded by the general implementation instead of the fast path.
     """
     features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
     _hooked.set(features)
@@ -232,7 +233,7 @@ class inference_mode(_Switch):
     def __new__(cls, mode: Any = True) -> Any:
         """Return the context manager, or the decorated function if ``mode`` is a function.
 
-        ``mode`` is a function for the decorator ``@inference_mode`` without parentheses.
+        The decorator ``@inference_mode`` without parentheses passes the function to decorate as ``mode``.
         """
         switch = super().__new__(cls)
         if isinstance(mode, bool):

@@ -28,8 +28,9 @@ class Handle:
     Args:
         hooks_dict: Dictionary of hooks by the id of their handle.
         hook: Hook to add to ``hooks_dict``, or None if the caller adds it, as with PyTorch's constructor.
-        notes: Further dictionaries for special options of the hook; True is stored under the id of the handle.
-        extra_dict: Further dictionary, or a list of them, from which ``remove`` deletes the id as well.
+        notes: Dictionaries for special options of the hook, such as ``with_kwargs``. In each, the id of the handle is
+            added as a key with the value True.
+        extra_dict: A further dictionary or a list of dictionaries, from which ``remove`` also deletes the id.
     """
 
     __module__ = "torch.utils.hooks"
@@ -73,7 +74,7 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):
-    """Dictionary of the hooks of one tensor or node, in order of registration; the keys are ids of handles."""
+    """Dictionary of the hooks of one tensor or node: keys are the ids of handles, in order of registration."""
 
     __slots__ = ("__weakref__",)
 
@@ -83,11 +84,11 @@ NO_HOOKS = HookList()
 
 
 class Hooks:
-    """Hooks of a gradient edge.
+    """Hooks of a gradient edge, in four dictionaries of the class :class:`HookList`.
 
-    ``tensor`` has the hooks of the tensors with this edge (including the one that retains the gradient), ``before`` and
-    ``after`` have those of the node, and ``accumulated`` has those of a leaf, called after its ``grad`` has been
-    written.
+    ``tensor`` has the hooks of the tensor with this edge. ``before`` and ``after`` have the hooks that are called
+    before and after the edge's node runs. ``accumulated`` has the hooks of a leaf that are called after its ``grad``
+    has been written. ``retaining`` is the key in ``tensor`` of the hook that retains the gradient, or None.
     """
 
     __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
@@ -98,9 +99,9 @@ class Hooks:
         self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
-        """Return the hooks that run at the time ``when``: ``before``, ``after`` or ``accumulated``.
+        """Return the attribute ``when`` (``before``, ``after`` or ``accumulated``), to which the caller can add a hook.
 
-        The result is a list to which the caller can add a hook. The list is created if it does not exist yet.
+        If the attribute is the shared empty dictionary, it is first replaced by a new one.
         """
         hooks: HookList = getattr(self, when)
         if hooks is NO_HOOKS:
@@ -126,9 +127,10 @@ _planned: set[weakref.ref[Any]] = set()
 
 
 def require_plan(edge: Any) -> None:
-    """Make every backward pass traverse the graph first (:class:`engine.Plan`), as long as ``edge`` exists.
+    """Make every backward pass traverse the graph first, as long as the gradient edge ``edge`` exists.
 
-    The traversal takes time, but is needed if a leaf has hooks (see Note [The order of leaves] in ``engine.py``).
+    The traversal (:class:`engine.Plan`) takes time, but is needed if a leaf has hooks (see Note [The order of leaves]
+    in ``engine.py``).
     """
     _planned.add(weakref.ref(edge, _forget))
     AccumulateGrad.hooked = True
@@ -137,7 +139,7 @@ def require_plan(edge: Any) -> None:
 def _forget(reference: weakref.ref[Any]) -> None:
     """Remove ``reference``, a weak reference to an edge that no longer exists, from :data:`_planned`.
 
-    If no such edge is left, backward passes no longer traverse the graph first.
+    If :data:`_planned` is then empty, backward passes no longer traverse the graph first (see :func:`require_plan`).
     """
     _planned.discard(reference)
     if not _planned and AccumulateGrad.hooked is True:  # a running profiler stores another value
@@ -147,8 +149,8 @@ def _forget(reference: weakref.ref[Any]) -> None:
 class Node:
     """Base class of the nodes of the graph; a node is a recorded operation with the gradient edges of its inputs.
 
-    The subclasses of declared operations are generated, with the names of PyTorch's nodes (``AddBackward0``). They
-    store the saved values and define ``vjp`` (from arrays to arrays) and ``vjp_recorded`` (from Tensors to Tensors).
+    For declared operations, subclasses are generated, with the names of PyTorch's nodes (``AddBackward0``). They store
+    the saved values and define ``vjp``, which computes with arrays, and ``vjp_recorded``, which computes with Tensors.
     """
 
     __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
@@ -182,19 +184,21 @@ class Node:
     def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         """Return the gradients for ``edges`` as Tensors, computed by recorded operations.
 
-        The parameters are those of :meth:`vjp`; ``grad`` is a Tensor.
+        ``grad`` is the gradient of the result, a Tensor. If ``keep`` is true, the saved values are not freed.
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def place(self, position: int, value: Any) -> Any:
-        """Return the gradient edge of this node's result at index ``position``, whose saved array is ``value``.
+        """Return the gradient edge of one of the results of this node.
 
-        See Note [Results saved by in-place operations] in ``views.py``.
+        The edge is the node itself, or an OutputEdge if the node has several results. ``position`` is the index of the
+        result, and ``value`` the array of the result. The method is replaced for in-place operations on views: see Note
+        [Results saved by in-place operations] in ``views.py``.
         """
         return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
 
     def edge_of(self, operand: int) -> Any:
-        """Return the gradient edge of the operand at index ``operand``, or None."""
+        """Return the gradient edge of the operand at index ``operand``, or None if the operand requires no gradient."""
         return self.edges[operand]
 
     # -- Public attributes
@@ -234,7 +238,10 @@ class Node:
         return 0
 
     def __call__(self, *grads: Any) -> Any:
-        """Return the gradients of the inputs, a Tensor or a tuple, for the gradients ``grads`` of the results."""
+        """Return the gradients of the inputs, computed from ``grads``, the gradients of the results.
+
+        If the operation has one input, its gradient is returned, otherwise a tuple.
+        """
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
@@ -314,7 +321,8 @@ class OutputEdge:
 def dead_ref() -> None:
     """Return None, like a weak reference to a leaf that no longer exists.
 
-    This function is the ``variable_ref`` of an :class:`AccumulateGrad` that discards its gradients (see ``views.py``).
+    An :class:`AccumulateGrad` that discards its gradients has this function as its attribute ``variable_ref`` (see
+    ``views.py``).
     """
 
 

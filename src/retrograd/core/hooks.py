@@ -73,10 +73,10 @@ def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
 
 
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """Return ``results``, the gradients that a hook of a node returned in place of ``shown``.
+    """Return ``results``, the gradients that ``hook``, a hook of a node, returned in place of ``shown``.
 
-    Raises an error if ``results`` and ``shown`` differ in number, type, shape or dtype. If ``record`` is true, Tensors
-    are returned, else arrays.
+    ``shown`` are the gradients with which the hook was called. Raises an error if ``results`` and ``shown`` differ in
+    number, type, shape or dtype. If ``record`` is true, the gradients are returned as Tensors, otherwise as arrays.
     """
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{hook_hint(hook)}")

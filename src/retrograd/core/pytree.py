@@ -41,9 +41,10 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
-    """Return the function ``unflatten`` (see :class:`Container`) of a mapping type.
+    """Return a function that rebuilds a mapping from ``children`` and ``keys`` (``unflatten`` of :class:`Container`).
 
-    ``make(pairs, keys)`` must return the mapping with the (key, value) pairs ``pairs``; ``keys`` has the keys in order.
+    The function returns ``make(pairs, keys)``, where ``pairs`` are the (key, value) pairs of the mapping, and ``keys``
+    its keys in order.
     """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
@@ -66,9 +67,9 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 
 
 class _Named:
-    """Container type of all named tuples in the structure of a pytree (:class:`TreeSpec`).
+    """Placeholder for the container type of all named tuples, in the structure of a pytree (:class:`TreeSpec`).
 
-    The class of the named tuple is the context of the structure.
+    The class of the named tuple is stored as the context of the structure.
     """
 
 
@@ -95,7 +96,10 @@ def _container(value: Any) -> type | None:
 
 
 class TreeSpec:
-    """Structure of a tree: its container type ``type``, its context, and the structures of its children."""
+    """Structure of a pytree: its container type ``type``, a context, and the structures of its children.
+
+    The context is further data that is needed to rebuild the container, such as the keys of a dictionary.
+    """
 
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
@@ -108,7 +112,7 @@ class TreeSpec:
         return False
 
     def children(self) -> list[TreeSpec]:
-        """Return the structures of the root's children."""
+        """Return a list with the structure of each child of the container."""
         return list(self.children_specs)
 
     def __eq__(self, other: object) -> bool:
@@ -272,7 +276,7 @@ def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: St
 def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
     """Call ``func`` for each leaf that ``kinds`` selects, and return ``tree`` unchanged.
 
-    ``kinds`` is that of :func:`tree_map_only`.
+    ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
     """
     return tree_map_(_only(kinds, func), tree, is_leaf=is_leaf)
 

@@ -86,10 +86,10 @@ class PackedValue:
 
     @classmethod
     def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> PackedValue:
-        """Return the packed value of ``tensor``, which is a result of the node that saves it.
+        """Return the PackedValue of ``tensor``, a result of the same node that saves it.
 
-        The pack hook gets a second Tensor of the same array, which is detached from the graph after the call. If the
-        hook stored a Tensor with the graph, the node would refer to itself.
+        A hook that stores its argument would create a reference cycle, because ``tensor`` refers to the node. Therefore
+        the hook ``pack`` gets another Tensor of the same array, which is detached from the graph after the call.
         """
         stand_in = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
         packed = cls(stand_in, pack, unpack)

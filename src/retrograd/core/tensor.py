@@ -154,7 +154,10 @@ class Tensor:
 
     @classmethod
     def _unwrapped(cls) -> set[Any]:
-        """Return the getters of ``grad`` and ``_base``, whose results are not converted to a subclass of Tensor."""
+        """Return the getters of the properties ``grad`` and ``_base``.
+
+        ``__torch_function__`` does not convert the results of these getters to a subclass of Tensor.
+        """
         return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
 
     @staticmethod
@@ -488,10 +491,10 @@ class Tensor:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _renew_leaf(self) -> None:
-        """Update the AccumulateGrad of this leaf after its array has been replaced.
+        """Update the AccumulateGrad of this leaf after the leaf's array has been replaced.
 
-        If the new array has another shape or dtype, the leaf gets a new AccumulateGrad; graphs that were recorded
-        before keep the old one.
+        If the new array has another shape or dtype, the leaf gets a new AccumulateGrad. Graphs that were recorded
+        before keep the old AccumulateGrad.
         """
         edge = self._grad_edge
         if edge.__class__ is AccumulateGrad:

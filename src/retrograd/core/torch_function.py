@@ -24,7 +24,7 @@ state = _state.get
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Return ``func(*args, **kwargs)``, called with the handlers of classes disabled.
+    """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled.
 
     This function is the ``__torch_function__`` of classes that override no function.
     """
@@ -47,10 +47,10 @@ def has_torch_function(kind: type) -> bool:
 
 
 def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Any]:
-    """Return the arguments among ``values`` whose classes have a handler, at most one for each class.
+    """Return the elements of ``values``, the arguments of a call, whose classes have a handler ``__torch_function__``.
 
-    A subclass precedes its base classes. The search includes the elements of lists and tuples among ``values``.
-    Instances of the class ``ordinary`` are skipped.
+    The result has at most one instance of each class, and a subclass precedes its base classes. Elements of lists and
+    tuples among ``values`` are included. Instances of the class ``ordinary`` are skipped.
     """
     overriding: list[Any] = []
     for each in values:
@@ -88,8 +88,9 @@ def call_override(
 ) -> Any:
     """Return the result of the first handler that implements ``func``.
 
-    The handler of the innermost mode is called first, then those of the classes of ``overriding``. If a handler returns
-    NotImplemented, the next handler is called. TypeError is raised if all handlers return NotImplemented.
+    A handler is the method ``__torch_function__`` of a mode or class. The handler of the innermost mode is called first,
+    then those of the classes of ``overriding``. If a handler returns NotImplemented, the next handler is called.
+    TypeError is raised if all handlers return NotImplemented.
 
     Args:
         func: Function that was called.
@@ -137,9 +138,10 @@ def call_override(
 
 @contextmanager
 def disabled_overrides(level: int) -> Iterator[None]:
-    """Return a context manager in which handlers are not called.
+    """Return a context manager in which handlers (methods ``__torch_function__``) are not called.
 
-    If ``level`` is MODES, only the handlers of modes are called. If ``level`` is NONE, no handlers are called.
+    If ``level`` is the constant MODES, the handlers of modes are still called, but not those of classes. If ``level``
+    is the constant NONE, no handlers are called.
     """
     before, modes = _state.get()
     token = _state.set((max(level, before), modes))
@@ -150,7 +152,7 @@ def disabled_overrides(level: int) -> Iterator[None]:
 
 
 def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
-    """Return ``func(*args, **kwargs)``, called with the handlers of classes disabled."""
+    """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled."""
     level, modes = _state.get()
     token = _state.set((max(level, MODES), modes))
     try:
@@ -183,9 +185,9 @@ _counting = threading.Lock()
 
 
 def register_class(kind: type) -> bool:
-    """Install the checks for overrides in public functions if the class ``kind`` has a handler.
+    """Add the checks for ``__torch_function__`` to public functions if the class ``kind`` has this method.
 
-    Return whether the class has a handler.
+    Return whether the class has this method.
     """
     global _registered
     if not has_torch_function(kind):
@@ -198,7 +200,7 @@ def register_class(kind: type) -> bool:
 
 
 def forget_classes() -> None:
-    """Unregister all classes, and remove the checks for overrides unless a mode is active.
+    """Unregister all classes with a ``__torch_function__``, and remove the checks for it unless a mode is active.
 
     Only tests call this function.
     """
@@ -210,16 +212,17 @@ def forget_classes() -> None:
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
-    """Register the classes with handlers among ``values``, the arguments of a call that failed.
+    """Register the classes with a ``__torch_function__`` among the classes of ``values``.
 
-    The class ``ordinary`` is skipped. Return whether a class was registered.
+    ``values`` are the arguments of a call that failed because such a class was not registered. Instances of the class
+    ``ordinary`` are skipped. Return whether a class was registered.
     """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
     return bool(overriding) and all(register_class(each.__class__) for each in overriding)
 
 
 def enter_mode(mode: Any) -> None:
-    """Activate ``mode``; its handler is called before the handlers of the modes that are already active."""
+    """Activate ``mode``, whose ``__torch_function__`` is called before those of the modes that are already active."""
     global _entered
     with _counting:
         _entered += 1
@@ -231,8 +234,8 @@ def enter_mode(mode: Any) -> None:
 def leave_mode(rest: bool = False) -> None:
     """Deactivate the innermost mode.
 
-    If no other mode is active and no class is registered, the checks for overrides are removed from public functions.
-    If ``rest`` is false, this is done at most :data:`MAX_REMOVALS` times, because a removal is slow.
+    If no other mode is active and no class is registered, the checks for ``__torch_function__`` are removed from public
+    functions. This is slow. Therefore it is done at most :data:`MAX_REMOVALS` times, unless ``rest`` is true.
     """
     global _entered, _removals
     level, modes = _state.get()

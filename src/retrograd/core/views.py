@@ -52,7 +52,7 @@ class StridedLayout:
 
 
 def strided_layout(array: Any, origin: Any) -> StridedLayout:
-    """Return the layout of ``array``; the offset is counted from the start of the memory of ``origin``."""
+    """Return the layout of ``array``, with the offset counted from the start of the memory of the array ``origin``."""
     owner = memory_owner(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return StridedLayout(array.shape, element_strides(array), offset)
@@ -87,7 +87,7 @@ Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Any:
-    """Return a gradient edge that discards gradients, for a view ``x`` that is not part of the graph of its base.
+    """Return a gradient edge that discards gradients, for ``x``, a view that is not part of the graph of its base.
 
     Such a view was created without recording, or before its base required gradients.
     """
@@ -100,9 +100,9 @@ def _unrecorded(x: Tensor) -> Any:
 def _as_strided_node(
     array: Any, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
 ) -> Node:
-    """Return the node of a stale view with the elements of ``array``, whose base is ``base``.
+    """Return a new node for a stale view (Note [Stale views]) with the elements of ``array``, whose base is ``base``.
 
-    ``whole`` is the layout of the base and ``part`` that of the view; a layout that is None is computed.
+    ``whole`` is the layout of the base and ``part`` that of the view. A layout that is None is computed.
     """
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # For a view of the parts of complex elements, the edge leads through a real view of the whole base.
@@ -177,10 +177,10 @@ class CopySlices(Node):
         return self._through(self.inner.vjp_recorded, grad, edges, keep)
 
     def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
-        """Return the gradients for ``edges`` from ``grad``, the gradient of the base.
+        """Return the gradients for ``edges``, computed from ``grad``, the gradient of the base.
 
-        The gradient of the modified view is computed by ``vjp``, a method of the node of the in-place operation. If
-        ``keep`` is true, saved values are not freed.
+        The gradient of the modified view is computed by ``vjp``, the method ``vjp`` or ``vjp_recorded`` of the node of
+        the in-place operation. If ``keep`` is true, saved values are not freed.
         """
         level = rule_namespace_of(grad)
         if self.pairs:
@@ -197,10 +197,11 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the gradient edge for a result of an in-place operation on a view, saved by the operation's node.
+    """Return the gradient edge of a saved result, for the node of an in-place operation on a view.
 
-    ``copy`` is a weak reference to the CopySlices node that contains this node. ``shape`` and ``dtype`` are those of
-    the result (see Note [Results saved by in-place operations]).
+    ``copy`` is a weak reference to the CopySlices node that contains the node of the operation. ``shape`` and ``dtype``
+    are those of the result. The edge is None if the CopySlices node no longer exists. See Note [Results saved by
+    in-place operations].
     """
     node = copy()
     if node is None:
@@ -401,9 +402,9 @@ def rebase_history(x: Tensor, node: Node) -> None:
 
 
 def _keep_retaining(x: Tensor, before: Any) -> None:
-    """Move the hook that retains the gradient of ``x`` from the edge ``before`` to the present edge of ``x``.
+    """Move the hook that retains the gradient of ``x`` to the present edge of ``x``.
 
-    If ``before``, the previous edge of ``x``, has no such hook, nothing is changed.
+    ``before`` is the previous gradient edge of ``x``. If it has no such hook, nothing is changed.
     """
     hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
@@ -415,8 +416,9 @@ def _keep_retaining(x: Tensor, before: Any) -> None:
 def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     """Return a view of ``x`` with the elements of ``array``; the caller sets its gradient edge.
 
-    ``made`` is the creation metadata of the view (``DEFAULT`` and so on); if ``made`` is None, the metadata depend on
-    the recording mode and on ``x``.
+    ``made`` is the value of ``_creation_meta`` for the view: a constant such as ``DEFAULT`` or ``NO_GRAD``, by which
+    in-place operations on the view are checked. If ``made`` is None, the value depends on the recording mode and on
+    ``x``.
     """
     out: Tensor = object.__new__(Tensor)
     out._array = array
@@ -438,7 +440,7 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
 
 
 def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
-    """Return a view of ``x`` for each of ``arrays``, as a tuple; the views are the results of a single operation."""
+    """Return a tuple with a view of ``x`` for each of ``arrays``; the views are the results of a single operation."""
     creation = MULTI_OUTPUT if recording() else _creation_mode()
     counter, base = x._version_counter, x._view
     if base is None:
@@ -456,9 +458,9 @@ def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
 
 
 def _creation_mode() -> int:
-    """Return the creation metadata of a view that is created while recording is disabled.
+    """Return the value of ``_creation_meta`` for a view that is created while recording is disabled.
 
-    The result is ``INFERENCE`` in inference mode, and otherwise ``NO_GRAD``.
+    The result is ``INFERENCE`` in inference mode, otherwise ``NO_GRAD``.
     """
     return INFERENCE if in_inference() else NO_GRAD
 
