@@ -8,8 +8,9 @@ A declaration consists of a kernel and derivative rules::
         return np.tanh(self)
 
 The decorated function is the kernel: a function from arrays to an array. Its first parameter is the array module (NumPy
-or CuPy). The parameters before the slash are tensors; the parameters after the slash are other values, and only these
-are called *parameters* in this package. The kernel's docstring becomes the docstring of the public function.
+or CuPy). The parameters before the slash are tensors, which are called *operands* in retrograd. The parameters after
+the slash are other values; only these are called *parameters*. The kernel's docstring becomes the docstring of the
+public function.
 
 A derivative rule computes the gradient of one tensor. A rule is one of:
 
@@ -77,8 +78,8 @@ EXPORTS: dict[str, dict[str, Any]] = {}
 def exported(space: str, *names: str) -> Callable[[Any], Any]:
     """Return a decorator that adds a function to the public namespace ``space`` and returns the function unchanged.
 
-    Its public names are ``names``, or its own name if there are none. The errors of an operation that is a function of
-    ``torch``, too, show PyTorch's name for the namespace, for example ``special_expit``.
+    The public names of the function are ``names``, or its ``__name__`` if ``names`` is empty. If the function is also a
+    function of ``torch``, its errors show PyTorch's name for the function in ``space``, for example ``special_expit``.
     """
 
     def declare(target: Any) -> Any:
@@ -247,7 +248,7 @@ def public(
     array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array,
                    or None for arguments that it does not support. It is called with the positional arguments
                    (``*args`` as a tuple) if no keyword argument but ``requires_grad=True`` is passed
-    identity_if    a condition under which the fast path returns its first operand itself
+    identity_if    a condition, as source text, under which the fast path returns its first operand itself
     fixed          values for the operation's parameters that the function does not have under the same name: a value,
                    an expression of the function's arguments, a function (see :class:`FastPathSpec`), or ``AXIS`` or
                    ``NEW_AXIS`` for a dimension to be normalised
@@ -278,9 +279,10 @@ def public(
 def with_fast_path(
     target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any
 ) -> Any:
-    """Return a function like ``target`` that calls the operation ``fast_path`` directly if ``when`` holds.
+    """Return a function like ``target`` that has a fast path, the operation ``fast_path``.
 
-    The returned function is for calls inside the package. The parameters are those of :func:`public`.
+    It calls ``fast_path`` directly if the condition ``when`` holds, and otherwise ``target``. It is for calls inside
+    retrograd. ``when``, ``result_class`` and ``fixed`` are as for :func:`public`.
     """
     return _fronted(FastPathSpec(fast_path.op, target, when, fixed, result_class), target.__name__)
 
@@ -288,8 +290,8 @@ def with_fast_path(
 def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
     """Return a function called ``name`` with the fast path ``front``; its code is generated at the first call.
 
-    A call that ``front`` does not support is passed to the next fast path, ``front.other``, and finally to the fallback
-    ``front.surface``. ``public_kind`` is the parameter of :func:`_stub`.
+    A call that ``front`` does not support is passed to the next fast path, ``front.other``, if any, and finally to the
+    ordinary function ``front.surface``. ``public_kind`` is as for :func:`_stub`.
     """
     target = front.surface
     if front.other is not None:
@@ -304,7 +306,7 @@ def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
 def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliases: Sequence[str]) -> Operation:
     """Add ``op`` to the dictionaries of operations, kernels, functions and methods, and return the function of ``op``.
 
-    The other parameters are those of :func:`pointwise`.
+    ``function``, ``method``, ``in_place`` and ``aliases`` are as for :func:`pointwise`.
     """
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
@@ -326,7 +328,7 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
 
 
 def in_place_form(op: Op, name: str) -> Any:
-    """Return the in-place function of ``op`` called ``name``; it writes its result into its first tensor."""
+    """Return the in-place function of ``op``, which writes the result into its first argument; ``name`` is its name."""
     function = _stub(op, generic_path.apply_in_place, name=name, over=True)
     function.__doc__ = f"In-place version of :func:`{op.name}`: the result is written into the tensor."
     return function
@@ -337,7 +339,7 @@ def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: s
 
     slow         the fallback for calls that the generated code does not support
     public_kind  "function" or "method" if users call it, so that its arguments must be checked; "operator" for a method
-                 such as ``__add__``; "" for a function that only the package calls
+                 such as ``__add__``; "" for a function that only retrograd calls
     name         the function's name; the operation's name by default
     over         if true, the result is written into the first tensor
     """
@@ -355,10 +357,10 @@ def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: s
 
 
 def public_form(function: Any, space: str, name: str) -> Any:
-    """Return the public form of ``function``, called ``name`` in the namespace ``space`` (``torch``, ``Tensor``, …).
+    """Return the function that users call as ``name`` in the namespace ``space`` (``torch``, ``Tensor``, …).
 
-    The public form raises PyTorch's errors for wrong arguments. Methods such as ``__add__``, and objects that are not
-    functions, are returned unchanged.
+    It calls ``function``, and raises PyTorch's errors for wrong arguments. Methods such as ``__add__``, and objects
+    that are not functions, are returned unchanged.
     """
     if function.__class__ is not FunctionType or name.startswith("__"):
         return function
@@ -381,18 +383,15 @@ def public_form(function: Any, space: str, name: str) -> Any:
 
 
 def package_function(name: str) -> Any:
-    """Return the public function ``name`` of the top-level package ``retrograd``.
-
-    Modules that are imported after the package call this function.
-    """
+    """Return the public function ``name`` of the top-level package ``retrograd``, which must have been imported."""
     return vars(sys.modules[str(__package__).partition(".")[0]])[name]
 
 
 def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
-    """Replace the functions listed in ``namespace["__all__"]`` by their public forms in the namespace ``space``.
+    """Replace each function listed in ``namespace["__all__"]`` by the result of :func:`public_form` for it.
 
-    The public forms are those of :func:`public_form`. A function whose name is in ``shared`` is replaced by the
-    function of the same name in the top-level package.
+    ``namespace`` is the dictionary of a module, and ``space`` the name of the public namespace. A function whose name
+    is in ``shared`` is replaced by the function of the same name in the top-level package.
     """
     for name in namespace["__all__"]:
         function = namespace[name] = (
@@ -403,12 +402,12 @@ def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -
 
 
 def with_error_name(function: Any, shown: str) -> Any:
-    """Return a copy of ``function``, the function of a declared operation, that shows the name ``shown`` in errors."""
+    """Return a copy of ``function``, the function of a declared operation, whose errors show the name ``shown``."""
     return _stub(variant(function, shown=shown))
 
 
 def variant(function: Any, **changes: Any) -> Op:
-    """Return a copy of the :class:`Op` of ``function`` in which the attributes in ``changes`` have new values."""
+    """Return a copy of the :class:`Op` of ``function``; ``changes`` are new values of attributes of the copy."""
     op = copy(function.op)
     op.forms, op.nodes = [], {}
     for name, value in changes.items():

@@ -1,7 +1,7 @@
 """Signatures and source code of public functions, as ``help`` and ``inspect`` show them.
 
 The shown signature has PyTorch's parameters, and the shown source is that of the kernel. Generated functions also have
-parameters such as ``*rest``, and defaults such as ``MISSING``, that serve only error messages and are not shown.
+parameters such as ``*rest``, and defaults such as ``MISSING``. These serve only error messages and are not shown.
 Therefore the ``__wrapped__`` of each function is a ``DeclaredSignature`` or a ``RecordedSignature``, which creates the
 shown signature when ``inspect`` reads it.
 """
@@ -79,7 +79,7 @@ class RecordedSignature:
 
     @property
     def __signature__(self) -> Signature:
-        """Longest signature in PyTorch's errors, or the Python function's own signature if the errors list none."""
+        """Longest signature in PyTorch's errors; if these list none, the signature of the Python function."""
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
             return signature(unquote_annotations(self.__wrapped__))
@@ -95,10 +95,10 @@ class RecordedSignature:
 
 
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
-    """Return how many parameters of the signature ``longest`` are required.
+    """Return the number of parameters of the signature ``longest`` that are shown without a default value.
 
-    ``known`` has all signatures of the function. Of the signatures whose required parameters are the first parameters
-    of ``longest``, the one with the fewest required parameters determines the result.
+    ``known`` are all signatures of the function. The result is the smallest number of required parameters of a
+    signature in ``known`` whose required parameters are the first parameters of ``longest``.
     """
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]
@@ -118,7 +118,8 @@ class _AsWritten:
 def _default(parameter: signatures.Parameter, optional: bool) -> Any:
     """Return the default value of ``parameter`` that ``inspect.signature`` shows.
 
-    If ``optional`` is true and ``signatures.txt`` has no default, the value is None.
+    If ``signatures.txt`` has no default for it, the result is None if ``optional`` is true or the parameter is
+    keyword-only, and otherwise ``inspect.Parameter.empty``.
     """
     if not parameter.default:
         return None if optional or parameter.keyword_only else Parameter.empty

@@ -1,10 +1,11 @@
 """Node classes of declared operations, and the generation of their vjps.
 
-A node class has slots for the values that the operation's rules need, PyTorch's attributes ``_saved_…`` and
-``_raw_saved_…``, and two methods that compute vector-Jacobian products (vjps): ``vjp`` for gradients that are arrays,
-and ``vjp_recorded`` for gradients that are Tensors (``create_graph=True``). Their code is generated at their first
-call. A vjp loads the saved values, checks that they have not been modified since they were saved, and calls the rules
-of the operands that have a gradient edge. ``vjp_recorded`` also attaches saved tensors to their gradient edges.
+A node class has ``__slots__`` for the values that the operation's derivative rules need, PyTorch's attributes
+``_saved_…`` and ``_raw_saved_…``, and two methods that compute vector-Jacobian products (vjps): ``vjp`` for gradients
+that are arrays, and ``vjp_recorded`` for gradients that are Tensors (``create_graph=True``). Their code is generated at
+their first call. A vjp loads the saved values, checks that they have not been modified since they were saved, and calls
+the rules of the operands that have a gradient edge. ``vjp_recorded`` also attaches saved tensors to their gradient
+edges.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
 
     conjugate  whether an operand or the result is complex, so that saved values are conjugated
     in_place   whether the nodes are those of the in-place operation, whose name differs for some operations
-    only       the index of the only operand that has a gradient edge; such a node stores this edge as ``edge`` and only
-               the values that the rule of this operand needs. None: the node stores an edge for each operand
+    only       the index of the operand that has a gradient edge, if there is only one; such a node stores this edge as
+               ``edge``, and the values that the rule of this operand needs. None: the node has an edge for each operand
     """
     key = conjugate, in_place and op.in_place_backward != op.backward, only
     try:
@@ -71,10 +72,10 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
 
 
 def all_results_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
-    """Return the class of the nodes of ``op`` that have one edge per operand and serve all results of the operation.
+    """Return the class of the nodes of ``op`` that have one edge for each operand and are the node of all results.
 
-    If several results can have gradients, this is the subclass returned by :func:`counted`. ``conjugate`` and
-    ``in_place`` are the parameters of :func:`node_class`.
+    If several results can have gradients, the class is a subclass created by :func:`counted`. ``conjugate`` and
+    ``in_place`` are as for :func:`node_class`.
     """
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
@@ -159,9 +160,9 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
 
 
 def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Return a method that generates a node class's ``vjp`` at its first call, and replaces itself by the vjp.
+    """Return a method that, at its first call, is replaced by the generated vjp of the node class.
 
-    The parameters are those of :func:`_compile_vjp`.
+    The parameters are those of :func:`_compile_vjp`, which generates the vjp.
     """
 
     def first_call(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
@@ -243,12 +244,12 @@ def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, o
 def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
     """Return the source lines of a vjp that load the saved value ``each`` and check its version.
 
-    If ``record`` is true, the lines make the value a Tensor. ``only`` is the index of the only operand with a gradient
-    edge, or None.
+    ``each`` is the :class:`Saved` that describes the value. If ``record`` is true, the lines make the value a Tensor.
+    ``only`` is the index of the operand with a gradient edge if there is only one, or None.
 
     If ``conjugate`` is true, the lines conjugate the value, because the vjp of a holomorphic function multiplies by the
-    conjugate of its derivative. The derivatives of this package have real coefficients, so that the conjugate of the
-    derivative is the derivative at the conjugate. Therefore the rules need no conjugation.
+    conjugate of its derivative. For every holomorphic operation of retrograd, the conjugate of the
+    derivative is the derivative at the conjugated value. Therefore the rules themselves need no conjugation.
     """
     name = each.name
     lines = [f"{name} = node.s_{name}"]
@@ -277,7 +278,7 @@ def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[st
 
 
 def _any_edge(rules: Sequence[int]) -> str:
-    """Return a condition (source text) that is true if an operand whose index is in ``rules`` has a gradient edge."""
+    """Return a condition, as source text: whether an operand with an index in ``rules`` has a gradient edge."""
     return " or ".join(f"e{i} is not None" for i in rules)
 
 

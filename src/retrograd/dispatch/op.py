@@ -20,7 +20,7 @@ Rule = Callable[..., Any] | str | int | float | None
 
 
 class Level:
-    """Namespace ``F`` that derivative rules get as their first argument, with an attribute for each operation.
+    """Namespace that derivative rules get as their argument ``F``, with an attribute for each operation.
 
     There are two instances: ``ARRAYS`` contains the kernels, and ``TENSORS`` the functions that record operations.
     """
@@ -56,9 +56,9 @@ MISSING: Any = _Missing()
 
 
 class Saved:
-    """Description of one value that nodes of an operation save.
+    """Description of one value that the nodes of an operation save for the derivative rules.
 
-    name      the name of the rules' argument
+    name      the name of the parameter by which the rules read the value
     kind      "tensor", "result", "parameter", "shape", "strides", "dtype", "device", "out_shape" or "out_dtype"
     index     the index of the tensor, result or parameter
     constant  whether the value is a result that has no gradient
@@ -80,8 +80,9 @@ class Saved:
 class Op:
     """Record of one operation: its kernel, derivative rules and properties.
 
-    ``kind`` is "pointwise", "view" or "general". The other arguments are those of ``pointwise`` and ``op`` in
-    ``dispatch/declare.py``; ``inline`` is ``inline_expr``, and ``over`` is ``inplace_stmt``.
+    ``kind`` is "pointwise", "view" or "general". The other parameters are those of the decorators ``pointwise`` and
+    ``op`` in ``dispatch/declare.py``, except that ``inline`` and ``over`` are called ``inline_expr`` and
+    ``inplace_stmt`` there.
     """
 
     def __init__(
@@ -165,9 +166,9 @@ class Op:
         self._saved = None
 
     def saved(self) -> list[Saved]:
-        """Return descriptions of the values that the derivative rules need.
+        """Return a list with a description of each value that the derivative rules need.
 
-        The order is PyTorch's: first the operands, sorted by name, then the results.
+        The list has PyTorch's order: first the operands, sorted by name, then the results.
         """
         if self._saved is None:
             self._saved = self._read_rules()

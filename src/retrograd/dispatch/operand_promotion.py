@@ -47,8 +47,8 @@ def annotated_numbers(function: Any) -> frozenset[str]:
 def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     """Return the dtype to which ``operands`` (Tensors and numbers) are promoted.
 
-    As in PyTorch, tensors with dimensions have priority over 0-d tensors, and these over numbers: an operand of lower
-    priority changes the dtype only if its category (bool, integer, floating, complex) is higher.
+    As in PyTorch, tensors with dimensions have priority over 0-d tensors, and 0-d tensors over numbers. An operand of
+    lower priority changes the dtype only if the category of its dtype (bool < integer < floating < complex) is higher.
     """
     groups: list[dtypes.dtype | None] = [None, None, None]
     for each in operands:
@@ -62,11 +62,12 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
 
 
 def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
-    """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
+    """Return a list of ``operands``, with arrays converted to the dtype in which ``op`` computes, and this dtype.
 
-    ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports without conversion. The common
-    dtype is cached in the dictionary ``op.united``, whose keys are the operands' dtypes. Raises ValueError for operands
-    that only the fallback ``generic_path.apply`` supports.
+    ``operands`` are arrays and Python numbers; numbers are not converted. ``taken`` is the set of dtypes besides
+    float32 and float64 that the kernel of ``op`` supports. The dtype is cached in the dictionary ``op.united``, whose
+    keys are tuples of the operands' dtypes. ValueError is raised for operands that only the fallback
+    ``generic_path.apply`` supports.
     """
     key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
                                      for each in operands])  # fmt: skip
@@ -83,7 +84,11 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
 
 
 def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
-    """Return the NumPy dtype for :func:`promote_operands`, or None if only the fallback supports ``operands``."""
+    """Return the NumPy dtype in which ``op`` computes the result for ``operands``, without a cache.
+
+    The result is None if only the fallback ``generic_path.apply`` supports the operands. ``taken`` is as for
+    :func:`promote_operands`.
+    """
     if op.check is not None:
         op.check(*operands)
     common = common_dtype([wrap(each) if isinstance(each, numpy.ndarray) else each for each in operands])

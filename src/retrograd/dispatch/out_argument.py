@@ -78,11 +78,11 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
 
 
 def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
-    """Return the outputs ``outs`` in the form in which PyTorch returns several outputs.
+    """Return the object that PyTorch returns for a call with several outputs ``outs``.
 
-    The form is a named tuple if ``found``, the result of the call without ``out=``, is a named tuple. Functions that
-    copy views, such as ``split_copy``, return None, and all other functions a tuple. ``key`` is the function's name in
-    ``outs.txt``.
+    For functions that copy views, such as ``split_copy``, this is None. For other functions it is a named tuple of
+    ``outs`` if ``found``, the result of the call without ``out=``, is a named tuple, and otherwise a tuple. ``key`` is
+    the function's name in ``outs.txt``.
     """
     kind = type(found)
     if kind.__module__ != "torch.return_types":
@@ -225,9 +225,9 @@ def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
 
 @cache
 def _table() -> dict[str, Any]:
-    """Return the contents of ``outs.txt``, a dictionary for each section from the names of functions to their entries.
+    """Return the contents of ``outs.txt``: for each section, a dictionary whose keys are function names.
 
-    The entry of a function in the section ``tests`` is a list of pairs (test, error text).
+    The values of the inner dictionaries are texts. In the section ``tests`` they are lists of pairs (test, error text).
     """
     table: dict[str, Any] = {each: {} for each in SECTIONS}
     tests: dict[str, list[tuple[str, str]]] = {}

@@ -1,8 +1,9 @@
 """Nodes whose saved values are packed by saved-tensor hooks, and the values of ``grad_fn._raw_saved_…``.
 
-A node with packed values is an instance of a subclass of its class. The subclass's vjp unpacks the values and makes the
-node an instance of the plain class again; with ``retain_graph=True`` a copy of the node in the plain class gets the
-unpacked values. Therefore the vjps of plain classes need not check whether a value is packed.
+A node with packed values is an instance of a subclass of the ordinary (plain) node class of its operation. The method
+``vjp`` of the subclass unpacks the values and makes the node an instance of the plain class; with
+``retain_graph=True``, it makes an unpacked copy of the node instead. Therefore the method ``vjp`` of the plain class
+need not check whether a value is packed.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
 def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
     """Return the method ``level`` ("vjp" or "vjp_recorded") of nodes whose values are packed by saved-tensor hooks.
 
-    The method unpacks the values and then calls the method of the plain class. ``slots`` are the slot descriptors of
-    the node class.
+    The method unpacks the values and then calls the method of the same name of the plain (ordinary) node class.
+    ``slots`` are the descriptors of the ``__slots__`` of the node class.
     """
 
     def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
@@ -63,9 +64,9 @@ def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
 
 
 def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
-    """Replace the saved arrays of ``node`` by the unpacked ``arrays``, which have the order of ``node.arrays``.
+    """Replace the packed values of ``node`` by the unpacked ``arrays``, one for each item of ``node.arrays``.
 
-    Where ``arrays`` has None, the saved value stays unchanged.
+    If an item of ``arrays`` is None, the saved value at this index is unchanged.
     """
     for each, array in zip(node.arrays, arrays, strict=True):
         if array is not None:
@@ -77,8 +78,8 @@ def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
 def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
     """Return a copy of ``node`` whose saved values are the results of the unpack hooks.
 
-    The copy belongs to the plain node class, without packed values. ``slots`` are the slot descriptors of the
-    attributes to copy.
+    The copy is an instance of the plain (ordinary) node class. ``slots`` are the descriptors of the ``__slots__`` whose
+    values are copied.
     """
     copied: Any = new(node.plain)
     for slot in slots:
@@ -160,7 +161,7 @@ FREED: Any = object()
 
 
 class NodeSavedTensor(SavedTensor):
-    """Saved tensor of a node of a declared operation; the node stores the value in the attribute ``s_<slot>``.
+    """Tensor saved by ``node``, the node of a declared operation, in its attribute ``s_<slot>``.
 
     ``lift()`` returns the saved value as a Tensor.
     """

@@ -39,9 +39,10 @@ class ArgumentMismatch(TypeError):
 
 
 class ElementMismatch(ArgumentMismatch):
-    """Error for an argument that is a list with a wrong element after the first.
+    """Error for an argument that is a list with an element of the wrong type, if this is not the first element.
 
-    PyTorch finds this error only after it has chosen a signature, so no other signature is tried.
+    PyTorch chooses a signature by the first elements of lists, and finds this error later. Therefore no other signature
+    is tried.
     """
 
 
@@ -87,7 +88,7 @@ class Parameter:
     def refuse(self, value: Any, function: str, place: int) -> None:
         """Raise ElementMismatch if ``value`` is a list with an element of the wrong type.
 
-        ``function`` is the function's name, and ``place`` the argument's index, for the error.
+        The error contains ``function``, the name of the function, and ``place``, the index of the argument.
         """
         if not isinstance(value, (tuple, list)):
             return
@@ -187,7 +188,8 @@ class Signature:
 def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
     """Return PyTorch's error text for a call of ``name`` with the arguments ``args`` and ``named``, or None.
 
-    ``space`` is the namespace of the function. None means that the arguments fit a signature or that none is known.
+    ``space`` is the namespace of the function. The result is None if the arguments fit a signature, or if
+    ``signatures.txt`` has no signature of the function.
 
     >>> argument_error_text("torch", "exp", ("a",), {})
     "exp(): argument 'input' (position 1) must be Tensor, not str"
@@ -274,7 +276,10 @@ def signatures(space: str, name: str) -> list[Signature]:
 
 @cache
 def numbers(space: str, name: str) -> frozenset[str]:
-    """Return the names of the parameters that are numbers in some signature of the function ``name`` of ``space``."""
+    """Return the names of the parameters that are numbers in a signature of the function ``name``.
+
+    ``space`` is the namespace of the function.
+    """
     parameters = [each for line in signatures(space, name) for each in line.parameters if each.kind in _NUMERIC]
     names = {each.name for each in parameters}
     return frozenset(names | {"self", "input"} if names & {"self", "input"} else names)
@@ -284,7 +289,10 @@ _NUMERIC = ("Number", "float")
 
 
 def _as_method(line: str) -> str:
-    """Return the function signature ``line`` rewritten as that of a method, without ``input`` and ``out``."""
+    """Return the signature of a method, made from ``line``, the signature of the function with the same name.
+
+    The parameters ``input`` and ``out`` are omitted.
+    """
     line = re.sub(r"\(Tensor input(, )?", "(", line)
     return re.sub(r"(, \*)?, Tensor(\[\d\])? out=None\)|\*, Tensor(\[\d\])? out=None\)", ")", line)
 

@@ -5,7 +5,7 @@ belongs to one level of a transformation (:class:`TransformLevel`), for example 
 of ``vmap``. A transform tensor wraps an inner tensor, which belongs to an outer level or is a plain tensor; only plain
 tensors are stored in the graph. The attribute ``_array`` has the shape and dtype that the user sees, because public
 functions check the shape and dtype of their arguments. Programs without transformations are not slowed down, because
-wrapper tensors are looked for only among operands whose class is not exactly Tensor.
+an operation looks for wrapper tensors only if the class of an operand is not exactly Tensor.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class TransformLevel:
     def differs(self) -> bool:
         """Whether random functions draw different numbers for each element of the batch of this level.
 
-        The result is False for all transformations except vmap. Raises RuntimeError if the call of vmap does not allow
-        random numbers.
+        For ``vmap``, the argument ``randomness`` determines the result. The result is False for all transformations
+        except ``vmap``. RuntimeError is raised if ``vmap`` was called with ``randomness="error"``.
         """
         return False
 
@@ -152,9 +152,9 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
-        """Return the tensor that :func:`placeholder` creates, with ``shape`` and ``dtype``.
+        """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, for :func:`placeholder`.
 
-        ``self`` is the tensor with the innermost level among ``members``.
+        ``members`` are tensors, among which ``self`` has the innermost level. The result is batched if one of them is.
         """
 
     @abstractmethod
@@ -162,8 +162,9 @@ class TransformTensor(WrapperTensor):
         """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 
         Among these tensors, ``self`` has the innermost level. ``grads`` are the incoming gradients of ``outs`` (None
-        means ones). ``solve(outs, inputs, grads, last)`` computes the gradients of tensors of outer levels; it must be
-        called with ``last=True`` in the last call, which frees the graph unless it is retained.
+        means ones). ``solve(outs, inputs, grads, last)`` is a function that returns the list of gradients for tensors
+        of outer levels. The last call of ``solve`` must have ``last=True``, because this call frees the graph unless
+        the graph is retained.
         """
 
     @abstractmethod
@@ -191,7 +192,10 @@ class TransformTensor(WrapperTensor):
     sliced: ClassVar[bool] = False
 
     def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Call ``surface(*args, **kwargs)`` for each element of a batch of vmap, and return the stacked results."""
+        """Call the function ``surface`` for each element of a batch of vmap, and return the stacked results.
+
+        ``args`` and ``kwargs`` are the arguments, which contain the batch.
+        """
         raise NotImplementedError
 
     def dynamic(self, name: str) -> Exception:
@@ -205,8 +209,8 @@ class TransformTensor(WrapperTensor):
     def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
         """Return a tensor of this level that wraps the result of ``build`` for the inner tensors of ``members``.
 
-        ``build`` gets one argument for each of ``members``. If members have tangents, ``build`` is also called with
-        these.
+        ``build`` has one parameter for each of ``members``. At a level of forward mode, ``build`` is also called with
+        the tangents of ``members``, to compute the tangent of the result.
         """
 
 
@@ -231,7 +235,7 @@ def innermost_batch(values: Sequence[Any]) -> Any:
 def _batch_in(x: Any) -> TransformTensor | None:
     """Return the batch of vmap that ``x`` is or wraps, or None.
 
-    If ``x`` and its inner tensors contain several batches, the result is the first, which has the innermost level.
+    If several levels of vmap have a batch in ``x``, the result is the batch of the innermost level.
     """
     while isinstance(x, TransformTensor):
         if x.sliced:
@@ -241,9 +245,9 @@ def _batch_in(x: Any) -> TransformTensor | None:
 
 
 def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``surface``, a function that reads the elements of tensors, with support for vmap.
+    """Decorate ``surface``, a function that reads the elements of tensors, so that it supports vmap.
 
-    For a batch of vmap, ``surface`` is called once for each element of the batch.
+    If an argument is a batch of vmap, ``surface`` is called once for each element of the batch.
     """
 
     @functools.wraps(surface)
