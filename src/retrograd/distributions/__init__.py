@@ -1,7 +1,7 @@
 """Probability distributions: the counterpart of ``torch.distributions``.
 
-This package is imported lazily, on first access of ``torch.distributions``. Each distribution has its own file, with
-the same file name as in PyTorch. ``probability_utils`` contains the base class of distributions with ``probs`` or
+The package is imported on the first access of ``torch.distributions``. Each distribution has its own file, with the
+same file name as in PyTorch. ``probability_utils`` contains the base class of distributions with ``probs`` or
 ``logits``.
 """
 

@@ -36,9 +36,10 @@ class Constraint(TorchNamed):
 
 
 class _Dependent(Constraint):
-    """Constraint that depends on the parameters of a distribution, for example on the bounds of ``Uniform``.
+    """Placeholder for a constraint that depends on the parameters of a distribution, such as the bounds of ``Uniform``.
 
-    It is a placeholder on the class of the distribution; each instance of the distribution has the actual constraint.
+    The placeholder is an attribute of the class of the distribution. Each instance of the class has the actual
+    constraint.
     """
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
@@ -75,7 +76,8 @@ def is_dependent(constraint: Any) -> bool:
 class _DependentProperty(property, _Dependent):
     """``constraints.dependent_property``: property of a distribution whose value is a constraint.
 
-    Accessed on the class of the distribution, the property itself is the result, a dependent constraint.
+    If the attribute is read from the class of the distribution, the result is the property object itself. This object
+    is a placeholder for constraints that depend on the parameters.
     """
 
     def __init__(

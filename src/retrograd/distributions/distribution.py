@@ -222,7 +222,11 @@ class Distribution(TorchNamed):
     # -- Validation and repr
 
     def _validate_sample(self, value: Any) -> None:
-        """Raise ValueError if ``value`` has events outside of the support, or if its shape does not broadcast."""
+        """Raise ValueError if ``value`` is not a valid argument of ``log_prob``.
+
+        ``value`` must be a tensor whose shape ends with ``event_shape`` and broadcasts with ``batch_shape +
+        event_shape``. All its events must be in the support of the distribution.
+        """
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.dim() - len(self._event_shape)
@@ -262,7 +266,7 @@ def all_true(checked: Tensor) -> bool:
 
 
 def _package_class(cls: type) -> Any:
-    """Return the most derived class of this package among ``cls`` and its base classes."""
+    """Return the most derived class that retrograd defines, among ``cls`` and its base classes."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 

@@ -182,7 +182,10 @@ class _InverseTransform(Transform):
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return ``constraint`` with batch dimensions reinterpreted, such that events have ``event_dim`` dimensions."""
+    """Return ``constraint`` changed such that its events have at least ``event_dim`` dimensions.
+
+    The missing event dimensions are the last batch dimensions of ``constraint``.
+    """
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
 

@@ -155,7 +155,10 @@ class Wishart(ExponentialFamily):
         return value
 
     def _singular(self, value: Tensor) -> Tensor:
-        """Return a boolean tensor of shape ``sample_shape``, true for samples with a singular matrix in their batch."""
+        """Return a boolean tensor that is true for each sample with a singular matrix.
+
+        A sample has one matrix for each element of the batch. The result has the shape ``sample_shape``.
+        """
         wrong = self.support.check(value.detach()).logical_not()
         batch = tuple(range(-len(self._batch_shape), 0))
         return wrong.any(batch) if batch else wrong
