@@ -32,9 +32,10 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """Transform level of one call of vmap; ``size`` is the number of slices, the size of the batch dimension.
+    """One active call of vmap, also named transform level because calls of transforms can be nested.
 
-    ``randomness`` is ``"error"``, ``"same"`` or ``"different"``, as for :func:`vmap`.
+    ``size`` is the number of slices, the size of the batch dimension. ``randomness`` is ``"error"``, ``"same"`` or
+    ``"different"``, as for :func:`vmap`.
     """
 
     __slots__ = ("randomness", "size")
@@ -224,9 +225,9 @@ NO_REQUIRES_GRAD = (
 
 
 def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
-    """Return a batched tensor for the transform level ``run`` that wraps ``value``.
+    """Return a batched tensor of the vmap call ``run`` that wraps ``value``.
 
-    Its slices are those of ``value`` along dimension ``dim``.
+    Its slices are the slices of ``value`` along dimension ``dim``.
     """
     batched = wrap_in(Batch, run, value)
     batched._dim = dim
@@ -234,9 +235,9 @@ def batch(run: VmapRun, value: Any, dim: int = 0) -> Any:
 
 
 def unwrap_batch(x: Any, run: VmapRun) -> tuple[Any, int | None]:
-    """Return the tensor that ``x`` wraps and its batch dimension, if ``x`` is batched at the transform level ``run``.
+    """Return the pair ``(tensor, dim)`` of the tensor that ``x`` wraps and its batch dimension.
 
-    Otherwise return ``x`` and None.
+    If ``x`` is not batched by the vmap call ``run``, the result is ``(x, None)``.
     """
     return (x._inner, x._dim) if isinstance(x, Batch) and x._run is run else (x, None)
 
@@ -261,7 +262,7 @@ def expand_over_slices(x: Any, run: VmapRun) -> Any:
 def slices_to_front(x: Any, run: VmapRun) -> Any:
     """Return the tensor that contains all slices of the batched ``x`` along its first dimension.
 
-    If ``x`` is not batched at the transform level ``run``, ``x`` is expanded: every slice is ``x``.
+    If ``x`` is not batched by the vmap call ``run``, ``x`` is expanded: every slice is ``x``.
     """
     value, dim = unwrap_batch(x, run)
     return expand_over_slices(value, run) if dim is None else move_dim(value, dim, 0)
@@ -270,7 +271,7 @@ def slices_to_front(x: Any, run: VmapRun) -> Any:
 def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
     """Return the tensor that contains all slices of ``x`` along its first dimension, each with ``rank`` dimensions.
 
-    Missing dimensions of size 1 are inserted after the first dimension. If ``x`` is not batched at the transform level
+    Missing dimensions of size 1 are inserted after the first dimension. If ``x`` is not batched by the vmap call
     ``run``, ``x`` is returned unchanged.
     """
     value, dim = unwrap_batch(x, run)
@@ -283,15 +284,15 @@ def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
 
 
 def slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice number ``index`` of ``x``, or ``x`` itself if it is not batched at the transform level ``run``."""
+    """Return slice number ``index`` of ``x``, or ``x`` itself if it is not batched by the vmap call ``run``."""
     value, dim = unwrap_batch(x, run)
     return value if dim is None else F.select(value, dim, index)
 
 
 def first_slice(x: Any) -> Any:
-    """Return the first slice of ``x`` if ``x`` is batched at the innermost transform level, otherwise ``x`` itself.
+    """Return the first slice of ``x`` for the innermost active transform, which must be a call of vmap.
 
-    The innermost level must be a call of vmap.
+    If ``x`` is not batched by this call, ``x`` itself is returned.
     """
     return slice_at(x, active_levels()[-1], 0)  # type: ignore[arg-type]
 
@@ -300,17 +301,17 @@ def first_slice(x: Any) -> Any:
 
 
 def is_batched_at(x: Any, run: VmapRun) -> bool:
-    """Whether ``x``, or a tensor that ``x`` wraps, is batched at the transform level ``run``."""
+    """Whether ``x``, or a tensor that ``x`` wraps, is batched by the vmap call ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or is_batched_at(x._inner, run) or is_batched_at(getattr(x, "_tangent", None), run)
 
 
 def inner_to_front(x: Any, run: VmapRun) -> Any:
-    """Return ``x`` with the batch dimension of the transform level ``run`` as an ordinary first dimension.
+    """Return ``x`` with the batch dimension of the vmap call ``run`` as an ordinary first dimension.
 
-    Wrappers of ``x`` for levels inside ``run`` are kept. If ``x`` is not batched at ``run``, it is expanded along a new
-    first dimension.
+    Wrappers of ``x`` that belong to transforms inside ``run`` are kept. If ``x`` is not batched by ``run``, it is
+    expanded along a new first dimension.
     """
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return slices_to_front(x, run)
@@ -322,9 +323,10 @@ def inner_to_front(x: Any, run: VmapRun) -> Any:
 
 
 def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the transform level ``run``.
+    """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the vmap call ``run``.
 
-    Wrappers of ``x`` for levels inside ``run`` are kept. With ``dim=0`` this is the inverse of :func:`inner_to_front`.
+    Wrappers of ``x`` that belong to transforms inside ``run`` are kept. With ``dim=0`` this is the inverse of
+    :func:`inner_to_front`.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
@@ -342,7 +344,7 @@ RULES: dict[str, Rule] = {}
 
 
 def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-    """Return the result of the operation ``op`` for all slices of the transform level ``run``.
+    """Return the result of the operation ``op`` for all slices of the vmap call ``run``.
 
     The result is computed by the batching rule of ``op``, or for each slice in turn if ``op`` has no rule. ``tensors``
     are the operands and ``params`` the parameters of ``op``. If ``in_place`` is true, the first operand is modified.
@@ -354,7 +356,7 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
 
 
 def as_batches(run: VmapRun, result: Any) -> Any:
-    """Return ``result`` as a tensor that is batched along dimension 0 at the transform level ``run``.
+    """Return ``result`` as a tensor that is batched along dimension 0 by the vmap call ``run``.
 
     If ``result`` is a tuple of tensors, return the tuple of the batched tensors.
     """
@@ -381,10 +383,10 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Return the results of the function ``surface`` for each slice in turn, stacked to batched tensors.
+    """Call the function ``surface`` for each slice in turn, and return the results stacked to batched tensors.
 
-    ``args`` and ``kwargs`` are the arguments of ``surface``. The arguments and the result may be nested structures
-    (pytrees) of tensors.
+    ``run`` is the call of vmap. ``args`` and ``kwargs`` are the batched arguments of ``surface``. The arguments and the
+    result may be nested structures (pytrees) of tensors.
     """
     rows = []
     for i in range(run.size):
@@ -397,9 +399,10 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 
 def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice number ``index`` of ``x`` at the transform level ``run``.
+    """Return slice number ``index`` of ``x``, where the slices are those of the vmap call ``run``.
 
-    Wrappers of ``x`` for levels inside ``run`` are kept. If ``x`` is not batched at ``run``, it is returned unchanged.
+    Wrappers of ``x`` that belong to transforms inside ``run`` are kept. If ``x`` is not batched by ``run``, it is
+    returned unchanged.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
@@ -484,7 +487,7 @@ def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tupl
     """Run the in-place operation ``op`` under vmap, and return its first operand.
 
     ``tensors`` are the operands and ``params`` the parameters of ``op``. Raises RuntimeError if the first operand is
-    not batched at ``run``, because a tensor without slices can not store the results of all slices.
+    not batched by ``run``, because a tensor without slices can not store the results of all slices.
     """
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):

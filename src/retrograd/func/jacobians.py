@@ -93,7 +93,7 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of ``func`` by forward mode, which is efficient for few inputs.
 
-    The result of the returned function has the same form as for :func:`jacrev`. ``argnums`` and ``has_aux`` have the
+    The shapes and the structure of the result are the same as for :func:`jacrev`. ``argnums`` and ``has_aux`` have the
     same meaning as in :func:`grad`, and ``randomness`` as in :func:`vmap`.
     """
     check_randomness(randomness)

@@ -32,8 +32,8 @@ def functional_call(
             it is a single dictionary, buffers that the call updates are stored in it.
         args: the positional arguments as a tuple, or a single argument.
         kwargs: the keyword arguments.
-        tie_weights: if true and a tensor has several names in the module, giving one name replaces the tensor under all
-            of them.
+        tie_weights: if true and a tensor has several names in the module, a new tensor for one of the names replaces it
+            under all names.
         strict: if true, raise RuntimeError for names that the module does not have and for missing names.
 
     Raises ValueError if a value is not a dictionary, or if a name occurs in two dictionaries.

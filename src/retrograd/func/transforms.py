@@ -29,9 +29,9 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(TransformLevel):
-    """Transform level of a reverse-mode call such as :func:`grad`.
+    """One active reverse-mode call, such as a call of :func:`grad`.
 
-    ``level`` is the state of the call. Unlike other transform levels, this level wraps no tensors.
+    ``level`` is the state of the call. Unlike a call of vmap or jvp, this call does not wrap tensors.
     """
 
     __slots__ = ("level",)
@@ -42,7 +42,7 @@ class GradRun(TransformLevel):
 
 
 class JvpRun(TransformLevel):
-    """Transform level of a forward-mode call, such as :func:`jvp`."""
+    """One active forward-mode call, such as a call of :func:`jvp`."""
 
     __slots__ = ()
 
@@ -57,9 +57,10 @@ def _check_tensor(x: Any) -> Tensor:
 
 
 def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
-    """Return ``x`` expanded to a batched tensor at every call of vmap among the transform levels ``around``.
+    """Return ``x`` as a tensor that is batched by every call of vmap in ``around``.
 
-    ``around`` is ordered from the innermost level to the outermost level.
+    ``around`` is the list of the active calls of transforms, from the innermost to the outermost. If ``x`` is not
+    batched by a call of vmap, it is expanded: every slice is ``x``.
     """
     if not around:
         return x
@@ -199,7 +200,7 @@ def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @outside_inference
 def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
-    """Return ``level_run()``, called at a new transform level with the state ``level``.
+    """Return the result of the function ``level_run``, called inside a new reverse-mode call with the state ``level``.
 
     Operations are recorded in the graph even if the caller is inside ``no_grad`` or inference mode.
     """

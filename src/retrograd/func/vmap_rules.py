@@ -59,7 +59,7 @@ def rank_of(x: Any) -> int:
 def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
     """Return ``tensors`` as ordinary tensors, each of which contains its slices along the first dimension.
 
-    A tensor that is not batched at the transform level ``run`` is expanded. Values that are not tensors are returned
+    A tensor that is not batched by the vmap call ``run`` is expanded. Values that are not tensors are returned
     unchanged.
     """
     return tuple([slices_to_front(each, run) if isinstance(each, Tensor) else each for each in tensors])
@@ -214,9 +214,10 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 
 
 def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
-    """Return ``results`` as batched tensors.
+    """Return a tuple of the tensors ``results``, each converted to a batched tensor of the vmap call ``run``.
 
-    The first dimension of each result contains the samples of all slices, one slice after the other.
+    The first dimension of each tensor in ``results`` contains the samples of slice 0, followed by the samples of slice
+    1, and so on.
     """
     return tuple([_unmerge_slices(each, run, 0) for each in results])
 
@@ -316,8 +317,9 @@ def _summed_to(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> An
 def _register_full_reduction(name: str, of: str, params: Operands, first: bool = False) -> None:
     """Register a batching rule for the operation ``name``, which reduces all elements to one.
 
-    The rule flattens each slice to a row of a matrix and applies the operation ``of``, with the parameters ``params``,
-    along the rows. If ``first`` is true, ``of`` has several results, of which only the first is used.
+    The rule flattens each slice to a row of a matrix, and reduces each row by another operation. ``of`` is the name of
+    this operation, and ``params`` are its parameters. If ``first`` is true, the operation returns several results, of
+    which only the first is used.
     """
 
     def reduced(run: VmapRun, op: Any, tensors: Operands, given: Operands) -> Any:
@@ -443,10 +445,10 @@ def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def _position_of_indexed(picks: Sequence[Any]) -> int | None:
-    """Return 0 if the index tensors in ``picks`` are separated by a ``None``, otherwise None.
+    """Return 0 if the index tensors in ``picks`` are not adjacent, otherwise None.
 
-    ``picks`` has an index tensor, or None for all elements, for each dimension. If the index tensors are not adjacent,
-    the dimension that they index is the first one of the result, as in NumPy.
+    ``picks`` has an index tensor, or None for all elements, for each dimension. If a None separates the index tensors,
+    the dimension that they index becomes dimension 0 of the result, as in NumPy.
     """
     places = [i for i, each in enumerate(picks) if each is not None]
     return 0 if places and places[-1] - places[0] + 1 != len(places) else None
@@ -579,7 +581,11 @@ def _merge_slices(x: Any, dim: int) -> Any:
 
 
 def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return a batched tensor for ``x``, in whose dimension ``dim`` :func:`_merge_slices` has merged the slices."""
+    """Return ``x`` as a batched tensor, where dimension ``dim`` of ``x`` is split into the slices and the rest.
+
+    This is the inverse of :func:`_merge_slices`, which merges the slices into dimension ``dim``. ``run`` is the vmap
+    call.
+    """
     shape = x._array.shape
     return batch(run, F.reshape(x, (*shape[:dim], run.size, shape[dim] // run.size, *shape[dim + 1 :])), dim)
 
