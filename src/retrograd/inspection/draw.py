@@ -1,7 +1,7 @@
 """``draw``: a drawing of a graph, as SVG or as text for Graphviz.
 
-Arrows point downwards, from the leaves at the top to the result at the bottom. Steps that repeat, as in a loop, are
-drawn once, with the number of repeats in their boxes.
+Arrows point downwards, from the leaves at the top to the result at the bottom. Operations that repeat, as in a loop,
+are drawn once, with the number of repeats in their boxes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .repeats import fold_repeats
 class Box:
     """Box of a drawing: the lines of text ``lines``, the tooltip ``title``, and the ``kind``, which selects the colour.
 
-    The kinds are ``"leaf"``, ``"constant"``, ``"step"``, ``"kept"`` (a step with saved values), ``"result"``, and
-    ``"rest"`` (the steps beyond the limit, in one box).
+    The kinds are ``"leaf"``, ``"constant"``, ``"step"`` (an operation), ``"kept"`` (an operation with saved values),
+    ``"result"``, and ``"rest"`` (one box for all operations beyond the argument ``limit`` of :func:`draw`).
     """
 
     kind: str
@@ -92,9 +92,10 @@ def draw(
         file: a file to write, whose name ends in ``.svg``, ``.dot`` or ``.gv``; None writes no file.
         params: a dictionary from names to tensors, such as ``dict(model.named_parameters())``. Local variables
             of the calling function get their names without ``params``.
-        saved: if true, show the values that each step saves for the backward pass.
-        fold: if true, draw repeated steps (operations) once.
-        limit: the maximum number of boxes for steps, counted from the result. All further steps are drawn as one box.
+        saved: if true, show the values that each operation saves for the backward pass.
+        fold: if true, draw repeated operations, as in a loop, once.
+        limit: the maximum number of boxes for operations, counted from the result. All further operations are drawn as
+            one box.
 
     >>> import retrograd as torch
     >>> w = torch.ones(3, requires_grad=True)
@@ -111,9 +112,9 @@ def draw(
 
 
 class _Drawer:
-    """Builder of the :class:`Drawing` of the graph ``reading``.
+    """Builder of a :class:`Drawing` from ``reading``, the record of an autograd graph.
 
-    The other parameters are those of :func:`draw`.
+    ``saved``, ``fold`` and ``limit`` are as for :func:`draw`.
     """
 
     def __init__(self, reading: GraphRecord, saved: bool, fold: bool, limit: int) -> None:
@@ -137,9 +138,9 @@ class _Drawer:
                 break
 
     def drawing(self) -> Drawing:
-        """Return the :class:`Drawing`; in its list of boxes, the source of each arrow is before the target.
+        """Return the :class:`Drawing`, in whose list of boxes the source of each arrow is before the target.
 
-        The box of a leaf or constant is immediately before the first step that uses it.
+        The box of a leaf or constant is immediately before the first operation that uses the leaf or constant.
         """
         boxes: list[Box] = []
         at: dict[Any, int] = {}
@@ -170,10 +171,10 @@ class _Drawer:
         return Drawing(boxes, list(arrows))
 
     def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:
-        """Return a pair for the source of ``operand``: a key that identifies the source, and its :class:`Box`.
+        """Return a pair for the source of ``operand``: a key that identifies the source, and a new :class:`Box` for it.
 
-        The box is None if the source is a step, which has a box already. ``user`` is the number of the step that has
-        the operand.
+        The box is None if the source is an operation, which has a box already, or a number, which is not drawn.
+        ``user`` is the number of the step (operation) that has the operand.
         """
         if operand.leaf is not None:
             return id(operand.leaf), _leaf(operand.leaf)

@@ -45,8 +45,8 @@ class Explanation:
     """Result of :func:`explain`; ``print`` shows it as text.
 
     ``steps`` are the operations, the last operation first; each has the attributes ``operation``, ``shape``, ``line``,
-    ``operands``, ``kept`` and ``hooks``. ``leaves`` are the tensors that receive gradients, and ``unreached`` the
-    operands that receive no gradient, with the reason.
+    ``operands``, ``kept`` and ``hooks``. ``leaves`` are the tensors that receive gradients. ``unreached`` is a list of
+    :class:`Unreached` objects, the operands that receive no gradient.
 
     ``kept`` are pairs (step, value that the step saves for the backward pass). ``nbytes`` is the number of bytes of
     these values, where shared memory counts once. ``changed`` are the pairs of ``kept`` whose value was modified in
@@ -146,7 +146,7 @@ def _why_none(tensor: Tensor) -> str:
 
 
 def _grouped(reading: GraphRecord) -> list[Unreached]:
-    """Return the operands of ``reading`` that receive no gradient, without plain numbers.
+    """Return a list of the operands of ``reading`` that receive no gradient, without those that are plain numbers.
 
     Operands with equal name, shape and reason are combined into one :class:`Unreached`.
     """
@@ -254,7 +254,7 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """Return the text for ``operand``: its name in the program, or the number of the step that computes the operand."""
+    """Return a text that identifies ``operand``: the number of the step that computes it, its name, or its shape."""
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
     if operand.leaf is not None:
@@ -265,7 +265,7 @@ def _refer(operand: Operand) -> str:
 
 
 def folding_key(step: Step) -> Any:
-    """Return a key that is equal for steps with the same operation, line of the program and shape as ``step``."""
+    """Return a key of ``step``; steps with the same operation, line of the program and shape have equal keys."""
     return step.operation, step.node.code, step.node.instruction, step.shape
 
 
@@ -365,9 +365,10 @@ def _kept(found: Explanation) -> Iterator[str]:
 
 
 def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
-    """Return the line of text for a group of equal saved values; each item of ``row`` is a pair (step, saved value).
+    """Return one line of text for several saved values that have the same description.
 
-    ``other`` is a pair (step, saved value) with which the values share memory, or None.
+    ``row`` has a pair (step that saves the value, value) for each of them. If the values share memory with another
+    saved value, ``other`` is the pair for that value, otherwise None.
     """
     (step, each), more = row[0], len(row) - 1
     note = " each" if more else ""

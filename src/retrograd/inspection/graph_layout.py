@@ -30,7 +30,9 @@ class Spot:
 def layout_boxes(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
 ) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
-    """Return the positions of all boxes, the list of points of each arrow, and the (width, height) of the drawing.
+    """Return a tuple: the positions of all boxes, a list of points (x, y) for each arrow, and (width, height).
+
+    The last item is the size of the drawing.
 
     ``sizes`` has the (width, height) of each box. Each of ``arrows`` is a pair of box indices (upper box, lower box),
     of which the first is smaller than the second.
@@ -68,8 +70,8 @@ def layout_boxes(
 def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
     """Reorder the boxes within each of ``layers``, in place, so that few arrows cross.
 
-    A layer is a list of indices into ``every``. ``above`` and ``below`` have, for each box of ``every``, the indices of
-    its neighbours in the adjacent layers.
+    ``every`` is the list of all boxes, and a layer is a list of indices into ``every``. ``above`` and ``below`` have,
+    for each box, the indices of the boxes to which arrows connect it in the layer above and in the layer below.
     """
     rank = [0.0] * len(every)
     for layer in layers:
@@ -93,7 +95,7 @@ def _place(
 ) -> tuple[float, float]:
     """Set the coordinates of all boxes in ``every``, and return the width and height of the drawing.
 
-    The parameters are those of :func:`_order`.
+    ``layers``, ``above`` and ``below`` are as for :func:`_order`.
     """
     y = 0.0
     for layer in layers:

@@ -1,8 +1,8 @@
 """Conversion of an autograd graph to records, from which ``explain``, ``memory`` and ``draw`` are computed.
 
-The records describe the steps (operations) with their operands, saved values and hooks, the leaves, and the operands
-without a gradient. All of this is read from the nodes of the graph, which do not store the reason why an operand has no
-gradient. The reason is sometimes unknown, therefore, unless the program ran under ``tracing``, which records it.
+The records describe the steps (operations) with their operands, saved values and hooks. They also describe the leaves
+and the operands without a gradient. The nodes of the graph do not store the reason why an operand has no gradient, so
+that the reason may be unknown. ``tracing`` records the reason while a program runs.
 """
 
 from __future__ import annotations
@@ -367,14 +367,20 @@ def _saved_operand(node: Any, index: int) -> Any:
 
 
 class _MemoryIndex:
-    """Index of the memory of the leaves and saved values of a graph, which recognises arrays that share this memory."""
+    """Index of the memory of the leaves and saved values of a graph.
+
+    It is used to find the tensor of the graph with which an operand without gradient shares memory.
+    """
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Add the memory of the leaves and saved values of ``node`` that receive a gradient."""
+        """Add to the index the leaves among the operands of ``node``, and its saved values that receive a gradient.
+
+        ``names`` are the names of leaves.
+        """
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
                 called = names.places.get(id(edge), "")

@@ -117,7 +117,7 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
 
 
 def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
-    """Add the saved values of ``step`` to the item of ``rows`` for its operation and line.
+    """Add the saved values of ``step`` to the :class:`Holding` in ``rows`` for the operation and line of ``step``.
 
     ``seen`` has the identities of the arrays whose memory has been counted; the function adds to it.
     """
@@ -248,8 +248,8 @@ class Leak:
 def _nodes() -> list[Any]:
     """Return all autograd nodes in this process whose edges have not been freed.
 
-    ``type(each)`` is tested instead of ``isinstance``, which raises ReferenceError for a weak proxy of a deleted
-    object.
+    The function tests ``type(object)`` for each object of the process. ``isinstance`` would raise ReferenceError for a
+    weak proxy of a deleted object.
     """
     objects = gc.get_objects()
     return [each for each in objects if issubclass(type(each), Node) and getattr(each, "edges", None) is not None]
@@ -260,9 +260,10 @@ def _key(node: Any) -> Any:
 
 
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
-    """Return the last nodes of all graphs in ``nodes``, as a dictionary from (operation, line) to a list of nodes.
+    """Return the last nodes of the graphs that consist of ``nodes``, grouped by operation and line.
 
-    The last node of a graph is a node to which no edge of another node leads.
+    The result is a dictionary whose values are lists of nodes. A last node is a node to which no edge of another node
+    leads.
     """
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}

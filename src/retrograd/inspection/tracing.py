@@ -1,9 +1,9 @@
 """``tracing``: a context manager that records why tensors have no gradient, for :func:`explain`.
 
-A node does not store an operand that gets no gradient and that no derivative needs. Therefore the graph does not show
-whether the operand was detached, computed under ``no_grad`` or a number. Inside ``tracing``, a ``sys.setprofile`` hook
-records the reason at every return from a function of the package. Outside ``tracing``, operations take no extra time.
-The records hold weak references to tensors.
+A node stores an operand only if the operand gets a gradient or a derivative needs it. For other operands, the graph
+does not show whether they were detached, computed under ``no_grad`` or plain numbers. Inside ``tracing``, a
+``sys.setprofile`` hook records the reason at every return from a function of retrograd. Outside ``tracing``, operations
+take no extra time. The records hold weak references to tensors.
 """
 
 from __future__ import annotations
