@@ -65,7 +65,10 @@ class _BlockedAttention:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """Return an index (slice or array) of the key head that each query head in the slice ``heads`` uses."""
+        """Return the index (slice or array) of the key head that each query head in the slice ``heads`` uses.
+
+        The index is for the merged axis of batch and key heads.
+        """
         if self.share == 1:
             return heads
         return self.np.arange(heads.start, heads.stop) // self.share
@@ -90,8 +93,8 @@ class _BlockedAttention:
     def exponentials(self, heads: slice, rows: slice, seen: int, sums: Any) -> tuple[Any, Any]:
         """Return ``exp(scores - row maximum)`` for one block of scores, and the sum of each row of these exponentials.
 
-        The parameters ``heads``, ``rows`` and ``seen`` are those of :meth:`scores`. The logsumexp of each row of scores
-        is written to ``sums[heads, rows]``.
+        The block has the query rows ``rows`` of the heads ``heads``, and the first ``seen`` keys. The logsumexp of each
+        row of scores is written to ``sums[heads, rows]``.
         """
         np = self.np
         scores = self.scores(heads, rows, seen)
@@ -107,7 +110,11 @@ class _BlockedAttention:
         return scores, total
 
     def probabilities(self, heads: slice, rows: slice, seen: int, sums: Any) -> Any:
-        """Return the softmax of one block of scores; ``sums[heads, rows]`` is the logsumexp of each row of scores."""
+        """Return the softmax of one block of scores.
+
+        The block has the query rows ``rows`` of the heads ``heads``, and the first ``seen`` keys. ``sums[heads, rows]``
+        is the logsumexp of each row of scores.
+        """
         scores = self.scores(heads, rows, seen)
         scores -= sums[heads, rows, None]
         self.np.exp(scores, out=scores)
@@ -199,7 +206,8 @@ def backward(
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
     """Add ``values`` to ``target[owners]`` in place.
 
-    ``owners`` is a slice or an array of key heads. If a head occurs repeatedly, all of its values are added.
+    ``owners`` is a slice or an array of indices of key heads. If an index occurs repeatedly, all of its values are
+    added.
     """
     if isinstance(owners, slice):
         target[owners] += values

@@ -19,7 +19,7 @@ MOST, LEAST, BLOCK = 64, 16, 1 << 18
 
 
 def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
-    """Return the tuple ``sizes`` that the Numba loops of attention expect, or None if they do not support the arrays.
+    """Return the tuple ``sizes`` that the Numba loops of attention expect, or None if no loop supports the arrays.
 
     The tuple is (batch, heads, key heads, rows, keys, elements of a key, elements of a value, rows in a block, pieces).
     ``pieces`` is the number of parts into which the work of each head is divided, so that every thread has work.

@@ -59,9 +59,10 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
-    """Return the array ``max(0, margin - x[n, target[n]] + x[n, c])`` over n and c, and the row numbers ``arange(N)``.
+    """Return ``max(0, margin - x[n, target[n]] + x[n, c])`` for all rows n and classes c, and the indices of the rows.
 
-    ``x`` has the shape (N, C). The elements of the array that belong to the target classes are 0.
+    ``x`` and the first result have the shape (N, C). In the first result, the elements of the target classes are 0. The
+    second result is ``arange(N)``.
     """
     rows = np.arange(x.shape[0])
     gap = x - (x[rows, target] - margin)[:, None]

@@ -73,9 +73,9 @@ class Plan:
         )
 
     def widths(self) -> list[int]:
-        """Return the size of the padded input along each spatial dimension but the first.
+        """Return the size of the padded input along each spatial dimension except the first.
 
-        If the last window ends past the padded input, the size is increased to the end of that window.
+        If the last window ends past the padded input, the size is increased so that it includes this window.
         """
         return [
             max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
@@ -87,7 +87,7 @@ class Plan:
     def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return two indices of the input elements (without padding) in the padded rows ``start`` to ``stop - 1``.
 
-        The first index applies to an array of the padded rows ``start`` to ``stop - 1``, the second to the unpadded
+        The first is an index into an array that holds only these padded rows. The second is an index into the unpadded
         input.
         """
         p = self.padding[0]
@@ -119,7 +119,8 @@ class Plan:
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
         """Return a view of the windows of ``x`` that the output rows ``first`` to ``last - 1`` read.
 
-        The view has the shape (batch, channels, *kernel, *out), where ``*out`` are the numbers of output positions.
+        The view has the shape (batch, channels, *kernel, *out), where ``out`` is the number of windows along each
+        dimension.
         """
         slab = self.slab(np, x, *self.reach(first, last))
         return window_view(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))

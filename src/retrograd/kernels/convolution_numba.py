@@ -42,7 +42,11 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether to use the Numba loops for few channels: one channel per group, or few outputs of a small kernel."""
+        """Whether to use the Numba loops for few channels instead of matrix products.
+
+        They are used if each group has one input and one output channel, or if the kernel and the number of channels
+        are small.
+        """
         return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
 
     def narrow(self, outputs: int) -> bool:
@@ -72,10 +76,10 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
 
 
 def _images(values: Any, missing: int) -> Any:
-    """Return ``values``, a shape or parameter of a 1-d or 2-d convolution, in the form for a 2-d convolution.
+    """Return ``values``, a shape or parameter of a 1-d or 2-d convolution, as that of a 2-d convolution.
 
-    ``values`` is a shape, or has one number for each spatial dimension. For a 1-d convolution ``missing`` is inserted
-    as the value of the first spatial dimension (the rows).
+    ``values`` is a shape with four sizes (2-d) or three (1-d), or a parameter with two numbers (2-d) or one (1-d). For
+    a 1-d convolution, ``missing`` is inserted as the value of the rows, before the last element.
     """
     values = tuple(values)
     return values if len(values) in (2, 4) else (*values[:-1], missing, values[-1])
@@ -142,8 +146,8 @@ def _grouped(w: Any, form: Shape) -> Any:
 def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any) -> None:
     """Write the convolution of ``x`` with ``w`` plus ``bias`` to some elements of ``y``, by matrix products of tiles.
 
-    ``w`` (groups, outputs per group, channels per group, *kernel) is a view of the contiguous array ``whole``, with any
-    strides. ``form`` holds the sizes of the convolution. ``size`` is the number of rows and columns to compute.
+    ``w`` (groups, outputs per group, channels per group, *kernel) is a view, with any strides, of the contiguous array
+    ``whole``. ``form`` holds the sizes of the convolution. ``size`` is the number of rows and columns to compute.
     ``where`` is their position in ``y``: (first row, row step, first column, column step).
     """
     loops, tiles = convolve_loops(), tile_sizes()
@@ -174,10 +178,11 @@ def _plane(size: int) -> int:
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Return for each channel and kernel element the offset of its data in the scratch memory of the Numba loops.
+    """Return, for each channel and kernel element, the offset of its data in the scratch memory of the Numba loops.
 
-    The layout is described in Note [Lines of images] of ``kernels/numba/convolution.py``. ``plane`` is the number of
-    elements of one channel, ``width`` that of one row. Zeros are appended up to a multiple of ``whole`` offsets.
+    Note [Lines of images] of ``kernels/numba/convolution.py`` describes the layout of this memory. ``plane`` is the
+    number of elements of one channel, and ``width`` the number of elements of one row. ``stride`` and ``dilation`` are
+    those of the rows. Zeros are appended until the number of offsets is a multiple of ``whole``.
     """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
@@ -234,9 +239,9 @@ def input_of(
 def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
     """Yield the convolutions whose interleaved results along ``axis`` are the input gradient of a strided convolution.
 
-    A stride of s gives up to s convolutions; each computes every s-th row of the gradient. A convolution is described
-    by (first row, number of rows, slice of the kernel, length of that slice, dilation, padding). The slice selects the
-    kernel rows that read the rows of the gradient, in descending order.
+    For a stride of s, convolution k (of up to s convolutions) computes every s-th row of the gradient. It is described
+    by (first row, number of rows, slice of the kernel, length of the slice, dilation, padding). The slice selects, in
+    descending order, the rows of the kernel that contribute to these rows of the gradient.
     """
     stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
     for phase in range(stride):

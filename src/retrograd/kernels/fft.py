@@ -77,8 +77,9 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
     """Return the forward Fourier transform of the real array ``x`` over ``dims``.
 
     ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of
-    transformed elements. If ``onesided`` is true, only the first half of the spectrum is kept along the last of
-    ``dims``; the other half is its complex conjugate in reverse order.
+    transformed elements. If ``onesided`` is true, only the first half of the spectrum is returned along the last of
+    ``dims``, because the other half is its complex conjugate in reverse order. If ``onesided`` is false, ``dims`` must
+    have one element.
     """
     module, last = _transforms(np), dims[-1]
     if not x.size:
@@ -86,7 +87,10 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
         return np.zeros((*x.shape[:last], size, *x.shape[last + 1 :]), np.result_type(x.dtype, np.complex64))
 
     def full_spectrum(y: Any, **options: Any) -> Any:
-        """Return the full spectrum of the real array ``y``: the computed half, and its conjugate on the last axis."""
+        """Return the full spectrum of the real array ``y``.
+
+        The first half is computed along the last axis. The second half is its complex conjugate in reverse order.
+        """
         half = module.rfftn(y, **options)
         return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
 

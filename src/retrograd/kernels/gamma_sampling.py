@@ -66,7 +66,7 @@ def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below:
     """Return one sample of a gamma distribution with shape ``middle + 1/3``, by Marsaglia and Tsang's rejection method.
 
     ``draws`` yields uniform numbers and ``normals`` standard normal numbers. If ``below`` is true, the sample is
-    multiplied by a uniform number to the power ``power``.
+    multiplied by a uniform number raised to the power ``power``, as needed for a shape below 1.
     """
     scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)

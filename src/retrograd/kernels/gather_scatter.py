@@ -68,10 +68,11 @@ def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bo
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """Return the flat positions of the elements with index 0 along ``axis``, and the stride of ``axis`` in elements.
+    """Return the flat index of the first element along ``axis`` for each element of an index array, and a stride.
 
-    ``shape`` is the shape of the array. The positions have the shape ``picked`` of an index, which may lack ``axis`` or
-    be shorter than ``shape`` along other axes.
+    ``shape`` is the shape of the indexed array. ``picked`` is the shape of the index array, which may lack ``axis``, or
+    be smaller than ``shape`` along other axes. The flat indices have the shape ``picked``. The stride is that of
+    ``axis``, in elements.
     """
     axis %= len(shape)
     every = np.arange(math.prod(shape)).reshape(shape)
@@ -84,7 +85,10 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 
 
 def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the flat positions of the elements at ``index`` along ``axis`` of an array with the given ``shape``."""
+    """Return the flat indices of the elements that ``index`` selects along ``axis``.
+
+    The indexed array has the given ``shape``. A flat index counts its elements in row-major order.
+    """
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 
@@ -123,7 +127,8 @@ def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
 def _taken_by_loop(x: Any, index: Any, axis: int) -> Any:
     """Return ``take_along(np, x, index, axis)`` computed by a Numba loop, or None if no loop supports the arrays.
 
-    Not supported are small arrays, and arrays ``x`` and ``index`` whose sizes differ along another axis than ``axis``.
+    The loops do not support small arrays. They require that ``x`` and ``index`` have equal sizes along all axes except
+    ``axis``.
     """
     loops = numba_operands.movers("gather_scatter", index.size, x, index)
     if loops is None or not x.size or not equal_except_axis(x.shape, index.shape, axis):

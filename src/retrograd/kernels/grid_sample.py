@@ -116,9 +116,9 @@ def _terms(
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (flat indices, weights), both of shape (batch, positions), for each neighbour of the sampled positions.
 
-    ``space`` is the shape of the image. The last axis of ``grid`` holds the coordinates; the first coordinate belongs
-    to the innermost axis of the image. ``orders`` holds, for each coordinate, the order of the derivative of the
-    interpolation kernel. The other parameters are those of :func:`read`.
+    ``space`` is the shape of the image. The last axis of ``grid`` holds the coordinates. The first coordinate belongs
+    to the last axis of the image. ``orders`` holds, for each coordinate, the order of the derivative of the
+    interpolation kernel. ``mode``, ``padding`` and ``align`` are the parameters of :func:`read`.
     """
     batch = grid.shape[0]
     axes = [

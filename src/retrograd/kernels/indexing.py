@@ -69,7 +69,7 @@ PARTS = 16
 
 
 def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
-    """Return the number of True elements before each of ``PARTS`` equal parts of ``mask``, and in the whole ``mask``.
+    """Return the number of True elements before each of ``PARTS`` equal parts of ``mask``, and the total number.
 
     ``loops`` is the module of Numba loops that counts the elements.
     """

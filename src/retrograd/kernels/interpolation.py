@@ -264,7 +264,10 @@ def pad_map(size: int, before: int, after: int, mode: str) -> Taps:
 
 
 def _ratio(size: int, out: int, scale: float | None) -> float:
-    """Return the number of inputs for each output: ``1 / scale`` if ``scale`` is given, else ``size / out``."""
+    """Return the number of inputs for each output along an axis of ``size`` inputs and ``out`` outputs.
+
+    The number is ``1 / scale``, or ``size / out`` if ``scale``, the scale factor, is None.
+    """
     return 1.0 / scale if scale is not None and scale > 0 else size / out
 
 

@@ -273,10 +273,11 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
 
 
 def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any, ...]:
-    """Return (X, LU factors, pivots, ``info``), where X solves ``a X = b`` and the others are those of :func:`lu`.
+    """Return (X, LU factors, pivots, ``info``), where X solves ``a X = b``.
 
-    If ``transposed`` is true, the equation is ``aᵀ X = b``. The factors and pivots are empty if the system was solved
-    by a function of the array module ``np``, which does not return them.
+    The other results are those of :func:`lu` for ``a``. The factors and pivots are empty if the system was solved by a
+    function of the array module ``np``, which does not return them. If ``transposed`` is true, the equation is
+    ``aᵀ X = b``.
     """
     if not use_scipy(np, a):
         try:
@@ -289,9 +290,9 @@ def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any
 
 
 def inverse(np: Any, x: Any) -> tuple[Any, Any]:
-    """Return the inverses of the matrices in ``x``, and for each matrix the number of its first zero pivot.
+    """Return the inverses of the matrices in ``x``, and for each matrix the position of its first zero pivot.
 
-    The number is counted from 1; 0 means that no pivot is zero.
+    The position is counted from 1. It is 0 if no pivot is zero.
     """
     if not use_scipy(np, x):
         try:
@@ -304,9 +305,10 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
-    """Return the diagonal of U, given LU ``factors``, with the sign changed so that its product is the determinant.
+    """Return the pivots of each matrix whose product is the determinant of the matrix.
 
-    ``pivots`` lists the row exchanges; if their number is odd, the first element is negated.
+    They are the diagonal of U in ``factors``, the LU factorisation. ``pivots`` lists its row exchanges. If the number
+    of exchanges is odd, the first element of the diagonal is negated.
     """
     diagonal = np.einsum("...ii->...i", factors).copy()
     odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2
@@ -478,8 +480,8 @@ def eigh(np: Any, x: Any, lower: bool, vectors: bool) -> tuple[Any, ...]:
 def svd(np: Any, x: Any, full: bool, vectors: bool) -> tuple[Any, ...]:
     """Return (U, S, Vᴴ), the singular value decomposition of ``x``, or only (S,) if ``vectors`` is false.
 
-    S holds the singular values in descending order. If ``full`` is true, U and Vᴴ are square. Raises LinAlgError if
-    LAPACK does not converge.
+    S holds the singular values in descending order. If ``full`` is true, U and Vᴴ are square. Otherwise, U has as many
+    columns, and Vᴴ as many rows, as there are singular values. Raises LinAlgError if LAPACK does not converge.
     """
     if not one_by_one(np, x):
         if not vectors:
@@ -555,9 +557,9 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
 def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, ...]:
     """Return the X that minimises ``|a X - b|``, the ranks of ``a`` and the singular values of ``a``.
 
-    The first rows of X are the solution; X has max(rows, columns) of ``a`` as its number of rows. ``rcond`` is the
-    relative limit below which singular values count as 0. ``driver`` is the name of LAPACK's routine. Ranks or singular
-    values that the driver does not compute are 0.
+    X is stored in an array with ``max(a.shape[-2:])`` rows, of which only the first ``a.shape[-1]`` are the solution.
+    ``rcond`` is the relative limit below which singular values count as 0. ``driver`` is the name of LAPACK's routine.
+    Ranks or singular values that the driver does not compute are 0.
     """
     import scipy.linalg
 

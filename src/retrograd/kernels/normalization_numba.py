@@ -86,10 +86,10 @@ def _of_rows(values: Any, x: Any) -> Any:
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
-    """Return the sums of ``of_rows``, which has one number for each row of ``x``, over ``axes`` of ``x``.
+    """Return the sums of ``of_rows`` over ``axes`` of ``x``, in the shape ``kept``.
 
-    The sums are computed in double precision. The last axis is ignored if ``axes`` includes it, because ``of_rows`` is
-    already summed over it. The result has the shape ``kept``.
+    ``of_rows`` has one number for each row of ``x``, such as the sum of the row. Therefore the last axis is ignored if
+    ``axes`` includes it. The sums are computed in double precision.
     """
     rest = tuple(axis for axis in axes if axis != x.ndim - 1)
     return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)

@@ -46,8 +46,8 @@ PATIENCE, LITTLE = "20000", "1000"
 def available() -> bool:
     """Whether Numba is installed and not disabled by the environment variable ``RETROGRAD_FAST=0``.
 
-    The first call also configures the memory allocator to keep freed memory (``runtime/malloc.py``), because the
-    function is first called for a large array.
+    This function is first called when the first large array is processed. The first call also configures the memory
+    allocator to keep freed memory for new arrays (``runtime/malloc.py``).
     """
     malloc.keep_freed_memory()
     return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
@@ -77,12 +77,14 @@ def loops(topic: str) -> Any:
 
 
 def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = None, out: Any = None) -> Any:
-    """Return the result of the elementwise Numba loop ``name`` for ``arrays``, or None if it does not support them.
+    """Return the result of the elementwise Numba loop ``name`` for ``arrays``, or None if they are not supported.
 
-    The result is ``out`` or a new array of dtype ``kind`` (by default the dtype of the first array) in the memory order
-    of ``arrays``. All arrays must be NumPy arrays with one shape, one memory order and one dtype, except that booleans
-    may be mixed in. An array may also repeat one element by strides of 0, as the gradient of a sum does. ``numbers``
-    are passed to the loop in the dtype of the first array.
+    All arrays must be NumPy arrays of one shape and memory order. They must have one dtype, float32 or float64, except
+    that arrays of bool are also allowed. An array may repeat a single element by strides of 0, as the gradient of a sum
+    does. ``numbers`` are further arguments of the loop, converted to the dtype of the first array.
+
+    The result is written to ``out``, or to a new array of dtype ``kind`` in the memory order of ``arrays``. If ``kind``
+    is None, it has the dtype of the first array.
     """
     first = arrays[0]
     dtype, shape = first.dtype, first.shape
@@ -107,7 +109,10 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 
 
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
-    """Return the result of :func:`looped` for arrays of class :class:`Large` or arrays that are not in C order."""
+    """Return the result of :func:`looped` for arrays that its fast path does not support.
+
+    These are arrays of the class :class:`Large`, and arrays that are not in C order.
+    """
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
     first = arrays[0]
@@ -256,10 +261,10 @@ def _usual(name: str, x: Any, y: Any) -> Any:
 
 
 def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
-    """Compute ``first = name(first, *second)`` in place by a Numba loop, and return whether that was possible.
+    """Compute the elementwise function ``name`` of ``first`` and ``second`` by a Numba loop, and write it to ``first``.
 
-    ``out`` is the array for the result; it must be ``first``. If no loop supports the arrays, ``first`` is unchanged
-    and the result is False.
+    ``second`` is a tuple of the further arguments. ``out``, the array for the result, must be ``first``. Return whether
+    the computation was possible. If no loop supports the arrays, ``first`` is unchanged and the result is False.
     """
     if out is not first or not second:
         return False
@@ -299,9 +304,11 @@ BROADCAST = {"add", "subtract", "multiply", "divide"}
 
 
 def broadcast(name: str, x: Any, y: Any) -> Any:
-    """Return ``name(x, y)``, where ``y`` broadcasts to ``x``: it is one row for all rows, or one number for each row.
+    """Return ``name(x, y)`` for an operand ``y`` that broadcasts to ``x``, computed by a Numba loop.
 
-    ``name`` is "add", "subtract", "multiply" or "divide". The result is None if no Numba loop supports the arrays.
+    ``x`` is viewed as a matrix. ``y`` must have either one row, which is the same for all rows of ``x``, or one number
+    for each row. ``name`` is "add", "subtract", "multiply" or "divide". The result is None if no Numba loop supports
+    the arrays.
     """
     if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
         return None
@@ -451,8 +458,8 @@ CALCULATORS = {ufunc: for_ufunc(ufunc) for ufunc in UFUNCS}
 class Running:
     """State of the threads on which Numba runs parallel loops (Note [Threads of loops]).
 
-    ``layer`` is the name of Numba's threading layer; it is empty before the first loop. If ``simple`` is true, a loop
-    may run on all threads without further checks.
+    ``layer`` is the name of Numba's threading layer, or empty before the first loop. If ``simple`` is true, a loop may
+    always run on all threads, so that no further checks are needed.
     """
 
     def __init__(self) -> None:

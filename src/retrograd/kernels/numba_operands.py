@@ -22,9 +22,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def loops(topic: str, size: int, *arrays: Any) -> Any:
-    """Return the module of Numba loops named ``topic``, or None if the loops do not support the arrays.
+    """Return the module of Numba loops named ``topic``, or None if the loops cannot be used.
 
-    They support ``arrays`` that are all float32 or all float64. ``size``, the number of elements to compute, must be
+    They are used if ``arrays`` are all float32 or all float64, and ``size``, the number of elements to compute, is
     large.
     """
     return numba_dispatch.loops(topic) if numba_dispatch.suits(size, *arrays) else None

@@ -17,7 +17,8 @@ Step = Callable[[Any, int, Any, Any], Any]
 def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
     """Return for each element of ``x`` the polynomial of the given ``degree``, by the three-term recurrence.
 
-    The polynomials p of degrees 0 and 1 are 1 and ``first``. ``step(x, k, p[k], p[k - 1])`` returns ``p[k + 1]``.
+    The polynomials of degree 0 and 1 are 1 and ``first``. ``step(x, k, p, q)`` returns the polynomial of degree k + 1
+    from p, that of degree k, and q, that of degree k - 1.
     """
     before, last = np.ones_like(x), first
     out = np.where(degree < 0, 0, np.where(degree == 0, before, last)).astype(x.dtype)

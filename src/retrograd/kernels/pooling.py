@@ -43,8 +43,8 @@ def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, 
 class StridedWindows(list[list[Any]]):
     """List of the window indices of max pooling with a fixed stride, one list for each pooled dimension.
 
-    The list of a dimension is the result of :func:`window_indices`. ``how`` holds (size, kernel, stride, padding,
-    dilation) of each dimension.
+    The list of a dimension is the result of :func:`window_indices` for this dimension. ``how`` holds a tuple (size,
+    kernel, stride, padding, dilation) for each dimension.
     """
 
     def __init__(self, how: Sequence[tuple[int, int, int, int, int]], ceil_mode: bool) -> None:
@@ -74,7 +74,8 @@ class StridedWindows(list[list[Any]]):
 def adaptive_indices(size: int, out: int) -> list[Any]:
     """Return the window indices of adaptive pooling from ``size`` inputs to ``out`` windows along one axis.
 
-    The result has the form of the result of :func:`window_indices`.
+    The result is a list with one array for each offset in a window: the input index at this offset in each window. In a
+    smaller window, the last index is repeated.
     """
     starts, stops = adaptive_bounds(size, out)
     width = int((stops - starts).max(initial=0))
@@ -207,9 +208,11 @@ def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
 
 
 def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
-    """Return zeros of the given ``shape`` to which ``g`` is added at ``indices``, flat indices into some dimensions.
+    """Return zeros of the given ``shape`` to which the elements of ``g`` are added at ``indices``.
 
-    The indices refer to the last ``rank`` dimensions. If ``once`` is true, no index occurs twice.
+    An index refers to one plane, which consists of the last ``rank`` dimensions, and counts the elements of the plane
+    in row-major order. ``g``, ``indices`` and ``shape`` have the same preceding dimensions. If ``once`` is true, no
+    index occurs twice in a plane.
     """
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
     if (loops := numba_operands.loops("pooling", g.size, g)) is not None:

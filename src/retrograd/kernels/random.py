@@ -76,7 +76,7 @@ class Stream:
 
     @property
     def _engine(self) -> Any:
-        """NumPy's MT19937 generator, created at the first draw because importing ``numpy.random`` takes long."""
+        """NumPy's MT19937 generator, created when the first numbers are drawn, because importing ``numpy.random`` is slow."""
         engine = self._bit_generator
         if engine is None:
             engine = self._bit_generator = numpy.random.MT19937(0)
@@ -99,8 +99,8 @@ class Stream:
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
         """Replace the words drawn ahead by ``words``, of which the first ``position`` are already used.
 
-        ``known`` is the generator's state (key and position) before the first of these words, or None if the state was
-        not read.
+        ``known`` is the state (key and position) of MT19937 before it drew the first of ``words``, or None if this
+        state has not been read.
         """
         self._passed = 0 if known else self._passed + len(self._words)
         self._known = known or self._known
@@ -234,7 +234,10 @@ class Stream:
         return raw
 
     def _state(self) -> tuple[Array, int]:
-        """Return the state of MT19937 (key and position) that PyTorch would have, without the words drawn ahead."""
+        """Return the state (key and position) of MT19937 after the words that have been used.
+
+        The words drawn ahead do not count as used. Therefore the state is equal to PyTorch's.
+        """
         if self._known is None:
             return self._engine.state["state"]["key"], WORDS
         again = numpy.random.MT19937(0)

@@ -120,9 +120,9 @@ def backward(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Return the gradients of ``x``, ``hidden``, ``cell``, ``w_ih``, ``w_hh``, ``b_ih``, ``b_hh`` and ``w_hr``.
 
-    ``grads`` holds the gradients of the hidden states, the last hidden state and the last cell state; any of them may
-    be None. ``gates``, ``cells`` and ``before`` are the arrays that :func:`forward` saved. The other parameters are
-    those of :func:`forward`.
+    ``grads`` holds the gradients of the hidden states, the last hidden state and the last cell state. Each may be None.
+    ``gates``, ``cells`` and ``before`` are the arrays that :func:`forward` saved: the gates, the cell states, and the
+    hidden states before each time step. The other parameters are the arguments of :func:`forward`.
     """
     of_out, of_last, of_cell = grads
     dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()

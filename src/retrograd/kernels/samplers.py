@@ -80,7 +80,7 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
 
 
 def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
-    """Return the :class:`WordConverter` that makes ``count`` standard normal float32 numbers of random words, or None.
+    """Return the :class:`WordConverter` from random words to ``count`` standard normal float32 numbers, or None.
 
     The result is None if ``stream`` has saved the second number of a pair or would have to save one, or if ``count`` is
     at least 16 and not a multiple of 16.
@@ -155,7 +155,7 @@ def _scaled(x: Array, mean: float, std: float) -> Array:
 
 @lru_cache(maxsize=8)
 def _remainders(span: int) -> WordConverter:
-    """Return the :class:`WordConverter` that makes int64 numbers from random words: the words modulo ``span``."""
+    """Return the :class:`WordConverter` that converts random words to int64 numbers: the words modulo ``span``."""
     return WordConverter(lambda words: (words % numpy.uint64(span)).view(I64), 1, 1)
 
 
@@ -212,8 +212,8 @@ _RANGE = {**{kind: top + 1 for kind, top in _EXACT.items()}, numpy.dtype(bool): 
 def full_range_integers(stream: Stream, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return random integers as ``Tensor.random_()`` draws them, from 0 to a maximum that depends on ``dtype``.
 
-    For a floating-point dtype this is the greatest integer up to which all integers are exactly representable, for an
-    integer dtype its maximum.
+    For an integer dtype, the maximum is that of the dtype. For a floating-point dtype, it is the greatest integer up to
+    which all integers can be represented exactly.
     """
     dtype = numpy.dtype(dtype)
     span = _RANGE.get(dtype) or int(numpy.iinfo(dtype).max) + 1

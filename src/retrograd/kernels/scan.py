@@ -65,8 +65,8 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
 def _doubling(np: Any, out: Any, steps: Any, size: int) -> None:
     """Compute the linear recurrence of :func:`recurrence` in place, by the parallel scan of Hillis and Steele (1986).
 
-    ``out`` holds the summands and ``steps`` the factors along their first axis. The scan takes log2(``size``) passes
-    over all elements.
+    The recurrence is along the first axis, which has ``size`` elements. ``out`` holds the summands and receives the
+    result. ``steps`` holds the factors. The scan takes log2(``size``) passes over all elements.
     """
     steps, reach = steps.copy(), 1
     while reach < size:

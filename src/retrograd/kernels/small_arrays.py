@@ -28,10 +28,10 @@ MEANS, WIDE_MEANS = ([numpy.full((n, n), 1 / max(n, 1), kind) for n in range(LON
 
 
 def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
-    """Return ``x`` as a matrix, the axis of the matrix that is ``axis`` of ``x``, and the size of this axis.
+    """Return (matrix, axis, size): ``x`` reshaped to a matrix, the matrix axis that is ``axis`` of ``x``, and its size.
 
-    The size is 0 if the functions of this module do not support the arguments: ``x`` is not a small float32 array, or
-    ``axis`` is longer than 16 or neither the first nor the last axis.
+    The size is 0 if the functions of this module do not support the arguments. They support small float32 arrays ``x``
+    for which ``axis`` is the first or the last axis and has at most 16 elements.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
         return x, 0, 0
@@ -48,9 +48,9 @@ def _matrix(x: Any, axis: int) -> tuple[Any, int, int]:
 
 
 def _left(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return ``found``, the results of a reduction of ``x`` along ``axis``, in the shape of the reduced array.
+    """Return ``found``, the results of a reduction of ``x`` along ``axis``, reshaped to the shape of the result.
 
-    If ``keepdims`` is true, ``axis`` has size 1, else it is removed.
+    In this shape, ``axis`` has size 1 if ``keepdims`` is true, and is removed otherwise.
     """
     if x.ndim == 2 and not keepdims:
         return found
@@ -153,10 +153,11 @@ def constant(value: float) -> Any:
 
 
 def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
-    """Return ``x`` as a matrix that is to be normalised along one axis, and the index of that axis.
+    """Return ``x`` as a matrix that is to be normalised along one axis, and the index of this axis.
 
-    If ``axes`` are the last axes of ``x``, the index is 1. Otherwise the index is 0, or 2 if ``x`` has more than one
-    element after its second axis; the functions of this module do not support that case.
+    If ``axes``, the normalised axes of ``x``, are its last axes, the index is 1. If they start with axis 0, as in
+    batch_norm, the index is 0. In that case ``x`` must have one element per channel. Otherwise the index is 2, which
+    means that this module does not support ``x``.
     """
     shape = x.shape
     if axes[0]:
@@ -179,11 +180,11 @@ def affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...], along: tuple[
 
 
 def standardised(x: Any, weight: Any, bias: Any, layout: Any, eps: float) -> Any:
-    """Return (output, mean, variance, 1 / standard deviation), where the output is ``x`` normalised.
+    """Return (output, mean, variance, 1 / standard deviation) of a normalisation of ``x``.
 
-    The output is ``x`` with mean 0 and variance 1, times ``weight`` plus ``bias``. ``layout.axes`` are the normalised
-    axes and ``layout.weight`` is the shape of the weight. ``eps`` is added to the variance. The third element is the
-    variance for batch_norm, else None. Returns None if ``x`` is not small.
+    The output is ``x`` with mean 0 and variance 1 over ``layout.axes``, times ``weight`` plus ``bias``.
+    ``layout.weight`` is the shape of the weight. ``eps`` is added to the variance. The third element is the variance
+    for batch_norm, and None for other normalisations. Returns None if ``x`` is not small.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= MANY:
         return None

@@ -110,7 +110,7 @@ def _part(lines: list[Any], place: int, length: int) -> list[Any]:
 
 
 def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
-    """Return ``kernel(*arrays)`` of an elementwise function ``kernel``, computed in slices by several threads.
+    """Return ``kernel(*arrays)``, computed in slices by several threads, for an elementwise function ``kernel``.
 
     The result is None if the arrays are small, not contiguous or differ in shape.
     """

@@ -33,8 +33,8 @@ from .jit import loop
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
     """Copy channels of image ``n`` of ``x``, with padding, to the scratch array ``lines`` (Note [Lines of images]).
 
-    The channels from ``c`` on are copied, as many as ``lines`` holds. Each channel gets ``rows`` rows of ``width``
-    elements, of which the first is row ``top`` of the image. ``how`` is described in the module's docstring.
+    As many channels are copied as ``lines`` holds, from channel ``c`` on. Each channel gets ``rows`` rows of ``width``
+    elements. The first of these rows is row ``top`` of the image. ``how`` is described in the module's docstring.
     """
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
@@ -138,11 +138,12 @@ def output(
 def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Copy ``count`` elements of a computed block to an output image, beginning at the flat index ``at`` of the result.
+    """Copy ``count`` computed elements of one channel of the result, from ``made`` to an output image.
 
-    The elements are read from ``made`` at ``start``. They are written to ``there``, the memory of all images, in the
-    image that begins at ``begin`` and has rows of ``width`` elements. ``wide`` is the number of columns of the result
-    and ``where`` holds the positions as in :func:`output`.
+    The elements are read from ``made`` at the offset ``start``. They are the elements of the result from the flat index
+    ``at`` on, where ``wide`` is the number of columns of the result. The image is stored in the 1-d array ``there`` at
+    the offset ``begin``, with rows of ``width`` elements. ``where`` is the position of the result in the image: (first
+    row, row step, first column, column step).
     """
     row, column = at // wide, at % wide
     while count > 0:

@@ -23,7 +23,7 @@ from .math import like
 
 @njit
 def _seen(size: Any, out: Any, start: Any, stride: Any) -> Any:
-    """Return the range (first, exclusive last) of the windows k for which ``start + k * stride`` is inside the image.
+    """Return (first, stop), the range of the windows k for which ``start + k * stride`` is inside the image.
 
     k is from 0 to ``out - 1``. The image has ``size`` elements along the axis.
     """
@@ -53,10 +53,10 @@ def _clear(row: Any) -> None:
 
 @njit(inline="always")
 def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
-    """Return the number of rows and the number of columns of a flat image (Note [Flat images]).
+    """Return the number of rows and the number of columns of a flat image.
 
-    A flat image is a padded copy of a channel in contiguous memory. ``x``, ``w`` and ``y`` are the input, the weight
-    and the output; ``how`` is described in the module's docstring.
+    A flat image is a padded copy of a channel in contiguous memory (Note [Flat images]). ``x``, ``w`` and ``y`` are the
+    input, the weight and the output. ``how`` is described in the module's docstring.
     """
     rows = max(x.shape[2] + 2 * how[2], (y.shape[2] - 1) * how[0] + how[4] * (w.shape[2] - 1) + 1)
     wide = max(x.shape[3] + 2 * how[3], (y.shape[3] - 1) * how[1] + how[5] * (w.shape[3] - 1) + 1)
@@ -65,10 +65,10 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 
 @njit(inline="always")
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
-    """Return (index of a flat image, offset in it): where the data that kernel element (``i``, ``j``) multiplies begin.
+    """Return where the data begin that kernel element (``i``, ``j``) multiplies: (index of a flat image, offset in it).
 
-    ``width`` is the number of elements in a row of the flat image (Note [Flat images]). ``how`` is described in the
-    module's docstring.
+    A flat image is a padded copy of a channel in contiguous memory (Note [Flat images]), with ``width`` elements per
+    row. ``how`` is described in the module's docstring.
     """
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
@@ -125,8 +125,9 @@ def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
 def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) -> None:
     """Write the convolution of ``x`` with ``w`` (outputs, channels per group, *kernel) plus ``bias`` to ``y``.
 
-    ``kept`` is the number of channels whose padded copies are kept for the next output: all channels of a group, or
-    one. ``how`` and ``room`` are described in the module's docstring.
+    ``kept`` is the number of channels whose padded copies fit the scratch memory: all channels of a group, or one. If
+    all fit, the copies are used again for the next output channel of the group. ``how`` and ``room`` are described in
+    the module's docstring.
     """
     outputs, single, tall, _ = w.shape
     share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
@@ -153,8 +154,8 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
     """Add the products of ``weights``, row ``i`` of the kernel, with ``flat`` to ``line``, a flat output image.
 
-    ``flat`` has the layout of Note [Flat images], with rows of ``width`` elements. Three kernel elements are processed
-    at once.
+    ``flat`` holds the padded input in the layout of Note [Flat images], with rows of ``width`` elements. ``how`` is
+    described in the module's docstring. Three kernel elements are processed at once.
     """
     j, wide, length = 0, weights.size, line.size
     while j < wide:

@@ -115,7 +115,7 @@ def loop_of_sums(function: Callable[..., None]) -> Loop:
 class Waiting(event.Listener):  # type: ignore[misc]
     """Listener of Numba's compiler events that prints a message if compiling takes longer than ``patience`` seconds.
 
-    The message is printed only at a terminal.
+    The message is printed only if stderr is a terminal.
     """
 
     patience = 1.0
@@ -126,7 +126,7 @@ class Waiting(event.Listener):  # type: ignore[misc]
         self.told = False
 
     def on_start(self, event: Any) -> None:
-        """Start the timer of the message if ``event`` is the compilation of a function of this package."""
+        """Start the timer of the message if ``event`` is the compilation of one of retrograd's functions."""
         compiled = event.data["dispatcher"]
         ours = compiled.py_func.__module__.startswith("retrograd.")
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
@@ -148,7 +148,7 @@ event.register("numba:compile", Waiting())
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Return ``function``, a part of a loop, compiled by Numba separately from the loops that call it.
+    """Return ``function``, which Numba loops call, compiled by Numba separately from these loops.
 
     This saves compile time, because Numba compiles everything in the body of a parallel loop twice.
     """
@@ -156,5 +156,8 @@ def step(function: Callable[..., Any]) -> Any:
 
 
 def step_of_sums(function: Callable[..., Any]) -> Any:
-    """Return ``function`` compiled as in :func:`step`; the compiler may also change the order of additions."""
+    """Return ``function``, which Numba loops call, compiled by Numba as in :func:`step`.
+
+    In contrast to :func:`step`, the compiler may change the order of additions.
+    """
     return njit(function, error_model="numpy", fastmath=set(SUMS))

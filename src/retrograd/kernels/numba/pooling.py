@@ -110,9 +110,10 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
-    """Replace the maxima ``best`` and their flat indices ``where`` by larger elements, for one offset in the kernel.
+    """Replace the maxima ``best`` and their flat indices ``where`` by those of larger elements.
 
-    For window k the element is ``source[k * step]``, which has the flat index ``place + k * step``.
+    The elements are those at one offset in each window: for window k, ``source[k * step]``, whose flat index is
+    ``place + k * step``.
     """
     for k in range(best.size):
         each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]
