@@ -13,11 +13,11 @@ from .functional import conv1d, conv2d, conv3d
 
 
 def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Return the functions ``<name>_input`` and ``<name>_weight``, where name is the name of ``convolution``.
+    """Return functions for the gradients of a loss with respect to the input and the weight of ``convolution``.
 
-    They compute the gradients of a loss with respect to the input and the weight of ``convolution``. A convolution is
-    linear in its input, so that the gradient with respect to the input does not depend on the values of the input. The
-    first function therefore takes the shape of the input only; the second takes the shape of the weight only.
+    Their names are ``<name>_input`` and ``<name>_weight``, where name is the name of ``convolution``. Both take the
+    gradient of the loss with respect to the output. A convolution is linear in its input and in its weight. Therefore
+    the first function takes only the shape of the input, and the second takes only the shape of the weight.
     """
 
     def by_input(

@@ -151,9 +151,10 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the convolution weight ``tensor`` with the Dirac delta, so that the convolution preserves its input.
+    """Fill the convolution weight ``tensor`` so that the convolution returns its input channels unchanged.
 
-    The output channels are split into ``groups`` groups, and each group preserves the input channels.
+    The output channels are split into ``groups`` groups. The kernel of output channel i of each group is 1 at the
+    centre of input channel i, and 0 elsewhere.
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -211,11 +212,12 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
-    """Return the standard deviation of the weight ``tensor`` for ``kaiming_uniform_`` and ``kaiming_normal_``.
+    """Return the standard deviation with which Kaiming initialisation draws the elements of the weight ``tensor``.
 
-    The standard deviation is ``gain / sqrt(fan)``, where ``mode`` selects ``fan_in`` or ``fan_out`` as ``fan``, and
-    ``nonlinearity`` and its negative slope ``a`` determine the gain. If ``tensor`` has no elements, a warning is issued
-    and None is returned.
+    The standard deviation is ``gain / sqrt(fan)``. If ``mode`` is ``"fan_in"``, fan is the number of inputs of each
+    output; if ``mode`` is ``"fan_out"``, fan is the number of outputs that each input affects. The gain depends on the
+    activation function ``nonlinearity`` and, for ``"leaky_relu"``, on its negative slope ``a``. If ``tensor`` has no
+    elements, a warning is issued and None is returned.
     """
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
@@ -252,9 +254,10 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with ``gain`` times a (semi-)orthogonal matrix (Saxe et al. 2013).
+    """Fill ``tensor`` with ``gain`` times a random matrix whose rows or columns are orthonormal (Saxe et al. 2013).
 
-    The first dimension of ``tensor`` has the rows of the matrix; the other dimensions are flattened to the columns.
+    A tensor of shape (n, …) is treated as a matrix with n rows; all other dimensions are flattened to the columns. The
+    rows are orthonormal if there are fewer rows than columns. Otherwise the columns are orthonormal.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")

@@ -64,9 +64,10 @@ class PackedSequence(TorchNamed, PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _with_changed_data(self, change: Any) -> PackedSequence:
-        """Return a copy with ``data`` replaced by ``change(data)``, or ``self`` if ``change`` returns the same tensor.
+        """Return a copy whose ``data`` is ``change(self.data)``, or ``self`` if ``change`` returns its argument.
 
-        The indices are moved to the device of the new data.
+        ``change`` is a function from a tensor to a tensor, for example a conversion to another dtype or device. The
+        indices of the copy are on the device of the new data.
         """
         data = change(self.data)
         if data is self.data:

@@ -28,8 +28,8 @@ DETACHED = (
 class _ParameterMeta(type):
     """Metaclass of Parameter: ``isinstance(x, Parameter)`` is true for each tensor ``x`` whose ``_is_param`` is true.
 
-    If the class of ``data`` is a user's subclass of Tensor, the result of ``Parameter(data)`` has this class and is
-    marked as a parameter by ``_is_param``.
+    If ``data`` is an instance of a user-defined subclass of Tensor, ``Parameter(data)`` returns an instance of this
+    subclass whose attribute ``_is_param`` is true.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -83,10 +83,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 @pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
-    """Return a parameter rebuilt from the arguments that are stored in a pickle.
+    """Return a parameter with the values that a pickle has stored. The pickle calls this function when it is loaded.
 
-    ``cls`` is the class of the parameter (None for Parameter), ``array`` has its elements, and ``place`` is the name of
-    its device. ``attributes`` is the ``__dict__`` of the parameter.
+    ``cls`` is the class of the parameter, or None for Parameter itself. ``array`` is a NumPy array of its elements,
+    ``attributes`` is its ``__dict__``, and ``place`` is the name of its device.
     """
     created = leaf_sharing_memory(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     created.__dict__.update(attributes)
@@ -167,9 +167,9 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Apply the operation ``op``, which must be a conversion: ``to_dtype`` or ``to_device``.
+        """Return this tensor converted by the operation ``op``, which must be ``to_dtype`` or ``to_device``.
 
-        ``params`` has the dtype or device. Returns the converted tensor. Raises ValueError for all other operations,
+        ``params`` are the parameters of ``op``: the dtype or the device. Raises ValueError for all other operations,
         because the shape is not known yet.
         """
         if op.name in ("to_dtype", "to_device"):
@@ -188,7 +188,10 @@ class UninitializedTensorMixin(WrapperTensor):
         return _unmade, (type(self).__name__, self.requires_grad, str(self.device), self.dtype, self.__dict__)
 
     def described(self) -> tuple[Any, tuple[Any, ...]]:
-        """Return the class and the constructor arguments that ``torch.save`` stores to rebuild the tensor."""
+        """Return the pair ``(class, arguments)`` that ``torch.save`` stores.
+
+        ``class(*arguments)`` rebuilds the tensor.
+        """
         return type(self), (self.requires_grad,)
 
 
@@ -249,9 +252,10 @@ class UninitializedBuffer(UninitializedTensorMixin):
 
 @pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
-    """Return an uninitialized parameter or buffer, rebuilt from the arguments that are stored in a pickle.
+    """Return an uninitialized parameter or buffer. A pickle of such a tensor calls this function when it is loaded.
 
-    ``kind`` is the name of the class, and ``attributes`` is the ``__dict__`` of the tensor.
+    ``kind`` is ``"UninitializedParameter"`` or ``"UninitializedBuffer"``, and ``attributes`` is the ``__dict__`` of the
+    tensor.
     """
     cls = UninitializedParameter if kind == "UninitializedParameter" else UninitializedBuffer
     created = cls(requires_grad, device, dtype)

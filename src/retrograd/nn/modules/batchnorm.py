@@ -97,8 +97,8 @@ class _BatchNorm(_NormBase):
 
         In training mode, mean and variance are computed over the batch, and the running statistics are updated:
         ``running = (1 - momentum) * running + momentum * current``. With ``momentum=None``, the running statistics are
-        the averages over all batches. In evaluation mode, mean and variance are the running statistics if
-        ``track_running_stats`` is true.
+        the averages over all batches. In evaluation mode, mean and variance are the running statistics, or those of the
+        batch if the layer has no running statistics (``track_running_stats=False``).
         """
         self._check_input_dim(input)
         average = 0.0 if self.momentum is None else self.momentum

@@ -291,8 +291,9 @@ class ModuleDict(Module):
 def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
     """Return a list of the pairs ``(key, value)`` in ``given``, a dictionary or an iterable of pairs.
 
-    ``who`` is the name of the calling class, ``"ModuleDict"`` or ``"ParameterDict"``, for error messages. The order of
-    ``given`` is preserved, except that for ``"ParameterDict"`` the items of a dict are sorted by key, as in PyTorch.
+    ``who`` is the name of the calling class, ``"ModuleDict"`` or ``"ParameterDict"``, for error messages. If ``who`` is
+    ``"ParameterDict"`` and ``given`` is a plain dict, the pairs are sorted by key, as in PyTorch. Otherwise the order
+    of ``given`` is preserved. Raises TypeError or ValueError if ``given`` has other items than pairs.
     """
     if not isinstance(given, Iterable):
         shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message
@@ -314,9 +315,11 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
-    """Return the line of text for the item ``key``: ``value`` in the ``repr`` of a ParameterList or ParameterDict.
+    """Return the line that describes one item in the ``repr`` of a ParameterList or ParameterDict.
 
-    ``place`` is ``"list"`` for a ParameterList and empty for a ParameterDict.
+    ``key`` is the index or the name of the item, and ``value`` is the item. ``place`` is ``"list"`` for a ParameterList
+    and empty for a ParameterDict, which show the type of a tensor differently: ``torch.float32`` and
+    ``torch.FloatTensor``.
     """
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"

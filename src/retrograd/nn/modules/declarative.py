@@ -37,15 +37,17 @@ def declares_layer(
     buffers: tuple[str, ...] = (),
     **fixed: str,
 ) -> Callable[[Layer], Layer]:
-    """Return a class decorator that generates the methods of a layer whose ``forward`` calls ``function``.
+    """Return a class decorator that generates ``__init__``, ``forward`` and ``extra_repr`` of a layer.
 
-    ``takes`` has the names of the parameters of ``forward``, separated by commas. They are passed to ``function`` by
-    position, and the attributes of the layer by name. ``fixed`` has further keyword arguments of ``function``, whose
-    values are source code. If ``function`` is None, ``forward`` is not generated.
+    ``forward`` calls ``function`` with the parameters of ``forward`` as positional arguments, and with the attributes
+    of the layer as keyword arguments. If ``function`` is None, ``forward`` is not generated. ``takes`` has the names of
+    the parameters of ``forward``, separated by commas. ``fixed`` has further keyword arguments of ``function``; their
+    values are strings of source code, for example ``training="self.training"``.
 
-    ``shown`` is a format string for the text that ``extra_repr`` returns, in which ``{name}`` is replaced by the
-    attribute; ``inplace=True`` is appended automatically. ``buffers`` has the names of the attributes that are
-    registered as buffers. If the class has a method ``_settle``, ``__init__`` calls this method at the end.
+    ``shown`` is a format string for the result of ``extra_repr``, in which ``{name}`` is replaced by the attribute of
+    this name. If the attribute ``inplace`` is true, ``extra_repr`` appends ``inplace=True``. ``buffers`` has the names
+    of the attributes that are registered as buffers. If the class has a method ``_settle``, ``__init__`` calls this
+    method at the end.
     """
 
     def declare(cls: Layer) -> Layer:
@@ -118,7 +120,11 @@ def _compile_method(cls: Any, name: str, lines: list[str], space: dict[str, Any]
 
 
 def _extra_repr(self: Any) -> str:
-    """Return the layer's arguments as text, in the format that the class declares."""
+    """Return the layer's arguments as text.
+
+    The format is the argument ``shown`` of ``declares_layer``. If the attribute ``inplace`` is true, ``inplace=True``
+    is appended.
+    """
     text = self._shown.format(**{**self._buffers, **self.__dict__})
     if self.__dict__.get("inplace") and "inplace" not in self._shown:
         return f"{text}, inplace=True" if text else "inplace=True"

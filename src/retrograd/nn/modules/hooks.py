@@ -54,27 +54,31 @@ def register_module_forward_hook(
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
-    """Register a hook for every module that is called before the gradients of the module's inputs are computed.
+    """Register a hook that the backward pass calls before it computes the gradients of the inputs of a module.
 
-    The call is ``hook(module, grad_output)``, where ``grad_output`` is a tuple of the gradients of the outputs. If the
-    hook returns a value other than None, this value replaces ``grad_output``.
+    For every module, the call is ``hook(module, grad_output)``, where ``grad_output`` is a tuple of the gradients of
+    the module's outputs. If the hook returns a value other than None, this value replaces ``grad_output``. The result
+    is a handle, whose method ``remove()`` removes the hook.
     """
     return Handle(BACKWARD_PRE, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """Register a hook for every module that is called after the gradients of the module's inputs were computed.
+    """Register a hook that the backward pass calls after it has computed the gradients of the inputs of a module.
 
-    The call is ``hook(module, grad_input, grad_output)``, with the gradients of the inputs and of the outputs. If the
-    hook returns a value other than None, this value replaces ``grad_input``.
+    For every module, the call is ``hook(module, grad_input, grad_output)``. ``grad_input`` and ``grad_output`` are
+    tuples of the gradients of the module's inputs and outputs. If the hook returns a value other than None, this value
+    replaces ``grad_input``. The result is a handle, whose method ``remove()`` removes the hook.
     """
     return _register_backward(hook, True)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
-    """Register a hook that is called with the gradients of the last operation in every module (deprecated).
+    """Register a hook that is called with the gradients of the last operation of a module (deprecated).
 
-    :func:`register_module_full_backward_hook` registers a hook for the gradients of the module itself.
+    For every module, the backward pass calls ``hook(module, grad_input, grad_output)``. These are tuples of the
+    gradients of the inputs and outputs of the last operation in ``forward``, not of the module. Use
+    :func:`register_module_full_backward_hook` for the gradients of the module.
     """
     return _register_backward(hook, False)
 
@@ -140,10 +144,10 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 class _CallState:
-    """State of one call of a module with hooks, which is used if the call raises an exception.
+    """Progress of one call of a module: the output so far, and the hooks that were called.
 
-    ``result`` is the output of ``forward``, or the value with which a hook replaced the output. ``called`` is the set
-    of the ids of all ``always_call`` hooks that were called.
+    ``result`` is the output of ``forward``, or the value with which a hook replaced the output; it is None before
+    ``forward`` returns. ``called`` is the set of the ids of all ``always_call`` hooks that were called.
     """
 
     def __init__(self) -> None:
@@ -180,7 +184,8 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Call
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Call the forward pre-hooks of ``module`` and return the pair ``(args, kwargs)`` for ``forward``.
 
-    A hook can replace the arguments by returning new arguments.
+    ``args`` and ``kwargs`` are the arguments of the call of ``module``. If a hook returns new arguments, they replace
+    these arguments.
     """
     for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
@@ -200,9 +205,10 @@ def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
 
 
 def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool, bool]]:
-    """Yield the tuple ``(id, hook, with_kwargs, always_call)`` for each global forward hook and each of ``module``.
+    """Yield the forward hooks for ``module``: first the global hooks, then the hooks of ``module`` itself.
 
-    ``with_kwargs`` and ``always_call`` are the flags with which the hook was registered.
+    For each hook, the tuple ``(id, hook, with_kwargs, always_call)`` is yielded. ``with_kwargs`` and ``always_call``
+    are the flags with which the hook was registered.
     """
     for hooks, with_kwargs, always in (
         (FORWARD, FORWARD_WITH_KWARGS, FORWARD_ALWAYS),
@@ -213,9 +219,10 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 
 
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
-    """Call the ``always_call`` hooks of ``module`` that were not called before an exception was raised.
+    """Call the ``always_call`` hooks of ``module`` that were not called because an exception was raised.
 
-    ``run.called`` has the ids of the hooks that were called. If a hook raises an exception, a warning is issued.
+    ``args`` and ``kwargs`` are the arguments of the call of ``module``. ``run.called`` has the ids of the hooks that
+    were called before the exception. If a hook raises an exception too, a warning is issued instead.
     """
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
@@ -234,7 +241,10 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
 
 
 def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
-    """Return two lists of backward hooks that apply to ``module``: full hooks, and non-full (deprecated) hooks."""
+    """Return two lists of the backward hooks for ``module``: the full hooks, and the non-full (deprecated) hooks.
+
+    The lists include global hooks, which apply to every module.
+    """
     full: list[Any] = []
     old: list[Any] = []
     if backward_is_full is not None:
@@ -245,7 +255,7 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 class BackwardHookFunction(Function):
-    """Identity function that :class:`BackwardHook` inserts into the graph to obtain a node for backward hooks."""
+    """Identity function with several arguments and one graph node, at which :class:`BackwardHook` registers a hook."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -258,11 +268,13 @@ class BackwardHookFunction(Function):
 
 
 class BackwardHook:
-    """Two identity nodes in the graph that call the full backward hooks for one call of ``module``.
+    """Caller of the full backward hooks for one call of ``module``.
 
-    One node follows the results of ``module``, and the other precedes the arguments. The backward pass first reaches
-    the node of the results, which calls the pre-hooks ``before`` and stores the gradients of the results. It then
-    reaches the node of the arguments, which calls ``hooks`` with the gradients of the arguments and of the results.
+    An identity function is applied to the arguments before ``forward``, and another one to the outputs after
+    ``forward``. Each of them adds one node to the graph. The backward pass reaches the node of the outputs first. A
+    hook at this node calls the backward pre-hooks ``before`` and stores the gradients of the outputs. A hook at the
+    node of the arguments then calls the backward hooks ``hooks`` with the gradients of the arguments and the stored
+    gradients of the outputs.
     """
 
     def __init__(self, module: Any, hooks: list[Any], before: list[Any]) -> None:
@@ -273,13 +285,19 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return ``args`` passed through an identity node, or ``args`` itself if no argument requires a gradient."""
+        """Return ``args`` passed through an identity function, at whose graph node the backward hooks are called.
+
+        If no argument requires a gradient, ``args`` itself is returned.
+        """
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return ``result`` passed through an identity node, or ``result`` itself if it requires no gradient."""
+        """Return ``result`` passed through an identity function, at whose graph node the backward pre-hooks are called.
+
+        ``result`` is the output of the module. If it does not require a gradient, ``result`` itself is returned.
+        """
         several = isinstance(result, tuple)
         results = result if several else (result,)
         self.n_outputs = len(results)
@@ -301,10 +319,10 @@ class BackwardHook:
         return tuple(given[index] for index in self.outputs or [])
 
     def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
-        """Call the hooks if no argument of the module requires a gradient.
+        """Call the backward hooks of a module whose arguments do not require gradients.
 
-        ``given`` are the gradients of the results; the gradients of the arguments are None. Raises RuntimeError if a
-        hook returns a gradient.
+        ``given`` is a tuple of the gradients of the module's outputs. The hooks receive None in place of each gradient
+        of an argument. Raises RuntimeError if a hook returns a gradient.
         """
         if self.hooks:
             warn(
@@ -351,10 +369,10 @@ def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tup
 def _through_identity_node(
     values: tuple[Any, ...], use: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Pass all tensors in ``values`` through one identity node; return the new values and the indices of the tensors.
+    """Return ``values`` with its tensors passed through one identity function, and the indices of the tensors.
 
-    ``use`` is called with the node and registers a hook at the node. If no tensor requires a gradient, the result is
-    ``(values, None)``.
+    ``use`` is a function that is called with the graph node of the identity function, to register a hook at this node.
+    If no tensor requires a gradient, ``use`` is not called and the result is ``(values, None)``.
     """
     places = [place for place, each in enumerate(values) if isinstance(each, Tensor)]
     tensors = [values[place] for place in places]
@@ -369,7 +387,11 @@ def _through_identity_node(
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register the non-full (deprecated) backward ``hooks`` at the graph node of the first tensor in ``result``."""
+    """Register the non-full (deprecated) backward ``hooks`` of ``module`` at the graph node of its first output tensor.
+
+    ``args`` are the arguments of ``module`` and ``result`` is its output. A warning is issued if the hooks will not
+    receive all gradients of the module.
+    """
     found = result
     while not isinstance(found, Tensor):
         found = (
@@ -384,9 +406,10 @@ def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result
 
 
 def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
-    """Issue a warning if a non-full backward hook at ``node`` will not receive all gradients of a module call.
+    """Issue a warning if a non-full backward hook of a module will not receive all gradients of the module.
 
-    ``args`` are the arguments of the module, and ``result`` is the output of the module.
+    ``node`` is the graph node at which the hook is registered. ``args`` are the arguments of the module, and ``result``
+    is its output.
     """
     results = result if isinstance(result, tuple) else (result,)
     behind = {each.grad_fn for each in results if isinstance(each, Tensor)} - {None}

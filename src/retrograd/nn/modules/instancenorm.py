@@ -27,8 +27,8 @@ class _InstanceNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         """Return ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel of each sample.
 
-        Mean and variance are computed over the spatial dimensions. In evaluation mode, the running statistics are used
-        instead if ``track_running_stats`` is true.
+        In evaluation mode with ``track_running_stats=True``, mean and variance are the running statistics. Otherwise
+        they are computed over the spatial dimensions of the input.
         """
         self._check_input_dim(input)
         alone = input.dim() == self.dimensions + 1

@@ -11,7 +11,8 @@ from ..parameter import is_lazy
 class LazyModuleMixin:
     """Mixin of modules such as LazyLinear, which allocate their parameters when they are called for the first time.
 
-    The first call calls ``initialize_parameters`` and then changes the class of the module to ``cls_to_become``.
+    The first call of the module calls ``initialize_parameters`` and then changes the class of the module to the class
+    attribute ``cls_to_become``, for example Linear.
     """
 
     cls_to_become: Any = None

@@ -151,9 +151,10 @@ class Module(Stateful, TorchNamed):
             object.__setattr__(self, name, value)
 
     def _replace(self, name: str, value: Any) -> None:
-        """Replace the parameter, child module or buffer that is registered as ``name`` by ``value``.
+        """Assign ``value`` to the parameter, child module or buffer that is registered as ``name``.
 
-        Raises TypeError unless ``value`` is None or, if ``name`` is a buffer, a Tensor.
+        ``value`` must be None, except that a buffer may also be replaced by a Tensor. Raises TypeError for other
+        values.
         """
         space = self.__dict__
         for registry, what, expected in (
@@ -174,9 +175,10 @@ class Module(Stateful, TorchNamed):
             return
 
     def _unregister(self, name: str, but: str) -> None:
-        """Delete the attribute ``name`` and remove ``name`` from the registered parameters, buffers and child modules.
+        """Delete the attribute ``name`` and its registration as a parameter, buffer or child module.
 
-        ``but`` is the name of the dictionary that is not changed, for example ``"_parameters"``.
+        ``but`` is the name of one dictionary of registered values in which ``name`` is kept, for example
+        ``"_parameters"``.
         """
         space = self.__dict__
         space.pop(name, None)
@@ -274,11 +276,11 @@ class Module(Stateful, TorchNamed):
         self.add_module(name, module)
 
     def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
-        """Add ``hook`` to the dictionary of hooks that is the attribute ``registry``; return the handle of the hook.
+        """Add ``hook`` to the dictionary of hooks that is the attribute ``registry``; return a handle to remove it.
 
-        If ``prepend`` is true, the hook is inserted before all other hooks, otherwise after them. ``notes`` are
-        dictionaries that map the ids of hooks to flags such as ``always_call``. The flags are set to True for the hook;
-        removal of the hook also removes the flags.
+        If ``prepend`` is true, the hook is called before all other hooks in the dictionary, otherwise after them. Each
+        dictionary in ``notes`` has the ids of the hooks with a certain option, such as ``always_call``. The id of the
+        hook is added to these dictionaries, and removed together with the hook.
         """
         handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:
@@ -330,7 +332,9 @@ class Module(Stateful, TorchNamed):
     def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
         """Register a hook that is called with the gradients of the last operation in the module (deprecated).
 
-        :meth:`register_full_backward_hook` registers a hook for the gradients of the module itself.
+        The backward pass calls ``hook(module, grad_input, grad_output)``. These are tuples of the gradients of the
+        inputs and outputs of the last operation in ``forward``, not of the module. Use
+        :meth:`register_full_backward_hook` for the gradients of the module.
         """
         return self._register_backward(hook, False)
 
@@ -384,10 +388,12 @@ class Module(Stateful, TorchNamed):
     def _named_members(
         self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield the pairs ``(name, value)`` in ``members(module)``, with full names that begin with ``prefix``.
+        """Yield pairs ``(name, value)`` of the values that ``members`` returns, for example of all parameters.
 
-        If ``recurse`` is true, the members of all submodules are also yielded. If ``remove_duplicate`` is true, each
-        value is yielded once.
+        ``members`` is a function that is called with a module and returns pairs ``(name, value)``. The yielded names
+        begin with ``prefix`` and contain the path of the module, for example ``"encoder.weight"``. If ``recurse`` is
+        true, ``members`` is also called with all submodules. If ``remove_duplicate`` is true, each value is yielded
+        once. Values that are None are omitted.
         """
         seen = set()
         modules = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]
@@ -539,7 +545,10 @@ class Module(Stateful, TorchNamed):
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Allocate all parameters and buffers on ``device`` with uninitialised values; return this module."""
+        """Allocate all parameters and buffers on ``device`` with uninitialised values; return this module.
+
+        If ``recurse`` is true, the parameters and buffers of all submodules are also allocated.
+        """
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:

@@ -26,7 +26,7 @@ class _Padding(Module):
         self.padding = _ntuple(count, "padding")(padding)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` padded by ``padding`` elements on both sides of the last dimensions."""
+        """Return ``input`` padded on both sides of the last ``dimensions`` dimensions, by the sizes in ``padding``."""
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:

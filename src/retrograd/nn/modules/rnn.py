@@ -18,9 +18,10 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _shown(layer: Any, **usual: Any) -> str:
-    """Return the sizes of the recurrent layer or cell ``layer`` as text, followed by attributes with unusual values.
+    """Return the text for the ``repr`` of the recurrent layer or cell ``layer``.
 
-    ``usual`` has the default values of the attributes. An attribute that is equal to its default is omitted.
+    The text has the input size and the hidden size, followed by all attributes that differ from their defaults.
+    ``usual`` maps the names of these attributes to their default values.
     """
     text = f"{layer.input_size}, {layer.hidden_size}"
     for name, value in usual.items():
@@ -123,7 +124,7 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Any]]:
-        """Return a list with one list per layer and direction, which has the weights and biases."""
+        """Return the weights and biases as a list of lists, with one inner list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
@@ -200,12 +201,13 @@ class RNNBase(Module):
     def _first_states(
         self, hx: Any, data: Tensor, batch: int, alone: bool, packed: bool, order: Tensor | None
     ) -> list[Tensor]:
-        """Return the initial states ``hx`` as a list, or zeros of the dtype of ``data`` if ``hx`` is None.
+        """Return a list of the initial hidden states and, for an LSTM, the initial cell states.
 
-        The list has the hidden states and, for an LSTM, the cell states of ``batch`` sequences. If ``alone`` is true,
-        the input has no batch dimension, and a batch dimension of size 1 is added to the states. ``packed`` is true if
-        the input is a PackedSequence. If ``order`` is not None, the states are permuted by ``order`` along the batch
-        dimension. Raises RuntimeError if a state has a wrong shape.
+        ``hx`` is the argument of ``forward``. If it is None, the states are zeros with the dtype and device of
+        ``data``. ``batch`` is the number of sequences. If ``alone`` is true, the input is one sequence without a batch
+        dimension, and a batch dimension of size 1 is added to the states. ``packed`` is true if the input is a
+        PackedSequence. ``order`` is None or a permutation of the sequences, which is applied to the batch dimension of
+        the states. Raises RuntimeError if a state has a wrong shape.
         """
         sizes = self._sizes(batch)
         if hx is None:

@@ -25,7 +25,7 @@ class _EmbeddingBase(Module):
     padding_idx: int | None
 
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
-        """Register the tensor ``weight``, or random initial values if ``weight`` is None, as the parameter ``weight``.
+        """Register the parameter ``weight``, with the values of the tensor ``weight`` or, if it is None, random values.
 
         If ``frozen`` is true, the parameter does not require a gradient.
         """
@@ -50,7 +50,10 @@ class _EmbeddingBase(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def _shown(self, **usual: Any) -> str:
-        """Return the sizes as text, followed by all attributes that differ from their default values ``usual``."""
+        """Return the text for the ``repr``: the sizes of the table, and all attributes that differ from their defaults.
+
+        ``usual`` maps the names of these attributes to their default values.
+        """
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         for name, value in usual.items():
             if getattr(self, name) != value:

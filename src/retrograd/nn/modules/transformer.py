@@ -44,9 +44,10 @@ def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
-    """Return whether ``mask`` is the causal mask for the sequence ``source``.
+    """Return whether ``mask`` is the causal mask for the sequences ``source``.
 
-    If ``hint`` is not None, the result is ``hint``. Otherwise ``mask`` is compared with the causal mask.
+    If ``hint`` is not None, the result is ``hint``. Otherwise ``mask`` is compared with the causal mask; the result is
+    False if ``mask`` is None. ``batch_first`` is true if the first dimension of ``source`` is the batch.
     """
     if hint is not None or mask is None:
         return hint is True

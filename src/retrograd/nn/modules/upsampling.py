@@ -36,7 +36,10 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return ``input`` resized to ``size``, or by ``scale_factor``, the arguments of the constructor."""
+        """Return ``input`` resized to the size ``size`` or, if ``size`` is None, by the factor ``scale_factor``.
+
+        Both are arguments of the constructor.
+        """
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners,
             recompute_scale_factor=self.recompute_scale_factor,

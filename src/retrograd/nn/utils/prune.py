@@ -141,11 +141,12 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` combined with the mask of the last pruning method.
+        """Return ``default_mask``, in which the elements that the last pruning method selects are also set to 0.
 
-        The last method selects elements by the importance scores ``t``. Its ``PRUNING_TYPE`` restricts the selection to
-        elements that ``default_mask`` does not prune (``"unstructured"``), to slices that ``default_mask`` does not
-        prune completely (``"structured"``), or not at all (``"global"``).
+        ``t`` has the importance scores of the elements. The attribute ``PRUNING_TYPE`` of the method restricts the
+        selection. With ``"unstructured"``, only elements where ``default_mask`` is 1 can be selected. With
+        ``"structured"``, only slices in which ``default_mask`` has a 1 can be selected. With ``"global"``, all elements
+        can be selected.
         """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
@@ -224,9 +225,9 @@ class _Structured(_AmountMethod):
         return _count(self.amount, t.shape[self.dim])
 
     def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask`` with zeros in all slices along ``dim`` except the slices with the indices ``chosen``.
+        """Return a copy of ``default_mask`` that is also 0 in all slices along ``dim`` that are not in ``chosen``.
 
-        The result has the shape of ``t``.
+        ``chosen`` is a tensor of the indices of the slices to keep. The result has the shape of ``t``.
         """
         mask = zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
