@@ -77,7 +77,7 @@ def _span(layout: StridedLayout) -> tuple[int, int]:
 
 
 def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return a view of the array ``memory`` with the offset, shape and strides of ``layout``.
+    """Return the tensor with the layout ``layout`` as a view of the array ``memory``.
 
     ``memory`` is a 1-d array that holds a part of a storage. ``start`` is the offset of ``memory`` in this storage,
     counted in elements.
@@ -92,9 +92,10 @@ def as_strided_of(np: Any) -> Any:
 
 
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
-    """Return the tuple (memory, start) for the part of a storage that contains the elements of all ``layouts``.
+    """Return the tuple (memory, start), where ``memory`` is a 1-d array of zeros of the given ``dtype``.
 
-    ``memory`` is a new 1-d array of zeros, and ``start`` is its offset in the storage, counted in elements.
+    ``memory`` represents the part of a storage that contains the elements of all ``layouts``. ``start`` is the offset
+    of ``memory`` in the storage, counted in elements.
     """
     spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
@@ -104,8 +105,8 @@ def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, i
 def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any) -> None:
     """Write ``values`` to the elements of ``memory`` at the positions that ``layout`` describes.
 
-    ``memory`` is a 1-d array that holds a part of a storage, and must be zero. Values for the same position are added.
-    ``start`` is the offset of ``memory`` in the storage, counted in elements.
+    ``memory`` is a 1-d array of zeros that represents a part of a storage. ``start`` is its offset in the storage,
+    counted in elements. If several elements of ``layout`` have the same position, their values are added.
     """
     if overlaps(layout):
         np.add.at(memory, _strided_view(np, np.arange(memory.size), start, layout).ravel(), values.ravel())
@@ -114,10 +115,10 @@ def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any)
 
 
 def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return ``memory`` with each element divided by the number of elements of ``layout`` at its address.
+    """Return ``memory`` with each element divided by the number of elements of ``layout`` at its position.
 
-    ``memory`` is a 1-d array that holds a part of a storage, and ``start`` is its offset in the storage, counted in
-    elements. Elements outside ``layout`` are unchanged.
+    ``memory`` is a 1-d array that represents a part of a storage, and ``start`` is its offset in the storage, counted
+    in elements. Elements of ``memory`` at which ``layout`` has no element are unchanged.
     """
     if not overlaps(layout):
         return memory
@@ -130,7 +131,8 @@ def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) 
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return a copy of the elements with the layout ``part``, read from the storage of ``self``.
 
-    ``whole`` is the layout of ``self`` in this storage. A layout is an offset, a shape and strides.
+    ``whole`` is the layout of ``self``, and ``part`` is another layout in the same storage. A layout consists of a
+    storage offset, a shape and strides. Elements of ``part`` outside ``self`` are 0.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, whole, self)
@@ -142,10 +144,10 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros with the layout ``whole``, to which ``self`` is added at the addresses of the layout ``part``.
+    """Return zeros with the layout ``whole``, with ``self`` added at the positions of the layout ``part``.
 
-    ``part`` is the layout of ``self`` in the same storage. Elements of ``self`` with the same address are added. The
-    gradient of ``strided_read`` is computed with this operation.
+    Both layouts are in the same storage, and a layout consists of a storage offset, a shape and strides. Elements of
+    ``self`` with the same position are summed. This operation computes the gradient of ``strided_read``.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
@@ -168,9 +170,10 @@ def overlaps(layout: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True)
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self`` in which ``source`` replaces the elements at the addresses of the layout ``part``.
+    """Return a copy of ``self`` in which ``source`` replaces the elements at the positions of the layout ``part``.
 
-    ``whole`` is the layout of ``self`` in the same storage. If ``source`` is None, the elements are replaced by zeros.
+    ``whole`` is the layout of ``self`` in the same storage. A layout consists of a storage offset, a shape and strides.
+    If ``source`` is None, the elements are replaced by zeros.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _strided_view(np, memory, start, whole)[...] = self
@@ -220,7 +223,7 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Return the shape and the strides of an array that is expanded to ``size``, for the fast path of ``expand``.
+    """Return the tuple (shape, strides) of an array that is expanded to ``size``, for the fast path of ``expand``.
 
     ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. Return None if the generic
     path must be used: if ``size`` contains -1, if a new dimension has size 1, or if ``size`` is invalid.

@@ -1,4 +1,4 @@
-"""Derivative rules, operations for derivative rules, and checks of operands that many operations have in common."""
+"""Functions that many operations use: derivative rules, operations for derivative rules, and checks of operands."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
 def masked_product(np: Any, self: Any, other: Any, /) -> Any:
     """Return ``self * other`` elementwise, but 0 where ``other`` is 0.
 
-    The result is 0 there even if ``self`` is infinite or nan.
+    The result is 0 even for an infinite or nan element of ``self``, for which the product would be nan.
     """
     product = self * other
     if not self.ndim and self - self == 0:  # a finite 0-d array: this takes a quarter of the time of isfinite
@@ -85,10 +85,10 @@ def kind_of(x: Any) -> str:
 
 
 def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
-    """Return the dtype of ``x`` as the first two arguments of ``promotion.promoted_dtype``.
+    """Return the tuple (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d.
 
-    The result is (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d, because type promotion treats 0-d
-    tensors separately.
+    The two items are the first two arguments of ``promotion.promoted_dtype``: the dtype of tensors with dimensions, and
+    the dtype of 0-d tensors, which type promotion treats separately.
     """
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 

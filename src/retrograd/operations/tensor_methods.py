@@ -108,7 +108,7 @@ def _unwritable(name: str) -> Callable[..., None]:
 def add_method(name: str, function: Any) -> None:
     """Make ``function`` a method of Tensor with the name ``name``.
 
-    Modules that import ``operations`` call this function, because this module cannot import them.
+    The function is for modules that import ``operations``. This module cannot import such modules to set their methods.
     """
     setattr(Tensor, name, public_form(function, "Tensor", name))
 

@@ -139,8 +139,8 @@ def _node_name(x: Tensor) -> str | None:
 def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, more: Sequence[str] = ()) -> str:
     """Return the repr of the tensor ``x``.
 
-    ``prefix`` is the beginning of the text. ``contents`` is text that replaces the elements, unless it is None.
-    ``more`` holds further items for the end of the text, such as ``tangent=…``.
+    ``prefix`` is the beginning of the repr. ``contents`` is a text that replaces the elements; None means that the
+    elements are printed. ``more`` holds additional items before the closing parenthesis, such as ``tangent=…``.
     """
     device = x.device
     return formatting.tensor_text(
@@ -193,8 +193,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
     """Return a deep copy of ``array``: a view, with the same strides, of a copy of the whole storage of ``array``.
 
-    ``memo`` is the dictionary of ``copy.deepcopy``. Arrays with the same storage that are copied with the same ``memo``
-    are views of the same copy.
+    ``memo`` is the dictionary of ``copy.deepcopy``, which holds the copied storages. Arrays that share a storage are
+    therefore copied to views of a single copy.
     """
     memory = memory_owner(array)
     key = "memory", id(memory)
@@ -235,8 +235,8 @@ def _shallow(self: Tensor) -> Tensor:
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
     """Return a tensor with the elements ``array``. ``pickle`` calls this function to load a tensor.
 
-    ``cls`` is the class of the tensor; None means Tensor. ``attributes`` are the items of the tensor's ``__dict__``.
-    ``place`` is the name of the device, which is ignored if there is no GPU.
+    ``cls`` is the class of the tensor, or None for Tensor itself. ``attributes`` is the ``__dict__`` of the tensor.
+    ``place`` is the name of the device; if there is no GPU, the tensor is created on the CPU.
     """
     tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():

@@ -281,8 +281,8 @@ def tolist(input: Tensor) -> Any:
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """Return a NumPy array that shares the memory of ``input``.
 
-    Raise an error if ``input`` requires gradients, is on a GPU or has dtype bfloat16. With ``force=True`` these tensors
-    are converted, too; the array is a copy if ``input`` is on a GPU.
+    Raise an error if ``input`` requires gradients, is on a GPU or has dtype bfloat16, unless ``force`` is true. With
+    ``force=True``, the array is a copy if ``input`` is on a GPU.
     """
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -303,7 +303,8 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
 def as_subclass(input: Tensor, cls: Any) -> Tensor:
     """Return a tensor of the class ``cls``, a subclass of Tensor, that shares the memory of ``input``.
 
-    The result has the same gradient edge as an alias of ``input``, so that gradients are passed on to ``input``.
+    For autograd, the result is a view of ``input``: a gradient of the result is passed on to ``input``. Raise TypeError
+    if ``cls`` is not a subclass of Tensor.
     """
     if not issubclass(cls, Tensor):
         raise TypeError(

@@ -81,8 +81,8 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
     """Return ``data`` as an array on the fast path of ``tensor``, or None if the generic path must be used.
 
-    The fast path requires that ``data`` is a float, a list of floats, a list of ints, or a list of such lists of the
-    same length. ``kind`` is the class of ``data``, ``float`` or ``list``.
+    The fast path accepts a float, a list of floats or ints, and a list of equally long lists of floats or ints. Floats
+    and ints must not be mixed. ``kind`` is the class of ``data``, ``float`` or ``list``.
     """
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
@@ -159,7 +159,7 @@ def _array_of_sequence(data: Any, target: dtype | None) -> Any:
 
 
 def _inferred(data: Any) -> dtype | None:
-    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None if it is empty."""
+    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None without elements."""
     common: dtype | None = None
     if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
         return dtypes.default.floating if float in map(type, data) else dtypes.int64
@@ -197,8 +197,8 @@ def _is_sequence(value: Any) -> bool:
 def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
     """Append the numbers in the nested sequence ``level`` to the list ``flat``.
 
-    ``level`` is the data of ``tensor`` or a sequence at nesting depth ``depth`` in this data. ``shape`` holds the
-    expected length of the sequences at each depth. Raise ValueError for a sequence of another length.
+    ``level`` is the argument ``data`` of ``tensor``, or a sequence that is nested in this argument at depth ``depth``.
+    ``shape[i]`` is the expected length of each sequence at depth i. Raise ValueError for a sequence of another length.
     """
     if not _is_sequence(level):
         raise TypeError("not a sequence")
@@ -429,7 +429,8 @@ class _CapsuleHolder:
 class _WritableInterface:
     """Object that exposes the memory of a read-only array to NumPy as writable memory.
 
-    ``from_dlpack`` needs this class because NumPy marks arrays from unversioned DLPack capsules as read-only.
+    NumPy marks an array from an unversioned DLPack capsule as read-only. ``from_dlpack`` uses this class to make the
+    memory writable again.
     """
 
     def __init__(self, array: Any) -> None:

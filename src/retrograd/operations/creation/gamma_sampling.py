@@ -34,9 +34,9 @@ def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
     backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
-    """Return the derivative of ``output`` with respect to ``self``.
+    """Return the derivative of ``output`` with respect to ``self``, elementwise.
 
-    ``output`` holds samples of gamma distributions, and ``self`` holds their shape parameters.
+    ``self`` holds the shape parameters of gamma distributions, and ``output`` holds one sample of each distribution.
     """
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
@@ -56,9 +56,10 @@ standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamm
 
 @op(name="dirichlet_grad", backward="DirichletGradBackward0", function=False, method=False)
 def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
-    """Return the derivative of ``x`` with respect to ``alpha``, elementwise and divided by ``1 - x``.
+    """Return the elementwise derivative of ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    ``x`` holds samples of Dirichlet distributions, and ``alpha`` holds their concentrations.
+    ``x`` holds samples of Dirichlet distributions, and ``alpha`` holds their concentrations. The derivative treats each
+    element of ``x`` as a sample of its marginal distribution, which is a beta distribution.
     """
     return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)
 

@@ -35,8 +35,8 @@ def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) 
     """Return a tensor of dtype ``kind`` from ``args``, the arguments of a constructor such as ``FloatTensor``.
 
     Sizes create a tensor of zeros: ``FloatTensor(2, 3)`` has the shape (2, 3). A sequence holds the elements, as in
-    ``FloatTensor([1, 2])``. For a tensor ``x``, ``FloatTensor(x)`` is an alias of ``x``. Raise TypeError if the dtype
-    of ``x`` is not ``kind`` and ``any_dtype`` is false.
+    ``FloatTensor([1, 2])``. For a tensor ``x``, ``FloatTensor(x)`` is an alias of ``x``; TypeError is raised if ``x``
+    has another dtype than ``kind``, unless ``any_dtype`` is true.
     """
     if not args:
         return wrap(numpy.empty(0, kind.numpy))
@@ -68,7 +68,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _options(kind: dtype) -> str:
-    """Return PyTorch's description of the dtype ``kind`` as tensor options, for error messages of the legacy types."""
+    """Return the text "TensorOptions(dtype=…, …)", with PyTorch's name for the dtype ``kind``, for error messages."""
     return (
         f"TensorOptions(dtype={dtypes.cpp_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"

@@ -158,10 +158,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
-    """Return a leaf tensor of random samples on ``device``.
+    """Return a leaf tensor on ``device`` with the array of random samples that ``sample(shape)`` returns.
 
-    ``sample(shape)`` draws the samples and returns an array. In a function that is called by ``vmap``, the argument
-    ``randomness`` of ``vmap`` determines whether all elements of the batch get the same samples.
+    In a function that is called by ``vmap``, the argument ``randomness`` of ``vmap`` determines whether all elements of
+    the batch get the same samples.
     """
     if in_vmap():
         return draw(sample, shape)
@@ -177,8 +177,9 @@ def _drawn_like(
 ) -> Tensor:
     """Return a leaf tensor of random samples with the shape of ``input``, for functions such as ``rand_like``.
 
-    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. If the result
-    is not contiguous, ``sample`` is called with the additional keyword arguments ``serial``.
+    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. ``serial``
+    holds additional keyword arguments of ``sample`` for a result that is not contiguous, for which PyTorch draws other
+    samples.
     """
     if in_vmap():
         return draw(sample, input._array.shape)
@@ -189,8 +190,9 @@ def _drawn_like(
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     """Declare the public functions ``name`` and ``name_like``, where ``name`` is ``rand`` or ``randn``.
 
-    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes them in the docstrings. If the result of
-    ``name_like`` is not contiguous, ``sample`` is called with the additional keyword arguments ``serial``.
+    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes the samples in the docstrings. ``serial``
+    holds additional keyword arguments of ``sample`` for a result that is not contiguous, for which PyTorch draws other
+    samples.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -249,8 +251,8 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
     """Return an array of random samples with the shape of ``like``, for functions such as ``rand_like``.
 
     If ``memory_format`` is ``preserve_format``, the array has the memory order of ``like``. As in PyTorch, successive
-    samples are stored at increasing addresses. ``kind`` is the dtype, and ``sample(shape)`` draws the samples. If the
-    result is not contiguous, ``sample`` is called with the additional keyword arguments ``serial``.
+    samples are stored at increasing addresses. ``kind`` is the dtype, and ``sample(shape)`` draws the samples.
+    ``serial`` holds additional keyword arguments of ``sample`` for a result that is not contiguous.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -389,8 +391,8 @@ def randperm(
 def _scaled_noise(number: int) -> Any:
     """Declare and return the operation that computes ``noise * std + mean`` for ``normal``.
 
-    As in PyTorch, the gradients of ``mean`` and ``std`` are zero. The name of the graph node ends in ``number``: 1 if
-    only ``mean`` is a tensor in the call of ``normal``, 2 if only ``std`` is a tensor, 3 if both are tensors.
+    As in PyTorch, the gradients of ``mean`` and ``std`` are zero. ``number`` is the end of the name of the graph node:
+    1 if only the argument ``mean`` of ``normal`` is a tensor, 2 if only ``std`` is a tensor, and 3 if both are tensors.
     """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
@@ -616,7 +618,7 @@ _OVERWRITE = {
 def _writable_directly(x: Tensor) -> bool:
     """Whether a method such as ``uniform_`` may write samples directly to the memory of ``x``.
 
-    If not, the samples must be written by an in-place operation, which checks ``x`` and may be recorded in the graph.
+    If the result is False, the caller writes the samples by an in-place operation, which autograd can record.
     """
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
@@ -634,8 +636,8 @@ def _writable_directly(x: Tensor) -> bool:
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``.
 
-    Successive samples are stored at increasing addresses. ``node`` is the name of the graph node. If ``x`` is not
-    contiguous, ``one_by_one(shape)`` draws the samples instead of ``sample``, unless ``one_by_one`` is None.
+    Successive samples are stored at increasing addresses. If ``x`` is not contiguous and ``one_by_one`` is not None,
+    the samples are drawn by ``one_by_one(shape)`` instead, as in PyTorch. ``node`` is the name of the graph node.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -652,7 +654,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, in a function called by ``vmap``; return ``x``.
+    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``, under ``vmap``.
 
     Raise RuntimeError if ``vmap`` requires different samples for each element of the batch and ``x`` is not batched.
     """
@@ -772,9 +774,10 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
     """Declare the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
 
-    ``sample`` draws the samples, and ``doc`` describes them in the docstring. ``defaults`` maps the names of the
-    parameters of the distribution to their default values. ``check`` returns an error message for invalid parameters,
-    else an empty string. ``refuse`` is called with a dtype that is not a real floating dtype and may raise an error.
+    ``sample`` draws the samples, and ``doc`` describes the samples in the docstring. ``defaults`` maps the names of the
+    parameters of the distribution to their default values. ``check(**parameters)`` returns an error message, which is
+    empty if the parameters are valid. ``refuse(dtype)`` is called for a dtype that is not a real floating dtype, and
+    raises an error if the method does not support the dtype.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
@@ -794,10 +797,10 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function of a dtype that raises PyTorch's error for a distribution of floating-point numbers.
+    """Return a function of a dtype that always raises RuntimeError, with the message for non-floating dtypes.
 
-    ``name`` is the name of the distribution, and ``shown`` returns the name of the dtype. The error message contains
-    both names.
+    PyTorch raises this error if a continuous distribution is sampled in an integer or complex dtype. ``name`` is the
+    name of the distribution, and ``shown(dtype)`` returns the name of the dtype in the message.
     """
 
     def refuse(dtype: Any) -> None:
@@ -812,8 +815,8 @@ def _continuous(name: str, shown: Any) -> Any:
 def _no_kernel(name: str, kinds: str) -> Any:
     """Return a function of a dtype that raises PyTorch's error if the dtype is not supported.
 
-    ``kinds`` are NumPy's letters for the kinds of dtypes that are not supported. ``name`` is the name of PyTorch's
-    kernel in the error message.
+    ``kinds`` is a string of the characters of ``numpy.dtype.kind`` that are not supported, such as "bc". ``name`` is
+    the name of PyTorch's kernel in the error message.
     """
 
     def refuse(dtype: Any) -> None:

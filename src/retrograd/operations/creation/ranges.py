@@ -115,9 +115,11 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _from_both_ends(steps: int, kind: Any) -> Any:
-    """Return an array of ``steps`` signed distances from the nearer end, counted in steps, for ``linspace``.
+    """Return an array of ``steps`` integers i of dtype ``kind``, for ``linspace``.
 
-    The first half of the array is 0, 1, 2 and so on. The second half increases to -1 and 0. ``kind`` is the dtype.
+    In the first half, i is the index of the element: 0, 1, 2 and so on. In the second half, i is the index minus that
+    of the last element: …, -2, -1, 0. An element of ``linspace`` is the nearer end plus i times the distance of two
+    elements.
     """
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
@@ -200,9 +202,9 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return ``steps`` values ``base ** x`` as a 1-d tensor.
+    """Return the ``steps`` values ``base ** x`` as a 1-d tensor, where x is each element of a sequence of exponents.
 
-    The exponents x are evenly spaced from ``start`` to ``end``, both included.
+    The exponents are evenly spaced from ``start`` to ``end``, both included.
     """
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
     np = array_module_for(device)

@@ -161,9 +161,9 @@ def is_storage(obj: Any) -> bool:
 
 @public(function=False)
 def const_data_ptr(input: Tensor) -> int:
-    """Return the address of the first element of ``input``.
+    """Return the address of the first element of ``input``, as ``data_ptr`` does.
 
-    In PyTorch, the caller of this function must not write to the memory.
+    In PyTorch, the caller may only read the memory at this address.
     """
     return input.data_ptr()
 
@@ -173,10 +173,10 @@ def const_data_ptr(input: Tensor) -> int:
 
 @op(name="hash_tensor_block", function=False, method=False)
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
-    """Return the bitwise exclusive OR of the elements of ``self`` along ``dim``, as uint64.
+    """Return the bitwise exclusive OR of the elements of ``self`` over the dimensions ``dim``, as uint64.
 
-    The elements are converted to float64 or int64, and their bits are combined. If ``keepdim`` is true, the reduced
-    dimensions are kept with size 1.
+    The elements are first converted to float64 or int64, whose 64 bits are combined. If ``keepdim`` is true, the
+    reduced dimensions are kept with size 1.
     """
     wide = self.astype("float64" if dtypes.dtype_of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
@@ -219,7 +219,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
 
 @public(function=False)
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """Return ``input`` itself, because pinning (page-locking) memory is not supported.
+    """Return ``input`` itself, because pinned (page-locked) memory is not supported.
 
     Raise RuntimeError if there is no GPU, as PyTorch does.
     """
@@ -258,9 +258,9 @@ def share_memory_(input: Tensor) -> Tensor:
 
 @public(function=False)
 def record_stream(input: Tensor, s: Any) -> None:
-    """Do nothing if ``input`` is on a GPU, because CuPy manages its memory.
+    """Do nothing if ``input`` is on a GPU, because CuPy manages the memory of GPU tensors.
 
-    Raise NotImplementedError if ``input`` is on the CPU, as PyTorch does.
+    Raise NotImplementedError if ``input`` is on the CPU, as PyTorch does. ``s`` is a stream and has no effect.
     """
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
@@ -268,10 +268,11 @@ def record_stream(input: Tensor, s: Any) -> None:
 
 @public(function=False)
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
-    """Return the tensor that replaces ``input`` in ``load_state_dict`` if ``swap_tensors`` is enabled.
+    """Return the tensor that replaces ``input``, a tensor of a module, in ``load_state_dict``.
 
-    The result is ``other`` if ``assign`` is true. Otherwise ``other`` is copied into ``input``, and the result is
-    ``input``. The result is detached from the graph.
+    The method is used if ``swap_tensors`` is enabled. ``other`` is the loaded tensor. If ``assign`` is true, the result
+    is ``other``. Otherwise ``other`` is copied into ``input``, and the result is ``input``. The result is detached from
+    the graph.
     """
     return other.detach() if assign else input.copy_(other).detach()
 

@@ -47,7 +47,7 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
-    """Return ``x * alpha`` in the dtype of ``x``, an intermediate result of :func:`add` and :func:`sub`.
+    """Return ``x * alpha`` in the dtype of ``x``, where ``x`` is an operand of :func:`add` or :func:`sub`.
 
     Raise RuntimeError if the dtype of ``x`` cannot hold numbers of the type of ``alpha``, for example if ``x`` has an
     integer dtype and ``alpha`` is a float.

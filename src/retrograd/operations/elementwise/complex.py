@@ -188,13 +188,19 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return ``input`` itself, because this package never conjugates or negates lazily."""
+    """Return ``input`` itself, because retrograd always conjugates and negates immediately.
+
+    In PyTorch, a tensor can be conjugated or negated lazily, and this function then computes the elements.
+    """
     return _tensor(input)
 
 
 @public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
-    """Return False, because this package never conjugates or negates lazily."""
+    """Return False, because retrograd always conjugates and negates immediately.
+
+    In PyTorch, the function returns True for a tensor that is conjugated lazily.
+    """
     return _tensor(input) is None
 
 

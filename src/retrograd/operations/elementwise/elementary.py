@@ -442,8 +442,8 @@ def atan(np: Any, self: Any, /) -> Any:
 def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     """Return ``x / (self**2 + other**2)`` elementwise, but 0 where the divisor is 0.
 
-    ``F`` is the namespace of operations. The gradients of :func:`atan2` are computed with this function; at the origin,
-    where the derivative does not exist, the gradients are 0.
+    The gradients of :func:`atan2` are computed with this function. At the origin, where ``atan2`` has no derivative,
+    the gradients are therefore 0. ``F`` is the namespace of operations.
     """
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)
@@ -535,9 +535,9 @@ def atanh(np: Any, self: Any, /) -> Any:
 
 
 def _in_place_too(function: Any) -> None:
-    """Export the in-place forms of ``function``, such as ``asinh_`` and its alias ``arcsinh_``.
+    """Export the in-place forms of ``function``, such as ``asinh_`` and its alias ``arcsinh_`` for ``asinh``.
 
-    As in PyTorch, the names of their graph nodes end in 1, for example ``AsinhBackward1``.
+    As in PyTorch, the name of the graph node of an in-place form ends in 1, for example ``AsinhBackward1``.
     """
     name = function.op.name
     node = function.op.backward[:-1] + "1"
@@ -680,8 +680,7 @@ def _angle_rule(F: Any, g: Any, self: Any, self_dtype: Any) -> Any:
 def angle(np: Any, self: Any, /) -> Any:
     """Return the angle (argument) of each element of ``self``, in radians.
 
-    The angle of a negative real element is π. The angle of any other real element is 0, except that of nan, which is
-    nan.
+    For a real element, the angle is π if the element is negative, nan if it is nan, and 0 otherwise.
     """
     if self.dtype.kind == "c":
         return np.angle(self)
@@ -735,9 +734,9 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
     function=False, method=False,
 )  # fmt: skip
 def frexp_block(np: Any, self: Any, /) -> Any:
-    """Return the mantissas and the exponents of ``self``, such that ``self = mantissa * 2 ** exponent``.
+    """Return the tuple (mantissas, exponents) of ``self``, such that ``self = mantissa * 2 ** exponent``.
 
-    The exponents have dtype int32. The absolute value of the mantissa is in [0.5, 1), or 0, for a finite element.
+    The exponents have dtype int32. The mantissa of a finite element is 0, or its absolute value is in [0.5, 1).
     """
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
@@ -752,7 +751,7 @@ frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Return the named tuple (mantissa, exponent) such that ``input = mantissa * 2 ** exponent`` elementwise.
 
-    The exponents have dtype int32. The absolute value of the mantissa is in [0.5, 1), or 0, for a finite element.
+    The exponents have dtype int32. The mantissa of a finite element is 0, or its absolute value is in [0.5, 1).
     """
     return _Frexp(frexp_block(input))
 
@@ -783,9 +782,10 @@ def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _ldexp_call(input: Tensor, other: Tensor) -> Any:
-    """Return the operation that computes ``ldexp(input, other)``, chosen by the dtypes of the arguments.
+    """Return the operation that computes ``ldexp(input, other)``: ``ldexp_block`` or ``ldexp_power``.
 
-    Raise TypeError if ``input`` or ``other`` is not a tensor.
+    The result is ``ldexp_block`` if ``input`` is floating-point and ``other`` holds integers. Raise TypeError if
+    ``input`` or ``other`` is not a tensor.
     """
     for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(each, Tensor):

@@ -306,16 +306,16 @@ _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 def _is_plain_number(x: Any) -> bool:
     """Return whether ``x`` is a 0-d tensor that does not require gradients.
 
-    ``clamp`` treats such a tensor as a number if its other bound is a number.
+    If one bound of ``clamp`` is a number, a 0-d tensor of this kind is also accepted for the other bound.
     """
     return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
 
 
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
-    """Return the operation that computes ``clamp(input, low, high)``, and the arguments for the operation.
+    """Return the tuple (operation, tuple of tensors, tuple of numbers) for ``clamp(input, low, high)``.
 
-    The result is the tuple (operation, tuple of tensors, tuple of numbers). Raise TypeError if one bound is a number
-    and the other a tensor.
+    The operation computes the result when it is called with the tensors and the numbers. Raise TypeError if one bound
+    is a number and the other a tensor.
     """
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -344,10 +344,11 @@ def _is_complex(x: Any) -> bool:
 
 
 def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
-    """Return the operation that computes ``clamp_min`` or ``clamp_max``, and the arguments for the operation.
+    """Return the tuple (operation, tuple of tensors, tuple of numbers) for ``clamp_min`` or ``clamp_max``.
 
-    The operation is ``of_tensor`` if ``bound`` is a tensor, and ``of_number`` if ``bound`` is a number. ``name`` is the
-    name of the function, for error messages. The result is the tuple (operation, tuple of tensors, tuple of numbers).
+    The operation computes the result when it is called with the tensors and the numbers. It is ``of_tensor`` if
+    ``bound`` is a tensor, and ``of_number`` if ``bound`` is a number. ``name`` is the name of the function, for error
+    messages.
     """
     if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
         argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"

@@ -160,10 +160,10 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the expected value of a function of T that is ``(log(T) - ψ(a)) ** n`` if ``T < x``, and 0 otherwise.
+    """Return the expected value of ``(log(T) - ψ(a)) ** n * (T < x)``, where T is a random variable, elementwise.
 
-    Here a is ``self``, x is ``other``, T is a random variable with the gamma distribution of shape a and rate 1, and ψ
-    is the digamma function. The computation is elementwise. The derivatives of ``igamma(a, x)`` with respect to a are
+    T has the gamma distribution of shape a and rate 1; a is ``self``, x is ``other``, and ψ is the digamma function.
+    The factor ``T < x`` is 1 if the inequality holds, else 0. The derivatives of ``igamma(a, x)`` with respect to a are
     computed from these expected values.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
@@ -188,11 +188,11 @@ def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values``, corrected to PyTorch's results for pairs of nan with 0 or infinity.
+    """Return ``values`` with the results for special arguments replaced by those of PyTorch.
 
-    ``values`` are the results of ``igamma`` or ``igammac`` for the arguments ``order`` and ``x``. The corrected result
-    is ``at_infinity`` if ``order`` is nan and ``x`` is infinite. It is ``at_zero`` if ``order`` is nan and ``x`` is 0,
-    or if ``order`` is infinite and ``x`` is nan.
+    ``values`` holds the results of ``igamma`` or ``igammac`` for the arguments ``order`` and ``x``. Where ``order`` is
+    nan and ``x`` is infinite, the result is ``at_infinity``. Where ``order`` is nan and ``x`` is 0, and where ``order``
+    is infinite and ``x`` is nan, the result is ``at_zero``.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -264,9 +264,10 @@ def erfinv(np: Any, self: Any, /) -> Any:
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     """Return a decorator that declares an elementwise floating-point operation of ``retrograd.special``.
 
-    Such an operation is not exported at the top level or as a method of Tensor. ``rules`` are its derivative rules.
-    ``kinds`` are NumPy's letters for the kinds of dtypes that PyTorch does not support, and ``refuses`` is the name of
-    PyTorch's kernel in the error message. ``options`` are further arguments of ``pointwise``.
+    The operation is public only in ``retrograd.special``, not at the top level or as a method of Tensor. ``rules`` are
+    its derivative rules. ``kinds`` is a string of the characters of ``numpy.dtype.kind`` for which PyTorch has no
+    kernel, and ``refuses`` is the name of the kernel in the error message. ``options`` are additional arguments of the
+    decorator ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
 
@@ -329,11 +330,11 @@ def special_entr(np: Any, self: Any, /) -> Any:
 
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return a mask of the elements of ``self`` near 0, and a copy of ``self`` in which ``eps`` replaces them.
+    """Return the tuple (mask, safe) for derivatives that divide by ``self``.
 
-    ``eps`` is the machine epsilon of ``dtype``, and an element is near 0 if its absolute value is not greater than
-    ``eps`` or if it is nan. Derivatives that divide by ``self`` use the mask, because the quotient is inaccurate at
-    these elements. ``F`` is the namespace of operations.
+    The mask is true for the elements of ``self`` near 0, where the quotient is inaccurate. The array safe is ``self``
+    with these elements replaced by ``eps``, the machine epsilon of ``dtype``. An element is near 0 if it is nan or if
+    its absolute value is at most ``eps``. ``F`` is the namespace of operations.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
@@ -465,8 +466,10 @@ _POLYNOMIALS = {
 def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
     """Declare and return the operation ``special_{name}``, which evaluates an orthogonal polynomial.
 
-    The function ``evaluate`` computes the result. ``kind`` and ``high`` are further arguments of ``evaluate``, which
-    are not passed if ``kind`` is None. ``title`` is the name of the polynomial, with which the docstring begins.
+    ``evaluate(np, x, degree)`` computes the result. If ``kind`` is not None, ``evaluate(np, kind, x, degree, high)`` is
+    called instead: ``kind`` is the letter of the Chebyshev polynomial, such as "t", and ``high`` is the degree above
+    which the polynomial is computed from an angle. ``title`` is the name of the polynomial, with which the docstring
+    begins.
     """
 
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
@@ -506,12 +509,13 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 
 
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
-    """Return a decorator that declares an elementwise function of two operands as three operations.
+    """Return a decorator that declares three operations for an elementwise function of two operands.
 
-    The operands of the three operations are two tensors, a number and a tensor, or a tensor and a number. The name of
-    each operation is ``name`` with a suffix. The names of the graph nodes are ``backward`` with the endings Backward0,
-    Backward1 and Backward2. ``rules`` are the derivative rules. ``kinds`` are NumPy's letters for the kinds of dtypes
-    that PyTorch does not support, and ``refuses`` is the name of PyTorch's kernel in the error message.
+    The three operations are for two tensors, for a number and a tensor, and for a tensor and a number, in this order.
+    Their names are ``name`` with a suffix, and the names of their graph nodes are ``backward`` followed by Backward0,
+    Backward1 and Backward2. ``rules`` are the derivative rules. ``kinds`` is a string of the characters of
+    ``numpy.dtype.kind`` for which PyTorch has no kernel, and ``refuses`` is the name of the kernel in the error
+    message.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
@@ -527,10 +531,10 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
 
 def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
-    """Return the operation among the three ``blocks`` that accepts the types of ``input`` and ``other``.
+    """Return the operation in ``blocks`` that accepts the types of ``input`` and ``other``.
 
-    ``blocks`` are the operations that :func:`_of_two` declares, for two tensors, a number and a tensor, and a tensor
-    and a number, in this order. Raise TypeError if ``input`` and ``other`` have other types.
+    ``blocks`` is the tuple of three operations that the decorator of :func:`_of_two` returns. Raise TypeError if both
+    ``input`` and ``other`` are numbers.
     """
     if isinstance(input, Tensor):
         return blocks[0 if isinstance(other, Tensor) else 2]

@@ -286,9 +286,10 @@ corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 def _scatter(
     input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter`` and return the operation to call, its tensors and its other arguments.
+    """Check the arguments of ``scatter`` and return the tuple (operation, tensors, other arguments).
 
-    ``src`` is a tensor or a number. ``reduce`` is ``"add"``, ``"multiply"`` or None.
+    The operation computes the result when it is called with the tensors and the other arguments. ``src`` is a tensor or
+    a number. ``reduce`` is ``"add"``, ``"multiply"`` or None.
     """
     at = _check_along("scatter", input, dim, index, src)
     if reduce is not None:
@@ -310,7 +311,10 @@ def _scatter(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter_reduce`` and return the operation to call, its tensors and its parameters."""
+    """Check the arguments of ``scatter_reduce`` and return the tuple (operation, tensors, other arguments).
+
+    The operation computes the result when it is called with the tensors and the other arguments.
+    """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
     at = _check_along("scatter", input, dim, index, src)
@@ -438,12 +442,12 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return two arrays for the gradient of ``src`` in ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``.
+    """Return the tuple (gradient, mask) for ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``.
 
-    ``out`` is the result of ``scatter_reduce``, and ``g`` the gradient of ``out``. The second array is a mask of the
-    elements of ``src`` that are equal to their maximum or minimum in ``out``. The first array holds for each element of
-    ``src`` the gradient of its maximum or minimum, divided by the number of elements equal to the maximum or minimum.
-    ``F`` is the namespace of operations.
+    The product of the two arrays, which have the shape of ``src``, is the gradient with respect to ``src``. The mask is
+    true for elements of ``src`` that are equal to their maximum or minimum in ``out``, the result of
+    ``scatter_reduce``. The gradient is that of the maximum or minimum, divided by the number of elements equal to it.
+    ``g`` is the gradient of ``out``, and ``F`` the namespace of operations.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -455,9 +459,10 @@ def segment_reduce_src_rule(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``segment_reduce`` with respect to ``src``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` the namespace of operations. The other parameters are those
-    of ``scatter_reduce``. For ``amax`` and ``amin`` the gradient is 0 at elements that are not the maximum or minimum.
-    It is computed with ``masked_product``, because the product of 0 and an infinite ``g`` would be nan.
+    ``segment_reduce`` computes ``out`` from ``self``, ``index`` and ``src`` as ``scatter_reduce`` does, with the same
+    parameters ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``, ``index_shape`` and
+    ``src_shape`` are the shapes of ``index`` and ``src``, and ``F`` is the namespace of operations. For "amax" and
+    "amin", the gradient is 0 at elements that are not the maximum or minimum, even if ``g`` is infinite.
     """
     if reduce not in ("amax", "amin"):
         return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)
@@ -465,12 +470,12 @@ def segment_reduce_src_rule(
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
-    """Return the gradient of ``scatter_reduce`` with ``reduce="prod"`` with respect to ``src``.
+    """Return the gradient with respect to ``src`` of ``scatter_reduce`` with ``reduce="prod"``.
 
     ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` the namespace of operations. The derivative
-    of a product with respect to a factor is the product of the other factors. For a factor other than 0 this is the
-    product divided by the factor. For a factor 0 that is the only zero of its product, the other factors are
-    multiplied. If a product has several zeros, the derivative with respect to each zero is 0.
+    of a product with respect to a factor is the product of the other factors. For a nonzero factor, this is the product
+    divided by the factor. If a factor is the only zero of its product, the other factors are multiplied. If a product
+    has several zeros, the derivative with respect to each zero is 0.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
@@ -484,7 +489,7 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """Return, for each element of ``self``, the number of elements that ``scatter_reduce`` reduces to it, at least 1.
+    """Return, for each element of ``self``, the number of elements that ``scatter_reduce`` combines to it, at least 1.
 
     ``index`` holds, for each source element, its index along ``dim``. ``start`` is 1 if the element of ``self`` is
     itself included in the reduction, else 0.
@@ -497,10 +502,11 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False)
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """Return, for each maximum or minimum in ``top``, the number of reduced elements equal to it, at least 1.
+    """Return, for each maximum or minimum in ``top``, the number of elements equal to it, at least 1.
 
     ``top`` is the result of ``scatter_reduce`` for the elements of ``src`` at the indices ``index`` along ``dim``.
-    ``start`` is 1 if the elements of ``self`` are included in the reduction, else 0.
+    Elements of ``src`` are counted, and also elements of ``self`` if ``start`` is 1. ``start`` is 0 if the elements of
+    ``self`` are not included in the reduction.
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
@@ -530,7 +536,8 @@ def index_reduce_block(
 ) -> Any:
     """Return a copy of ``self`` in which the slices at ``index`` along ``dim`` are reduced with those of ``source``.
 
-    ``reduce`` and ``include_self`` have the same meaning as in ``scatter_reduce``.
+    ``reduce`` is the name of the reduction: "prod", "mean", "amax" or "amin". If ``include_self`` is false, the slices
+    of ``self`` are not included in the reductions.
     """
     wide = _spread(np, index, source.shape, dim)
     return indexing.scatter_reduce(np, self, wide, source, dim, reduce, include_self)
@@ -763,8 +770,9 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
     """Define the public function ``name``, such as ``index_add``, and its in-place method.
 
-    ``arrange`` is a function that checks the arguments and returns the operation to call, its tensors and its other
-    arguments. ``doc`` is the end of the docstring, which starts with "Return a copy of the tensor".
+    ``arrange`` checks the arguments of the function and returns the tuple (operation, tensors, other arguments); the
+    operation, called with the tensors and the other arguments, computes the result. ``doc`` is the end of the
+    docstring, which starts with "Return a copy of the tensor".
     """
 
     def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:

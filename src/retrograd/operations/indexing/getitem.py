@@ -53,10 +53,11 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Whether ``given`` contains an object whose class has a ``__torch_function__`` that is not registered yet.
+    """Whether ``given`` contains an object of a class with ``__torch_function__`` that was not registered before.
 
-    The class is then registered. ``given`` holds the index of ``x[index]``, and for ``x[index] = value`` also the
-    value. If the result is true, the caller repeats the operation, which then calls ``__torch_function__``.
+    The function registers the class. It is called after ``x[index]`` or ``x[index] = value`` failed; ``given`` holds
+    the index and the value, if any. If the result is true, the caller repeats the operation, which then calls
+    ``__torch_function__``.
     """
     return torch_function.register_overriding(given, Tensor)
 
@@ -64,7 +65,7 @@ def _registers_override(*given: Any) -> bool:
 def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
     """Return the view ``x[index]`` if ``index`` consists only of integers, slices without a step and ``...``.
 
-    For any other index, and for an invalid index, return None.
+    Return None for any other index and for an invalid index.
     """
     key = _numpy_view_key(index)
     if key is None:
@@ -101,10 +102,10 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
 
 
 def _simple_indices(x: Tensor, index: Any) -> list[Any]:
-    """Return ``index`` as a list with one item for each indexed dimension of ``x``, if it consists of index tensors.
+    """Return the items of ``index`` as a list, if ``index`` consists only of index tensors and ``:``.
 
-    An item is an index tensor, or None for all elements of the dimension. ``index`` must be a mask, one int64 tensor,
-    or a tuple of int64 tensors and ``:``. For any other index the list is empty.
+    ``index`` must be a mask, an int64 tensor, or a tuple of int64 tensors and ``:``. An item of the list is an index
+    tensor, or None for ``:``. For any other index, the list is empty.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -126,10 +127,11 @@ _WHOLE = slice(None)
 
 
 def _numpy_view_key(index: tuple[Any, ...]) -> Any:
-    """Return ``index`` with ``...`` appended, unless it contains ``...`` already, as an index of a NumPy array.
+    """Return ``index`` as an index with which a NumPy array returns a view, or None if this is not possible.
 
-    With ``...`` NumPy returns a view even if only one element is selected. ``index`` consists of integers, slices
-    without a step and ``...``. For any other index, return None.
+    The result is ``index`` with ``...`` appended, unless ``index`` already contains ``...``. With ``...``, NumPy
+    returns a view even if only one element is selected. The result is None unless ``index`` consists of integers,
+    slices without a step and at most one ``...``.
     """
     dots = False
     for each in index:
@@ -147,8 +149,8 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
 def _numpy_key(index: Any) -> Any:
     """Return ``index`` with its tensors replaced by arrays, as an index of a NumPy array.
 
-    ``index`` consists of slices, ``...`` and index tensors. If NumPy may interpret the index in another way than
-    PyTorch, return None.
+    ``index`` must consist of slices without a step, ``...`` and int64 index tensors, or be a mask. For any other index,
+    return None, because NumPy may interpret the index in another way than PyTorch.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -167,10 +169,11 @@ def _numpy_key(index: Any) -> Any:
 
 
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` for the integers, slices, ``...`` and None in ``index``, and a list of index tensors.
+    """Return the tuple (view, index tensors) for the two stages of ``x[index]``.
 
-    The list has one item for each dimension of the view: an index tensor of ``index``, or None for all elements. The
-    list is empty if ``index`` contains no index tensors.
+    The view is the result of applying the integers, slices, ``...`` and None in ``index`` to ``x``. The index tensors
+    are a list with one item for each dimension of the view: an index tensor, or None for all elements. The list is
+    empty if ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])
@@ -257,8 +260,8 @@ def _is_part(item: Any) -> bool:
 def _part_of_index(item: Any) -> Any:
     """Return ``item``, an item of an index, as an int, a bool or an index tensor.
 
-    The caller handles items that are ints, slices, bools or None. Raises IndexError for an item of an unsupported
-    class.
+    ``item`` is a tensor, an array, a sequence or an object with ``__index__``. A 0-d tensor of integers or bools
+    becomes an int or a bool. Raises IndexError for an object of another class.
     """
     if isinstance(item, Tensor):
         if item._array.ndim == 0 and item._array.dtype.kind in "iub" and innermost_batch((item,)) is None:
@@ -315,10 +318,10 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 
 def _dims_used(item: Any) -> int:
-    """Return the number of dimensions that ``item``, an item of an index, indexes.
+    """Return the number of dimensions of the indexed tensor to which ``item``, an item of an index, applies.
 
-    A mask indexes as many dimensions as it has, ``None``, ``...`` and a bool index no dimension, and any other item
-    indexes one.
+    The number is 0 for ``None``, ``...`` and a bool. For a mask, it is the number of dimensions of the mask. For any
+    other item, it is 1.
     """
     if item.__class__ in _TAKES:
         return _TAKES[item.__class__]
@@ -330,8 +333,8 @@ def _dims_used(item: Any) -> int:
 def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
     """Return ``picks`` with each mask replaced by int64 index tensors, one for each dimension of the mask.
 
-    ``picks`` has an index tensor, or None for all elements, for the dimensions of ``x``. The int64 tensors hold the
-    indices of the true elements of the mask.
+    ``picks`` is a list that holds an index tensor, a mask, or None (all elements) for the dimensions of ``x``. The
+    int64 tensors hold the indices of the true elements of the mask.
     """
     tensors: list[Any] = []
     for item in picks:
@@ -349,9 +352,8 @@ def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
 def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]:
     """Return the indices of the true elements of the mask ``item``, one tensor for each dimension of the mask.
 
-    ``shape`` is the shape of the indexed tensor. The first dimension of the mask applies to dimension ``at`` of the
-    indexed tensor. Raises IndexError unless the sizes of the mask are equal to those of the dimensions to which it
-    applies.
+    ``shape`` is the shape of the indexed tensor. The mask applies to the dimensions of the indexed tensor from
+    dimension ``at`` on. Raises IndexError unless the mask has the same sizes as these dimensions.
     """
     if innermost_batch((item,)) is not None:
         raise RuntimeError(
@@ -429,7 +431,7 @@ INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
 
 
 def _are_plain_indices(arrays: Sequence[Any]) -> bool:
-    """Whether all ``arrays`` that are not None have dtype int64, or the only item of ``arrays`` is a boolean mask."""
+    """Whether ``arrays`` is a single boolean mask, or consists only of int64 arrays and None."""
     for each in arrays:
         if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
             return False
@@ -516,10 +518,10 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the mask in ``picks``, or an empty tuple.
+    """Return a tuple with a copy of the mask, if ``picks`` consists of one mask, else an empty tuple.
 
-    ``picks`` holds the index tensors of an assignment to ``x[index]``. The mask is returned if it is the only item of
-    ``picks`` and its shape is equal to that of the leading dimensions of ``x``.
+    ``picks`` holds the index tensors of an assignment to ``x[index]``. The tuple is also empty if the shape of the mask
+    is not equal to that of the leading dimensions of ``x``.
     """
     if len(picks) > 1:
         return ()
@@ -547,8 +549,8 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
     """Assign ``value`` to ``x[index]`` with NumPy and return True, or return False if this is not possible.
 
-    NumPy assigns only if autograd records nothing, ``x`` and ``value`` do not share memory, and NumPy interprets
-    ``index`` and ``value`` as PyTorch does. If the result is False, the caller uses the generic path.
+    NumPy can assign if autograd records nothing, if ``x`` and ``value`` do not share memory, and if NumPy and PyTorch
+    interpret ``index`` and ``value`` in the same way. If the result is False, the caller uses the generic path.
     """
     if not is_directly_writable(x):
         return False
@@ -585,7 +587,7 @@ _REAL = "fiub"
 def _fills(picks: list[Any], source: Tensor) -> bool:
     """Whether ``x[mask] = source`` writes a single number: ``source`` has one element, and the only index is a mask.
 
-    ``picks`` holds the index tensors. In this case PyTorch allows a dtype of ``source`` other than that of ``x``.
+    ``picks`` holds the index tensors. PyTorch then allows that ``source`` and ``x`` have different dtypes.
     """
     tensors = [each for each in picks if each is not None]
     return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
@@ -618,10 +620,11 @@ def _copy_into(target: Tensor, value: Tensor) -> None:
 
 
 def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: bool) -> Tensor:
-    """Return ``source``, the values to assign to ``x`` at the indices ``where``, without leading dimensions of size 1.
+    """Return ``source``, the values to assign to ``x[where]``, without leading dimensions of size 1.
 
-    Raises RuntimeError if ``source`` does not broadcast to the indexed shape, or if its dtype is not that of ``x``. If
-    ``fills`` is true, ``source`` may have another dtype.
+    ``where`` is a tuple of index arrays. Raises RuntimeError if ``source`` does not broadcast to the shape of
+    ``x[where]``. ``fills`` is true if a single number is written; only then may ``source`` have another dtype than
+    ``x``.
     """
     if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
         return source
@@ -702,7 +705,10 @@ def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bo
 def _put_arguments(
     input: Tensor, indices: Any, values: Any, accumulate: bool
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
-    """Check the arguments of ``index_put`` and return ``input``, a tuple of index arrays, and the values to write."""
+    """Check the arguments of ``index_put`` and return the tuple (``input``, index arrays, values to write).
+
+    The index arrays are a tuple of int64 arrays, in which None means all elements of a dimension.
+    """
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),
     ):  # fmt: skip

@@ -297,7 +297,10 @@ masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spre
 
 @op(function=False, method=False, linear=True)
 def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return zeros of ``shape``, with the elements of the 1-d ``self`` written in order where ``mask`` is true."""
+    """Return zeros of ``shape``, in which the elements of ``self`` are written where ``mask`` is true.
+
+    ``self`` is 1-d, and its elements are written in C order.
+    """
     whole = np.broadcast_shapes(shape, mask.shape)
     out = np.zeros(whole, self.dtype)
     out[np.broadcast_to(mask, whole)] = self
@@ -345,7 +348,10 @@ masked_scatter_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return the elements of ``self`` where ``mask`` is true, in order, followed by zeros, in the shape ``shape``."""
+    """Return the elements of ``self`` where ``mask`` is true, in C order, as an array of shape ``shape``.
+
+    The remaining elements of the result are 0.
+    """
     selected = self[np.broadcast_to(mask, self.shape)]
     out = np.zeros(int(np.prod(shape)), self.dtype)
     out[: selected.size] = selected

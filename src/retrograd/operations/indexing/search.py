@@ -114,9 +114,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def _unique_op(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, for ``unique`` or ``unique_consecutive``.
+    """Declare and return the operation ``name``, which computes ``unique`` or ``unique_consecutive``.
 
-    The operation returns the distinct elements, the inverse indices and the counts. ``backward`` is the name of the
+    The operation returns the tuple (distinct elements, inverse indices, counts). ``backward`` is the name of the
     backward node.
     """
 
@@ -148,10 +148,11 @@ def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim
 
 
 def _distinct(np: Any, x: Any, dim: int | None) -> Any:
-    """Return the sorted distinct elements of ``x`` (or slices along ``dim``), the inverse indices and the counts.
+    """Return the tuple (distinct elements, inverse indices, counts) of ``x``, for ``unique``.
 
-    The inverse indices hold, for each element of ``x``, the index of its value in the distinct elements. The counts are
-    the numbers of occurrences of the distinct elements.
+    The distinct elements (or distinct slices along ``dim``, if it is not None) are sorted. The inverse indices hold,
+    for each element of ``x``, its index in the distinct elements. The counts are the numbers of occurrences of the
+    distinct elements.
     """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
@@ -168,10 +169,10 @@ def _distinct(np: Any, x: Any, dim: int | None) -> Any:
 
 
 def _runs(np: Any, x: Any, dim: int | None) -> Any:
-    """Return the first element of each run in ``x``, the inverse indices and the lengths of the runs.
+    """Return the tuple (first elements, inverse indices, lengths) of the runs in ``x``, for ``unique_consecutive``.
 
-    A run is a sequence of consecutive equal elements (or of equal slices along ``dim``). The inverse indices hold, for
-    each element of ``x``, the index of its run. These are the results of ``unique_consecutive``.
+    A run is a sequence of consecutive equal elements, or of equal slices along ``dim`` if it is not None. The inverse
+    indices hold, for each element of ``x``, the index of its run.
     """
     if x.dtype.kind == "c":
         raise dtypes.unsupported("unique", x.dtype)
@@ -345,8 +346,8 @@ def _any_nan(array: Any) -> bool:
 def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
     """Return the index at which to insert each element of ``points`` into its row of the sorted ``edges``.
 
-    The indices are found by bisection. All rows are searched at the same time. If ``right`` is true, a point is
-    inserted after equal elements. As in PyTorch, a nan in ``edges`` never compares as greater than a point.
+    The indices are found by bisection in all rows at the same time. If ``right`` is true, an element is inserted after
+    equal elements. As in PyTorch, a nan in ``edges`` is treated as less than any element.
     """
     rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
     wanted = np.atleast_1d(points)

@@ -21,9 +21,10 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 
 
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
-    """Return the elements of ``self`` sorted along ``dim``, and their indices in ``self``.
+    """Return the tuple (sorted elements, indices) of ``self`` along ``dim``.
 
-    The two arrays have the memory order (the order of strides) of ``self``.
+    The indices are those of the sorted elements in ``self``. Both arrays have the memory order (the order of strides)
+    of ``self``.
     """
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
@@ -40,10 +41,10 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, which sorts along a dimension.
+    """Declare and return the operation ``name``, which sorts a tensor along a dimension.
 
-    ``backward`` is the name of the backward node. PyTorch has two such names, because ``sort`` with the argument
-    ``stable`` is a separate overload.
+    ``backward`` is the name of the backward node. The operation is declared twice, because PyTorch uses another node
+    name if ``sort`` is called with the argument ``stable``.
     """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
@@ -63,9 +64,9 @@ sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sortin
 
 @public(fast_path=sort_block, when=INT_DIM, result_class=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
-    """Return the elements of ``input`` sorted along ``dim``, and the indices of these elements in ``input``.
+    """Return the named tuple (values, indices): the elements of ``input`` sorted along ``dim``, and their indices.
 
-    Equal elements always keep their order; ``stable`` has no effect on it.
+    The order of equal elements is always kept. ``stable`` has no effect on the result.
 
     >>> import retrograd as torch
     >>> torch.sort(torch.tensor([3, 1, 2]), descending=True)
@@ -105,7 +106,7 @@ def msort(input: Tensor, *, out: Any = None) -> Tensor:
     method=False,
 )
 def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
-    """Return the ``k`` largest elements of ``self`` along ``dim``, sorted, and their indices.
+    """Return the tuple (values, indices) of the ``k`` largest elements of ``self`` along ``dim``, sorted.
 
     If ``largest`` is false, return the ``k`` smallest elements instead.
     """
@@ -132,7 +133,7 @@ topk_block.derivative(self=select_several_rule)
 
 @public(fast_path=topk_block, when=INT_DIM, result_class=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """Return the ``k`` largest elements of ``input`` along ``dim``, and their indices.
+    """Return the named tuple (values, indices) of the ``k`` largest elements of ``input`` along ``dim``.
 
     If ``largest`` is false, return the ``k`` smallest elements instead. The elements are always sorted; ``sorted`` has
     no effect.
@@ -158,7 +159,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     method=False,
 )
 def kthvalue_block(np: Any, self: Any, /, k: int, dim: int, keepdim: bool) -> Any:
-    """Return the ``k``-th smallest element of ``self`` along ``dim`` and its index along ``dim``.
+    """Return the tuple (value, index) of the ``k``-th smallest element of ``self`` along ``dim``.
 
     ``k=1`` is the smallest element. If ``keepdim`` is true, the dimension is kept with size 1.
     """
@@ -176,7 +177,7 @@ kthvalue_block.derivative(self=select_one_rule)
 
 @public()
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
-    """Return the ``k``-th smallest element of ``input`` along ``dim`` and its index along ``dim``.
+    """Return the named tuple (values, indices) of the ``k``-th smallest element of ``input`` along ``dim``.
 
     ``k=1`` is the smallest element. If ``keepdim`` is true, the dimension is kept with size 1.
     """

@@ -1,9 +1,11 @@
 """Linear algebra: the class LinAlgError, argument checks, and helper functions of derivative rules.
 
-A derivative rule gets a namespace of operations ``F`` as its first argument. The operations take arrays if ``F`` is
-``ARRAYS``, and Tensors if ``F`` is ``TENSORS``, as for second derivatives. ``F.turned_fast`` is the conjugate transpose
-of the last two dimensions. The derivative rules are written for real and complex matrices, including all conjugates.
-Therefore the operations are declared ``holomorphic=False``.
+The first argument of a derivative rule is ``F``, a namespace of operations. The operations of the namespace ``ARRAYS``
+take arrays. Those of the namespace ``TENSORS`` take Tensors, as needed for second derivatives. ``F.turned_fast`` is the
+conjugate transpose of the last two dimensions.
+
+Operations are declared with ``holomorphic=False``, because their derivative rules contain all conjugates and therefore
+hold for real and complex matrices.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ def check_square(name: str, x: Any, separator: str = ": ") -> None:
 def check_floating(name: str, x: Any, short: bool = True) -> None:
     """Raise RuntimeError if the dtype of ``x`` is neither floating-point nor complex.
 
-    If ``short`` is false, also raise RuntimeError for float16 and bfloat16. ``name`` is the name of the function in the
-    error message.
+    If ``short`` is false, half precision (float16 and bfloat16) also raises RuntimeError. ``name`` is the name of the
+    function in the error message.
     """
     if x.dtype in dtypes.HALF_PRECISION:
         if not short:
@@ -116,8 +118,9 @@ def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bo
 def first_failure(info: Any) -> tuple[str, int] | None:
     """Return ``(prefix, code)`` for the first nonzero code in ``info``, or None if all codes are 0.
 
-    ``info`` has one LAPACK code for each matrix of a batch. ``prefix`` is a part of an error message that names the
-    position of the matrix in the batch. If ``info`` is 0-d, ``prefix`` is empty.
+    ``info`` is an integer array with the return code of LAPACK for each matrix of a batch. ``prefix`` is the part of an
+    error message that gives the position of the matrix in the batch. ``prefix`` is empty if ``info`` is 0-d, that is,
+    for a single matrix.
     """
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):

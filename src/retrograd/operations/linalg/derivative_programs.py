@@ -1,9 +1,9 @@
-"""Derivatives of ``geqrf``, LDL factorizations and the gradient of ``ctc_loss``, computed by autograd.
+"""Differentiable versions of ``geqrf``, of the LDL factorization and of the gradient of ``ctc_loss``.
 
-For each of these operations, a Python function named ``…_program`` or ``ctc_…`` computes the same result with
-differentiable operations. Autograd then differentiates this function. This is slower than a derivative rule, but
-supports derivatives of every order and all function transforms. The kernels of these operations are library routines or
-loops, for which a derivative rule would be as long as the Python function.
+The kernels of these operations are library routines or loops, which autograd cannot differentiate. Each function of
+this module computes the same result as such a kernel by differentiable operations. The operation's derivative is then
+computed by applying autograd to this function. This is slower than a derivative rule, but supports derivatives of every
+order and all function transforms.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
     """Return the gradients of ``values``, computed by autograd through ``program(*values)``.
 
-    ``g`` is the gradient of the result of ``program``, or the sequence of the gradients of its results, in which None
-    means no gradient. If no result depends on a value, the gradient of that value is zero. ``F`` is ``ARRAYS`` if
-    ``values`` and ``g`` are arrays, or another namespace of operations if they are Tensors.
+    ``program`` is a function of differentiable operations. ``g`` is the gradient of its result. If ``program`` returns
+    a tuple, ``g`` is a sequence with the gradient of each result, or None for a result without a gradient. A value on
+    which no result depends gets a gradient of zeros. ``F`` is the namespace ``ARRAYS`` if ``values`` and ``g`` are
+    arrays, and another namespace of operations if they are Tensors.
     """
     arrays = F is ARRAYS
     before = set_recording(True)
@@ -55,10 +56,10 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
-    """Return the stacked results of calling ``program`` for each matrix of a batch.
+    """Return the results of calling ``program`` once for each matrix of a batch, stacked to a tensor.
 
-    ``given`` holds the batch of matrices, followed by arrays with one vector or matrix for each matrix of the batch.
-    These are the arguments of ``program``. If the first of them is a single matrix, return ``program(*given)``.
+    ``given`` are the batched arguments of ``program``. The first has shape (*batch, n, m), and the others have the same
+    batch dimensions. If the first has no batch dimensions, the result is ``program(*given)``.
     """
     matrix = given[0]
     if matrix.ndim == 2:
@@ -72,10 +73,10 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 
 
 def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the QR factorization ``(a, tau)`` of ``a`` in the format of LAPACK's ``geqrf``.
+    """Return the QR factorization of ``a`` in the format of LAPACK's ``geqrf``, by differentiable operations.
 
-    ``a`` is a matrix or a batch of matrices. The factorization is computed by Householder reflections, column by
-    column, with differentiable operations.
+    ``a`` is a matrix or a batch of matrices. The upper triangle of the first result is R, and its columns below the
+    diagonal are the Householder vectors. The second result holds the scalar factor of each Householder reflection.
     """
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
@@ -118,10 +119,11 @@ def _turned(a: Tensor, hermitian: bool) -> Tensor:
 
 
 def ldl_factor_program(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """Return the LDL factorization of ``a``, a matrix or a batch, computed with differentiable operations.
+    """Return the LDL factorization of ``a``, a matrix or a batch, computed by differentiable operations.
 
-    Each result matrix holds D in its diagonal blocks and L below them. ``pivots`` are the row exchanges in LAPACK's
-    format, which are not computed but given. If ``hermitian`` is true, ``a = L D Lᴴ``, otherwise ``a = L D Lᵀ``.
+    ``pivots`` are the row exchanges of the factorization in LAPACK's format, computed before by LAPACK. The result
+    holds D in its diagonal blocks and L below these blocks. If ``hermitian`` is true, ``a = L D Lᴴ``, otherwise
+    ``a = L D Lᵀ``.
     """
     return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
 
@@ -209,11 +211,14 @@ def ctc_losses(log_probs: Tensor, labels: Any, input_lengths: Any, target_length
 def ctc_gradient(
     g: Any, log_probs: Tensor, labels: Any, input_lengths: Any, target_lengths: Any, zero_infinity: bool
 ) -> Tensor:
-    """Return PyTorch's gradient of ``ctc_loss`` with respect to ``log_probs``.
+    """Return the gradient of ``ctc_loss`` with respect to ``log_probs``, as PyTorch defines it.
 
-    ``g`` (N,) holds the gradients of the losses. PyTorch's gradient is the mathematical gradient plus
-    ``exp(log_probs) * g``, and 0 after the end of each sequence. If no alignment of a sequence is possible, its
-    gradient is 0 if ``zero_infinity`` is true, otherwise nan. The other parameters are those of ``ctc_losses``.
+    PyTorch assumes that ``exp(log_probs)`` sums to 1 over the classes. Therefore ``exp(log_probs) * g`` is added to the
+    derivative of :func:`ctc_losses`. ``g`` (N,) holds the gradients of the losses.
+
+    The gradient is 0 after the end of each sequence. For a sequence without any possible alignment, the gradient is 0
+    if ``zero_infinity`` is true, otherwise nan. ``log_probs``, ``labels``, ``input_lengths`` and ``target_lengths`` are
+    the arguments of :func:`ctc_losses`.
     """
     loss = ctc_losses(log_probs, labels, input_lengths, target_lengths)
     possible = loss < -LOG_ZERO / 2

@@ -74,7 +74,8 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 def _may_need_gradient(x: Tensor) -> bool:
     """Return whether a gradient of ``x`` may be needed.
 
-    In this case, functions such as ``eigvalsh`` also compute the vectors, which the derivative rule uses.
+    If True, functions such as ``eigvalsh`` compute the eigenvectors in addition to the eigenvalues, because the
+    derivative rule uses the eigenvectors.
     """
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 

@@ -199,7 +199,10 @@ def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[li
 
 
 def _named(term: list[str], hidden: int) -> list[str]:
-    """Return the dimension names ``term``, with "..." replaced by names of ``hidden`` dimensions: ".1", ".0" if 2."""
+    """Return ``term``, a list of dimension names, with "..." replaced by names for ``hidden`` dimensions.
+
+    For ``hidden`` = 2, the names are ".1" and ".0".
+    """
     every = [f".{i}" for i in range(hidden - 1, -1, -1)]
     return [name for each in term for name in (every if each == "..." else [each])]
 
@@ -320,11 +323,11 @@ def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order:
 
 @lru_cache
 def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters with which ``einsum`` contracts two operands of the shapes ``a`` and ``b``.
+    """Return the parameters with which ``einsum`` multiplies and sums two operands of the shapes ``a`` and ``b``.
 
-    The parameters are: the result of ``_layout_plan`` for each operand, the dimensions to sum in each operand before
-    the product, the dimensions to sum in the product, and the shape of the result. The shape is None if no dimension is
-    summed. ``equation`` is the equation of ``einsum``.
+    ``equation`` is the equation of ``einsum``. The result is a tuple of: the result of ``_layout_plan`` for each
+    operand, the dimensions to sum in each operand before the product, the dimensions to sum in the product, and the
+    shape of the result. The shape is None if no dimension is summed.
     """
     terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
@@ -423,11 +426,11 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
 def _contraction_path(
     equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return the order in which ``einsum`` contracts its operands, as a list of pairs of positions.
+    """Return the order in which ``einsum`` multiplies its operands, as a list of pairs of indices.
 
-    After each step, the two operands of the pair are removed from the list of operands, and their product is appended.
-    None means that the operands are contracted from left to right. ``terms`` and ``result`` are the dimension names of
-    the operands and of the result.
+    A pair contains the indices of two operands in the current list of operands. After their multiplication, both are
+    removed from the list, and their product is appended. The result is None if the operands are multiplied from left to
+    right. ``terms`` are the dimension names of the operands, and ``result`` are those of the result of ``einsum``.
     """
     if len(operands) < 3:
         return None
@@ -441,10 +444,11 @@ def _contraction_path(
 def _greedy_path(
     operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return a contraction order in which each step contracts the pair of operands with the lowest cost.
+    """Return an order of multiplication for ``einsum``, in which each step multiplies the cheapest pair of operands.
 
-    The cost of a pair is the number of multiplications. The order is a list of pairs of positions. It is None if
-    contracting from left to right does not cost more. The parameters are those of ``_contraction_path``.
+    The cost of a pair is its number of scalar multiplications. The order is a list of pairs of indices, as in the
+    result of ``_contraction_path``. The result is None if multiplying from left to right has the same or a lower total
+    cost. ``terms`` are the dimension names of the operands, and ``result`` are those of the result of ``einsum``.
     """
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):

@@ -104,8 +104,9 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the Cholesky factor of ``input`` and ``info``, an int32 tensor.
 
-    ``info`` is the order of the first leading minor that is not positive definite, or 0. If ``check_errors`` is true,
-    raise LinAlgError instead of returning a nonzero ``info``. If ``upper`` is true, the factor is upper triangular.
+    The factor is lower triangular, or upper triangular if ``upper`` is true. ``info`` is 0 for a positive definite
+    matrix, otherwise the order of the first leading minor that is not positive definite. If ``check_errors`` is true, a
+    nonzero ``info`` raises LinAlgError.
     """
     result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:

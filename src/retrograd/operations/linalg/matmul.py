@@ -1,8 +1,8 @@
 """Products of matrices and vectors: ``mm``, ``bmm``, ``matmul``, ``addmm``, ``multi_dot``, ``cross``, ``kron``.
 
-The derivative rules use ``F.matmul`` and ``F.turned_fast``, the conjugate transpose of the last two dimensions. They
-are written for real and complex matrices, including all conjugates. Therefore the operations are declared
-``holomorphic=False``.
+The derivative rules use ``F.matmul``, and ``F.turned_fast``, the conjugate transpose of the last two dimensions.
+Operations are declared with ``holomorphic=False``, because their derivative rules contain all conjugates and therefore
+hold for real and complex matrices.
 """
 
 from __future__ import annotations
@@ -346,10 +346,11 @@ def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
-    """Return ``x`` without its batch dimension if ``matmul`` can then merge the batch and the rows of ``other``.
+    """Return ``x`` without its batch dimension if this makes the product with ``other`` in ``matmul`` faster.
 
-    The batch dimension of ``x`` is removed if it has size 1, the batch dimension of ``other`` has another size, and
-    ``x`` requires a gradient. ``matmul`` then calls ``mm`` once instead of ``bmm``. Otherwise return ``x`` unchanged.
+    The batch dimension of ``x`` is removed if ``x`` and ``other`` are 3-d, only ``x`` has a batch of size 1, and ``x``
+    requires a gradient. Then ``matmul`` computes a single matrix product instead of a batch of products. Otherwise
+    ``x`` is returned unchanged.
     """
     alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
     return squeeze(x, 0) if alone and x.requires_grad else x

@@ -165,8 +165,8 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
     """Return the rank of each matrix: the number of its singular values ``self`` (…, k) that exceed a tolerance.
 
-    The tolerance is the larger one of ``atol`` and ``rtol`` times the largest singular value. If ``atol`` and ``rtol``
-    are None, it is the machine epsilon times ``size`` times the largest singular value.
+    :func:`singular_value_tolerance` computes the tolerance from ``atol``, ``rtol`` and ``size``, the larger size of the
+    matrices.
     """
     return (
         (self > singular_value_tolerance(np, self, size, atol, rtol)).sum(-1)

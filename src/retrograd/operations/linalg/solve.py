@@ -477,9 +477,9 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """Return the gradient of ``self``, where ``slope`` is the gradient of ``cofactors(self)``.
+    """Return the gradient of ``self``, where ``slope`` is the gradient of the result of ``cofactors(self)``.
 
-    The result is computed from the singular vectors and the products of all singular values except two.
+    The result is computed from the singular vectors, and from the products of all singular values except two.
     """
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
@@ -595,9 +595,10 @@ def logdet(input: Tensor) -> Tensor:
 def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
     """Return, for each matrix, the tolerance up to which its singular values count as zero.
 
-    ``values`` (…, k) are the singular values, and the result has the shape (…, 1). The tolerance is the larger one of
-    ``atol`` and ``rtol`` times the largest singular value. None for ``atol`` means 0. None for ``rtol`` means 0 where
-    ``atol`` is positive, otherwise the machine epsilon times ``size``.
+    ``values`` (…, k) are the singular values, and the result has the shape (…, 1). The tolerance is the maximum of
+    ``atol`` and ``rtol`` times the largest singular value. If ``atol`` is None, 0 is used. If ``rtol`` is None, 0 is
+    used where ``atol`` is positive. Elsewhere the machine epsilon times ``size`` is used, where ``size`` is the larger
+    size of the matrices.
     """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size
@@ -685,11 +686,11 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 @linalg_op("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
        differentiable=2)  # fmt: skip
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
-    """Return the X that minimizes ``|self @ X - B|``, the squared residuals, the rank and the singular values.
+    """Return ``(X, residuals, rank, singular values)`` for the X that minimizes ``|self @ X - B|``.
 
-    Singular values up to ``rcond`` times the largest one count as zero. ``driver`` is the name of the LAPACK routine.
-    If ``vector`` is true, ``B`` is a vector or a batch of vectors. The docstring of ``lstsq`` lists the cases in which
-    a result is empty.
+    The residuals are squared. Singular values up to ``rcond`` times the largest one count as zero. ``driver`` is the
+    name of the LAPACK routine. If ``vector`` is true, ``B`` is a vector or a batch of vectors. Some results are empty,
+    depending on ``driver``: see ``lstsq``.
     """
     right = B[..., None] if vector else B
     result, rank, values = lapack.least_squares(np, self, right, rcond, driver)

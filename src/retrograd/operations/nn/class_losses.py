@@ -125,9 +125,10 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """Return ``nll_loss`` of ``self``, where ``total_weight`` is the known sum of the target weights.
+    """Return ``nll_loss`` of ``self``, for which the sum of the target weights has already been computed.
 
-    This is also the backward of ``nll_loss_backward`` with respect to ``grad_output``.
+    ``total_weight`` is this sum, by which a mean is divided. This operation is also the gradient of
+    ``nll_loss_backward`` with respect to ``grad_output``.
     """
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
@@ -259,7 +260,7 @@ def cross_entropy(
 
     ``input`` has shape (N, C, …). ``target`` holds class indices, of shape (N, …), or class probabilities, of the shape
     of ``input``. ``label_smoothing`` is the part of each target probability that is distributed evenly over all
-    classes. The other parameters are those of :func:`nll_loss`.
+    classes. ``weight``, ``ignore_index`` and ``reduction`` are those of :func:`nll_loss`.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 2), torch.tensor([0]))
@@ -312,7 +313,10 @@ def _check_smoothing(share: float) -> None:
     lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``, with the backward node ``DivBackward1``, as PyTorch names it for a Python number."""
+    """Return ``self / number``, recorded under the name ``DivBackward1``.
+
+    PyTorch uses this name for a division by a Python number. If ``number`` is 0, the result is nan.
+    """
     return self / (number or np.nan)
 
 
@@ -379,8 +383,8 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
 def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
     """Return the gradient of a margin loss with respect to its input, which has the shape ``shape``.
 
-    ``g`` is the gradient of the loss. ``slope`` (N, C) is the derivative of the sum of the margins of each row. The
-    loss of a row is the sum of its margins divided by C.
+    The loss of a row is the sum of its margins divided by C, the number of classes. ``slope`` (N, C) is the derivative
+    of this sum with respect to the row. ``g`` is the gradient of the loss, which is reduced by ``reduction``.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -490,11 +494,11 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield the margins of ``multilabel_margin_loss``, in step k for the k-th target class of each row.
+    """Yield a pair (classes, margins) for each column k of ``target``.
 
-    Each step yields a pair: the k-th target class t of each row x of ``x`` (N, C), and the margins
-    ``max(0, 1 - x[t] + x)`` (N, C). Margins of classes that are targets of the row are 0. Each row of ``target`` lists
-    target classes up to the first -1.
+    Each row of ``target`` lists the target classes of the same row of ``x`` (N, C), up to the first -1. The classes
+    (N,) are the k-th target class t of each row. The margins (N, C) are ``max(0, 1 - x[t] + x)`` for each row, and 0
+    for all target classes of the row and in rows with fewer than k + 1 target classes.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
@@ -524,9 +528,10 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
 
 @op(function=False, method=False)
 def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
-    """Return the derivative (N, C) of the sum of the margins of each row of ``self``.
+    """Return the derivative (N, C) of the sum of the margins of each row x of ``self``.
 
-    The margins are those of ``multilabel_margin_loss``.
+    The margins are ``max(0, 1 - x[t] + x[o])`` for all target classes t and all other classes o, as in
+    ``multilabel_margin_loss``. Each row of ``target`` lists target classes up to the first -1.
     """
     x = _rows(self)
     slope = np.zeros(x.shape, x.dtype)

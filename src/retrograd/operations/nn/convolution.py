@@ -415,8 +415,8 @@ def _make_conv(rank: int) -> Any:
     def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
         """Return ``value``, a stride, padding or dilation, as a tuple of ints, one per spatial dimension.
 
-        Raise TypeError if ``value`` has another form, or if ``x`` is complex. The fast path does not handle these
-        arguments.
+        Raise TypeError if ``value`` is neither an int nor a tuple of as many ints as there are spatial dimensions, or
+        if the array ``x`` is complex. The caller then uses the general implementation, which supports these arguments.
         """
         if x is not None and x.dtype.kind == "c":
             raise TypeError

@@ -192,8 +192,9 @@ def embedding_bag_backward(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``embedding_bag`` with respect to its table of ``count`` rows.
 
-    ``tops`` holds the row index of each maximum. If ``scale`` is true, the gradient of each row is divided by the
-    number of its occurrences in ``indices``. The other parameters are those of ``embedding_bag_block``.
+    ``grad_output`` has one row for each bag. ``indices``, ``bags``, ``sizes``, ``weights`` and ``mode`` are the
+    arguments of ``embedding_bag_block``, and ``tops`` is its second result, the row index of each maximum. If ``scale``
+    is true, the gradient of each row is divided by the number of its occurrences in ``indices``.
     """
     grad, share = upcast_all_half(grad_output, weights)
     if mode == 2:
@@ -213,9 +214,9 @@ def embedding_bag_again(
 ) -> Any:
     """Return the gradient of ``embedding_bag_backward`` with respect to its ``grad_output``.
 
-    The result is the sum, mean or maximum of the rows of ``self`` in each bag. ``tops`` holds the row index of each
-    maximum. If ``scale`` is true, each row is divided by the number of its occurrences in ``indices``. The other
-    parameters are those of ``embedding_bag_block``.
+    The result is the sum, mean or maximum of the rows of ``self`` in each bag. ``indices``, ``bags``, ``sizes``,
+    ``weights`` and ``mode`` are the arguments of ``embedding_bag_block``, and ``tops`` is its second result, the row
+    index of each maximum. If ``scale`` is true, each row is divided by the number of its occurrences in ``indices``.
     """
     if mode == 2:
         return embedding_kernels.take_maxima(np, self, tops)
@@ -297,9 +298,9 @@ def _embedding_bag(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Return the sum, mean or maximum of the rows of ``weight`` in each bag, for a ``mode`` of 0, 1 or 2.
 
-    Also return the bag number of each index, the number of rows in each bag, and, for the maximum, the row index of
-    each maximum. ``offsets`` holds the position in ``indices`` at which each bag starts. The other parameters are those
-    of ``nn.functional.embedding_bag``.
+    The second result is the bag number of each index, the third the number of rows in each bag, and the fourth the row
+    index of each maximum (for ``mode`` 2). ``offsets`` holds the position in ``indices`` at which each bag starts. The
+    parameters after ``mode`` have the same meaning as in ``nn.functional.embedding_bag``.
     """
     _check_indices("embedding_bag", indices)
     if weight._array.dtype.kind not in "fV":
@@ -339,7 +340,8 @@ def embedding_bag(
     ``input`` holds row indices. Its shape is (B, N) for B bags of N rows each. If ``input`` is 1-d, ``offsets`` holds
     the position at which each bag starts. If ``include_last_offset`` is true, the last offset is the length of
     ``input``. ``per_sample_weights`` has one factor per row index, and requires ``mode="sum"``. The row ``padding_idx``
-    is excluded from the bags. The other parameters are those of :func:`embedding`.
+    is excluded from the bags. ``max_norm``, ``norm_type``, ``scale_grad_by_freq`` and ``sparse`` are those of
+    :func:`embedding`.
 
     >>> import retrograd as torch
     >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -205,10 +205,11 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 @op(function=False, method=False)
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
-    """Return ``input`` sampled at the points ``grid_``, or derivatives of the samples by the coordinates.
+    """Return ``input`` sampled at the points ``grid_``, or a derivative of the samples with respect to the coordinates.
 
-    ``orders`` has the order of the derivative along each axis. If all orders are 0, the samples are returned. ``mode``,
-    ``padding`` and ``align`` are the parameters of :func:`grid_sampler`. See ``kernels/grid_sample.py``.
+    ``orders`` holds, for each coordinate, the order of the derivative. If all orders are 0, the samples themselves are
+    returned. ``mode``, ``padding`` and ``align`` are the parameters ``interpolation_mode``, ``padding_mode`` and
+    ``align_corners`` of :func:`grid_sampler`.
     """
     return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
@@ -219,7 +220,8 @@ def grid_spread(
 ) -> Any:
     """Return the gradient of ``grid_read`` with respect to its ``input``, which has the shape ``shape``.
 
-    ``self`` is the gradient of the result of ``grid_read``. The other parameters are those of ``grid_read``.
+    ``self`` is the gradient of the result of ``grid_read``. ``grid_``, ``mode``, ``padding``, ``align`` and ``orders``
+    are the arguments of ``grid_read``.
     """
     return grid_kernels.spread(np, self, grid_, shape, mode, padding, align, orders)
 
@@ -227,9 +229,9 @@ def grid_spread(
 def _grid_rule(F: Any, g: Any, image: Any, grid_: Any, options: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
     """Return the gradient of ``grid_read`` with respect to ``grid_``, where ``g`` is the gradient of its result.
 
-    For each axis, this is the sum over the channels of ``g`` times the derivative of the samples along the axis. To
-    compute this derivative, ``image`` is sampled with the element of ``orders`` for the axis increased by one.
-    ``options`` are ``mode``, ``padding`` and ``align``.
+    ``image``, ``grid_`` and ``orders`` are the arguments of ``grid_read``, and ``options`` is (mode, padding, align).
+    For each coordinate, the gradient is the sum over the channels of ``g`` times the derivative of the samples. The
+    derivative is computed by ``grid_read`` with the order for this coordinate increased by one.
     """
     parts = [
         F.sum_dim(g * F.grid_read(image, grid_, *options, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
@@ -259,7 +261,11 @@ def _sampling(rank: int) -> Any:
 
     @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
-        """Return ``input`` sampled at the points ``grid_``. The parameters are those of :func:`grid_sampler`."""
+        """Return ``input`` sampled at the points ``grid_``.
+
+        ``mode``, ``padding`` and ``align`` are the parameters ``interpolation_mode``, ``padding_mode`` and
+        ``align_corners`` of :func:`grid_sampler`.
+        """
         return grid_kernels.read(np, input, grid_, mode, padding, align, none)
 
     sampled.derivative(
@@ -536,8 +542,8 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
     """Return the windows of the images ``self`` (N, C, H, W) as columns (N, C * window size, number of windows).
 
-    ``kernel``, ``stride``, ``padding``, ``dilation`` and ``places``, the number of windows, have one int per spatial
-    dimension.
+    ``kernel``, ``stride``, ``padding`` and ``dilation`` have one int per spatial dimension. ``places`` holds the number
+    of windows along each spatial dimension.
     """
     return convolution.unfold_windows(np, self, kernel, stride, padding, dilation, places)
 
@@ -548,8 +554,9 @@ def col2im(
 ) -> Any:
     """Return images of spatial shape ``space``, in which overlapping windows are summed: the adjoint of ``im2col``.
 
-    ``self`` (N, C * window size, number of windows) holds the windows as columns. The other parameters are those of
-    ``im2col``.
+    ``self`` (N, C * window size, number of windows) holds the windows as columns. ``kernel``, ``stride``, ``padding``
+    and ``dilation`` have one int per spatial dimension. ``places`` holds the number of windows along each spatial
+    dimension.
     """
     return convolution.fold_windows(np, self, space, kernel, stride, padding, dilation, places)
 

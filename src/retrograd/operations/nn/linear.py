@@ -15,8 +15,8 @@ from ..shape.views import reshape, t, t_block, view
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return ``input @ weight.T + bias``.
 
-    ``input`` has shape (…, in), ``weight`` (out, in) and ``bias`` (out,). A single output without its own dimension has
-    a ``weight`` of shape (in,) and a 0-d ``bias``.
+    ``input`` has shape (…, in), ``weight`` (out, in), ``bias`` (out,) and the result (…, out). If ``weight`` has shape
+    (in,) and ``bias`` is 0-d, the result has shape (…).
     """
     ndim = input._array.ndim
     if bias is not None and weight._array.ndim <= 2:
@@ -40,10 +40,10 @@ def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any
 
 
 def _gradient_equation(text: str, which: int) -> str:
-    """Return the equation by which :func:`trilinear` computes the gradient of its operand number ``which``.
+    """Return the equation by which :func:`trilinear` computes the gradient of one of its three operands.
 
-    ``text`` is the equation of the forward operation. In the returned equation, the operands are the gradient of the
-    result, followed by the other two operands.
+    ``which`` is the index of this operand, and ``text`` the equation of the forward operation. The operands of the
+    returned equation are the gradient of the result, followed by the two other operands.
     """
     given, out = text.split("->")
     names = given.split(",")

@@ -78,10 +78,10 @@ def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
 
 
 def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """Multiply ``slope``, the derivatives of the unreduced losses, by the gradient of these losses in place.
+    """Multiply ``slope``, the derivatives of the unreduced losses, by the gradients of these losses, in place.
 
-    ``grad`` is the gradient of the reduced loss. For a mean, the gradient of each unreduced loss is ``grad`` divided by
-    the number of elements. Return ``slope``.
+    ``grad`` is the gradient of the loss reduced by ``reduction``. For a mean, the gradient of each unreduced loss is
+    ``grad`` divided by the number of elements. Return ``slope``.
     """
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
@@ -91,10 +91,11 @@ def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 
 
 def _large_gradient(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
-    """Return the gradient of the reduced loss of ``x`` and ``y``, computed by the compiled loop ``name``.
+    """Return the gradient of a reduced loss of ``x`` and ``y``, computed by the compiled loop called ``name``.
 
-    ``grad`` is the gradient of the reduced loss, and the result is multiplied by ``factor``. ``parameter`` is passed to
-    the loop. Return None if the loss is not reduced, or if no compiled loop supports these arrays.
+    The loop gets the arrays ``x`` and ``y``, the numbers ``parameter``, and a factor by which the gradient is
+    multiplied. The factor is ``factor * grad``, divided by the number of elements for a mean. ``grad`` is the gradient
+    of the reduced loss. Return None if the loss is not reduced, or if no compiled loop supports the arrays.
     """
     if reduction == "none" or len(grad.shape):
         return None
@@ -132,9 +133,9 @@ def _floats(name: str, *operands: Any) -> None:
 def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., Any], symmetric: bool) -> None:
     """Set the derivative rules of ``backward``, the operation that computes the gradient of a loss.
 
-    ``slope`` and ``bend`` are functions that return the first and the second derivative of the unreduced loss. Their
-    arguments are ``F``, ``self``, ``target`` and ``parameter``. If ``symmetric`` is true, the loss depends only on
-    ``self - target``, and ``target`` has a gradient, too. Otherwise ``target`` has no gradient.
+    ``slope`` and ``bend`` are functions that return the first and the second derivative of the unreduced loss with
+    respect to ``self``. They are called with ``F``, ``self``, ``target`` and ``parameter``. If ``symmetric`` is true,
+    the loss depends only on ``self - target``, and a derivative rule for ``target`` is set as well.
     """
 
     def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -154,10 +155,10 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
 
 
 def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
-    """Set the derivative rules of the loss operation ``forward``, which call the operation named ``backward``.
+    """Set the derivative rules of ``forward``, an operation that computes a loss.
 
-    If ``symmetric`` is true, the loss depends only on ``self - target``, and ``target`` has a gradient, too. Otherwise
-    ``target`` has no gradient.
+    The rules call ``backward``, the name of the operation that computes the gradient of the loss. If ``symmetric`` is
+    true, the loss depends only on ``self - target``, and a derivative rule for ``target`` is set as well.
     """
 
     def for_self(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -710,8 +711,8 @@ def _export_with_int_reduction(
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     """Return a decorator that also exports a loss of ``nn.functional`` as the function ``name`` of ``torch``.
 
-    The last argument of the exported function is ``reduction``: 0 for none, 1 for the mean, 2 for the sum. ``defaults``
-    maps the names of its other arguments, in order, to their default values.
+    The last argument of the exported function is ``reduction`` as an int: 0 for none, 1 for the mean, 2 for the sum.
+    ``defaults`` maps the names of the preceding arguments, in order, to their default values.
     """
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:

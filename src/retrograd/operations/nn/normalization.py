@@ -108,11 +108,11 @@ def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: fl
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return the operands for a gradient of a normalization: ``x`` in ``layout.shape``, ``mean`` and ``rstd``.
+    """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation, for a gradient.
 
-    ``rstd`` is the reciprocal standard deviation. Half-precision operands are cast to float32. For a half-precision
-    ``x``, ``mean`` and ``rstd`` are recomputed from ``x``, because the saved values are rounded. If ``eps`` is None,
-    ``mean`` and ``rstd`` are constants, and are not recomputed.
+    Half-precision arrays are cast to float32. For a half-precision ``x``, the mean and the reciprocal standard
+    deviation are recomputed from ``x``, because ``mean`` and ``rstd``, which the forward pass saved, are rounded. They
+    are not recomputed if ``eps`` is None, because then they are constants such as running statistics.
     """
     short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
@@ -292,10 +292,10 @@ for _each in (layer_norm_block, group_norm_block):
 
 
 def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", **given: Tensor | None) -> None:
-    """Raise PyTorch's errors if the last sizes of ``input`` or the shape of a parameter is not ``normalized_shape``.
+    """Raise RuntimeError if the last sizes of ``input`` or the shape of a parameter is not ``normalized_shape``.
 
-    ``given`` maps the names of the parameters to the parameters. ``star`` is the start of the expected shape in the
-    error message.
+    ``given`` maps the names of the parameters, such as ``weight``, to the parameters (or None). In the error message,
+    the expected shape of ``input`` is ``normalized_shape`` preceded by ``star``.
     """
     last = tuple(normalized_shape)
     if not last:
@@ -340,11 +340,11 @@ def native_layer_norm(
 
 
 def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
-    """Return whether the arguments of a normalization of ``x`` over its last dimensions are valid and of equal dtype.
+    """Return whether the arguments of a normalization of ``x`` over its last dimension are certainly valid.
 
-    This is true if ``last``, the normalized shape, is the size of the last dimension of ``x``, and ``weight`` and
-    ``bias`` are None or have the shape ``last`` and the dtype of ``x``. For other arguments, the caller must make more
-    checks.
+    The result is true if ``last``, the normalized shape, is the size of the last dimension of ``x``, and ``weight`` and
+    ``bias`` are None or have the shape ``last`` and the dtype of ``x``. Otherwise the caller must check the arguments
+    in detail.
     """
     dtype = x.dtype
     for each in (weight, bias):
@@ -354,9 +354,9 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
 
 
 def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
-    """Return the :class:`Layout` of a ``layer_norm`` of ``x`` for the fast path.
+    """Return the :class:`Layout` of a ``layer_norm`` of ``x``, if the arguments are certainly valid.
 
-    Raise ValueError if the arguments need more checks, which the generic path then makes.
+    Otherwise raise ValueError. The caller then uses the general implementation, which checks the arguments in detail.
     """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
@@ -454,10 +454,10 @@ def batch_norm_block(
 ) -> Any:  # fmt: skip
     """Return ``self`` normalized over all dimensions except dimension 1, times ``weight``, plus ``bias``.
 
-    Also return the mean and the reciprocal standard deviation of each channel. ``running`` is None or the pair of
-    running mean and variance, which are updated in place with ``momentum``. If ``eps`` is None, the running mean and
-    variance are used for the normalization and are not updated. In this case, ``small`` is added to the variance
-    instead of ``eps``.
+    Also return the mean and the reciprocal standard deviation of each channel. In training, ``eps`` is added to the
+    variance, and ``running``, the pair of running mean and variance, is updated in place with ``momentum``. ``running``
+    is None if there are no running statistics. In evaluation, ``eps`` is None: ``self`` is normalized with the running
+    statistics, and ``small`` is added to the variance.
     """
     _floats("batch_norm", self)
     if (

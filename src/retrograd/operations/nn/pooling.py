@@ -57,11 +57,11 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 
 @op(function=False, method=False, linear=True)
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
-    """Return zeros of ``shape``, with each element of ``self`` added at its index in ``indices``.
+    """Return zeros of ``shape`` to which each element of ``self`` is added at its index in ``indices``.
 
-    The indices are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
-    The dimensions before the last ``rank`` are those of ``self``. If ``once`` is true, no index occurs twice for the
-    same position in these dimensions.
+    The indices are those of max pooling. Each refers to one plane, which consists of the last ``rank`` dimensions, and
+    counts the elements of the plane in row-major order. The preceding dimensions of ``self``, ``indices`` and ``shape``
+    are equal. If ``once`` is true, no index occurs twice in a plane.
     """
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
@@ -70,9 +70,9 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """Return the elements of ``self`` at the positions ``indices``.
 
-    The indices are those of max pooling: they count the elements of the last ``rank`` dimensions in row-major order.
-    The dimensions before the last ``rank`` are those of ``indices``. ``once`` is used only for the gradient. If
-    ``once`` is true, no index occurs twice for the same position in these dimensions.
+    The indices are those of max pooling. Each refers to one plane, which consists of the last ``rank`` dimensions, and
+    counts the elements of the plane in row-major order. The preceding dimensions of ``self`` and ``indices`` are equal.
+    ``once`` is used only for the gradient: if true, no index occurs twice in a plane.
     """
     return pooling.take_flat(np, self, indices, rank)
 
@@ -86,7 +86,7 @@ collect_at.derivative(
 def _max_operation(name: str, backward: str) -> Any:
     """Declare and return the operation ``name``, which computes the maximum of each window and its index.
 
-    ``backward`` is the name of its node in the autograd graph.
+    ``backward`` is the name of the operation's node in the autograd graph.
     """
 
     @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)

@@ -133,10 +133,11 @@ TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
-    """Return the gates of one step of an LSTM or GRU. For an RNN, return a tuple with the new hidden state.
+    """Return the gates of one time step of an LSTM or GRU, or a tuple with only the new hidden state of an RNN.
 
-    ``x`` is the input and ``h`` the hidden state. The gates of a GRU are followed by the term of the new gate that is
-    multiplied by the reset gate.
+    ``x`` is the input and ``h`` the hidden state. For an LSTM, the gates are the input, forget, cell and output gates.
+    For a GRU, they are the reset, update and new gates, followed by the term of the new gate that is multiplied by the
+    reset gate.
     """
     if kind == "GRU":
         of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
@@ -163,12 +164,12 @@ def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any,
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """Return the gradients of one step of a recurrent layer.
+    """Return the gradients of one time step of a recurrent layer, given ``d`` and ``dc``.
 
-    The results are the gradients of the input term ``w_ih @ x + b_ih`` and of the state term ``w_hh @ h + b_hh`` of the
-    gates, of ``h`` and of ``c``. ``d`` and ``dc`` are the gradients of the new hidden state and of the new cell state
-    ``after``. The gradient of ``h`` lacks the contribution of the state term, and is None if there is no other
-    contribution. The gradient of ``c`` is None except for an LSTM.
+    ``d`` and ``dc`` are the gradients of the new hidden state and of ``after``, the new cell state. The results are the
+    gradients of ``w_ih @ x + b_ih``, of ``w_hh @ h + b_hh``, of ``h`` and of ``c``. The gradient of ``h`` does not
+    include its contribution through ``w_hh @ h``. It is None except for a GRU. The gradient of ``c`` is None except for
+    an LSTM.
     """
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -253,10 +254,10 @@ def gru_cell(
 
 
 def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
-    """Return the arguments ``args`` of a function such as ``lstm`` in a form common to packed and padded sequences.
+    """Return the parts of ``args``, the arguments of a function such as ``lstm``, for packed or for padded sequences.
 
-    The results are the data, the batch size of each step (None for padded sequences), the initial state, the other
-    arguments, and ``batch_first``. The data has time as its first dimension.
+    The results are the data with time as the first dimension, the batch size of each time step (None for padded
+    sequences), the initial state, a tuple of the further arguments, and ``batch_first``.
     """
     if isinstance(args[1], Tensor) and isinstance(args[3], (list, tuple)):
         data, sizes, hx, params, *rest = args

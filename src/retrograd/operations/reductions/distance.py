@@ -148,11 +148,11 @@ def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) ->
 
 
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
-    """Return the gradient of ``cdist`` with respect to the differences of all pairs of points, of shape (…, P, R, M).
+    """Return the gradient of ``cdist`` with respect to the differences of all pairs of points.
 
-    A pair consists of a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M). ``out`` (…, P, R) holds the
-    ``p``-norms of the differences, and ``g`` is the gradient of ``out``. ``shapes`` is the tuple of the shapes of
-    ``x1``, ``x2`` and ``out``. ``F`` is the namespace of operations.
+    A pair consists of a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M), and the result has the shape (…, P,
+    R, M). ``out`` (…, P, R) holds the ``p``-norms of the differences, and ``g`` is the gradient of ``out``. ``shapes``
+    is the tuple of the shapes of ``x1``, ``x2`` and ``out``. ``F`` is the namespace of operations.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))

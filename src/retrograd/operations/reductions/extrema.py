@@ -50,10 +50,10 @@ same.derivative(self=lambda g: None, other=lambda g: None)
 
 @op(name="extreme_share", function=False, method=False)
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
-    """Return the fraction of the gradient of ``top`` that each element of ``self`` receives.
+    """Return the fraction of the gradient of a maximum or minimum that each element of ``self`` receives.
 
-    ``top`` holds the maxima or minima of ``self`` over the dimensions ``dim``, which have size 1 in ``top``. The
-    fraction is ``1 / n`` for the n elements equal to the extreme, and 0 for all other elements.
+    ``top`` holds the maxima or minima of ``self`` over the dimensions ``dim``, which have size 1 in ``top``. If n
+    elements are equal to the maximum or minimum, the fraction is ``1 / n`` for these elements, and 0 for all others.
     """
     if (
         self.size >= LARGE
@@ -70,9 +70,9 @@ extreme_share.derivative(self=lambda g: None, top=lambda g: None)
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of ``amax`` or ``amin`` with respect to ``self``.
 
-    ``out`` holds the extremes over ``dim``, and ``g`` is the gradient of ``out``. The gradient of an extreme is divided
-    evenly among the elements equal to the extreme, and is nan if the extreme is nan. ``self_shape`` is the shape of
-    ``self``, and ``F`` the namespace of operations.
+    ``out`` holds the maxima or minima of ``self`` over ``dim``, and ``g`` is the gradient of ``out``. The gradient of a
+    maximum or minimum is divided evenly among the elements equal to it; if it is nan, the gradient is nan.
+    ``self_shape`` is the shape of ``self``, and ``F`` the namespace of operations.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
@@ -201,9 +201,9 @@ _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indic
 def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
     """Define the public function ``max`` or ``min``, which calls one of three operations depending on its arguments.
 
-    ``name`` is "max" or "min". ``of_all`` computes the extreme of all elements, ``along`` the extremes along a
-    dimension, and ``pairwise`` the elementwise extreme of two tensors. ``result`` is the class of the named tuple that
-    is returned for ``along``. ``title`` is "maximum" or "minimum", for the docstring of the function.
+    ``name`` is "max" or "min". ``of_all`` is the operation for all elements, ``along`` the operation along a dimension,
+    and ``pairwise`` the elementwise operation on two tensors. ``result`` is the class of the named tuple (values,
+    indices) for the results of ``along``. ``title`` is "maximum" or "minimum", for the docstring of the function.
     """
 
     def extreme(
@@ -323,10 +323,10 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
-    """Define the public function ``all`` or ``any`` (the ``name``) with the docstring ``doc``.
+    """Define the public function ``name``, which is ``all`` or ``any``, with the docstring ``doc``.
 
-    ``ufunc`` is the name of the NumPy function that reduces the elements. ``first`` is the name of the NumPy method,
-    "argmin" or "argmax", that finds the first False or the first True in a small bool array.
+    ``ufunc`` is the name of the NumPy function that reduces the elements. ``first`` is the name of the NumPy method
+    that finds the first False ("argmin", for ``all``) or the first True ("argmax", for ``any``) in a small bool array.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -381,10 +381,9 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
-    """Return the index along ``dim`` of the median of ``x``: the lower one of two middle elements.
+    """Return the index along ``dim`` of the median of ``x``; of two middle elements, the lower one is the median.
 
-    If ``ignore_nan`` is true, nan elements are ignored. If it is false and there is a nan, the index is that of the
-    nan.
+    If ``ignore_nan`` is true, nan elements are ignored. Otherwise the index of a nan is returned if there is one.
     """
     order = np.argsort(x, axis=dim, kind="stable")
     size = x.shape[dim]
@@ -394,9 +393,10 @@ def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
-    """Declare the operations of ``median`` or ``nanmedian`` (the ``name``), and define the public function.
+    """Declare the operations of ``median`` or ``nanmedian``, and define the public function.
 
-    If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is nan if an element is nan.
+    ``name`` is "median" or "nanmedian". If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is
+    nan if an element is nan.
     """
 
     def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
@@ -460,9 +460,10 @@ _Mode = named("mode", ("values", "indices"))
     method=False,
 )
 def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
-    """Return the most frequent element of ``self`` along ``dim`` and the index of its last occurrence.
+    """Return the tuple (values, indices) of the most frequent element of ``self`` along ``dim``.
 
-    If several elements are equally frequent, the smallest of them is returned.
+    The index is that of the last occurrence of the element. If several elements are equally frequent, the smallest of
+    them is returned.
     """
     if self.dtype.kind == "c":
         raise dtypes.unsupported("mode_cpu", self.dtype)

@@ -87,8 +87,8 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
     The estimates are central differences of second order.
 
-    spacing     the distance between neighbouring elements: a number, or a number or a vector of coordinates for each
-                dimension; 1 by default
+    spacing     the distance between neighbouring elements, by default 1; or a sequence with a distance or a
+                1-d tensor of coordinates for each dimension
     dim         an int or a sequence of ints; all dimensions by default
     edge_order  the order (1 or 2) of the one-sided differences at both ends
 
@@ -128,10 +128,10 @@ def _gradient_dims(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the spacing of the coordinates along each of the dimensions ``axes`` for :func:`gradient`, as a tuple.
+    """Return a tuple with the spacing along each dimension in ``axes``, for :func:`gradient`.
 
-    Each item is the distance between neighbouring elements, or a 1-d tensor of coordinates. ``spacing`` and ``dim`` are
-    the arguments of :func:`gradient`.
+    A spacing is the distance between neighbouring elements, or a 1-d tensor of coordinates. ``spacing`` and ``dim`` are
+    the arguments of :func:`gradient`. Raises RuntimeError if the number of spacings is wrong.
     """
     if isinstance(spacing, Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
@@ -160,8 +160,9 @@ def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> 
 def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
     """Return the estimate of the derivative of ``x`` along ``dim``, for equally spaced coordinates.
 
-    Inner elements are central differences ``(x[i + 1] - x[i - 1]) / (2 * step)``, where ``step`` is the distance of the
-    coordinates. ``edge_order`` is the order (1 or 2) of the one-sided differences at both ends.
+    ``step`` is the distance between neighbouring coordinates. Inner elements of the result are the central differences
+    ``(x[i + 1] - x[i - 1]) / (2 * step)``. ``edge_order`` is the order (1 or 2) of the one-sided differences at both
+    ends.
     """
     size = x._array.shape[dim]
     inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
@@ -177,9 +178,10 @@ def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 
 
 def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor:
-    """Return the estimate of the derivative of ``x`` along ``dim``, for any increasing or decreasing ``coordinates``.
+    """Return the estimate of the derivative of ``x`` along ``dim``, for unequally spaced ``coordinates``.
 
-    Each inner element is a weighted sum of three neighbours. ``edge_order`` is the order (1 or 2) of the one-sided
+    ``coordinates`` is a 1-d tensor with the coordinate of each element along ``dim``. Each inner element of the result
+    is a weighted sum of three neighbouring elements of ``x``. ``edge_order`` is the order (1 or 2) of the one-sided
     differences at both ends.
     """
     size = x._array.shape[dim]
@@ -206,8 +208,8 @@ def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor
 def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
     """Return the one-sided difference of second order of ``x`` along ``dim`` at the first of three ``indices``.
 
-    ``near`` is the distance of the coordinates from the first to the second index, and ``far`` the distance from the
-    second to the third.
+    ``near`` is the distance between the coordinates at the first and the second index. ``far`` is the distance between
+    the coordinates at the second and the third index.
     """
     a, b, c = (_from(x, dim, i, i + 1) for i in indices)
     both = near + far

@@ -132,9 +132,10 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Define the public function ``cumsum`` or ``cumprod`` (the ``name``) and its in-place method; return the function.
+    """Define the public function ``name``, which is ``cumsum`` or ``cumprod``, and its in-place method.
 
-    ``block`` is the operation that computes the result. ``title`` is "sum" or "product", for the docstring.
+    Return the public function. ``block`` is the operation that computes the result. ``title`` is "sum" or "product",
+    for the docstring.
     """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
@@ -168,9 +169,9 @@ def _scan(name: str, block: Any, title: str) -> Any:
 
 
 def _int_dimension(name: str, dim: Any, input: Tensor) -> int:
-    """Return the argument ``dim`` of a cumulative operation on ``input`` as a non-negative int.
+    """Return ``dim``, the argument of a cumulative operation on ``input``, as a non-negative int.
 
-    Raises TypeError if ``dim`` is not an int, and IndexError if it is out of range. ``name`` is the name of the
+    Raises TypeError if ``dim`` is not an int, and IndexError if ``dim`` is out of range. ``name`` is the name of the
     function in the error message.
     """
     if not hasattr(dim, "__index__"):
@@ -222,9 +223,9 @@ product_of_others.derivative(self=_others_rule)
 
 
 def _cumulative_extreme(name: str, title: str) -> None:
-    """Declare the operation of ``cummax`` or ``cummin`` (the ``name``), and define the public function.
+    """Declare the operation of ``cummax`` or ``cummin``, and define the public function.
 
-    ``title`` is "maximum" or "minimum", for the docstrings.
+    ``name`` is "cummax" or "cummin", and ``title`` is "maximum" or "minimum", for the docstrings.
     """
 
     def kernel(np: Any, self: Any, /, dim: int) -> Any:
@@ -354,9 +355,10 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 
 
 def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """Return the differences of neighbouring coordinates ``x`` of ``trapezoid`` along ``axis``.
+    """Return the differences of neighbouring coordinates ``x`` along ``axis``, for ``trapezoid``.
 
-    The result has as many dimensions as ``y``, or more if ``x`` has more, so that it broadcasts with slices of ``y``.
+    ``y`` is the tensor to integrate. The result has at least as many dimensions as ``y``, so that it broadcasts with
+    slices of ``y``.
     """
     ndim = y._array.ndim
     if x._array.ndim == 1:
@@ -397,10 +399,11 @@ def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
 
 
 def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
-    """Return the coordinates (a tensor or None) and the distance for ``trapezoid`` from its arguments ``x`` and ``dx``.
+    """Return the tuple (coordinates, distance) from the arguments ``x`` and ``dx`` of ``trapezoid``.
 
-    If ``x`` is a number, it is the distance. The default distance is 1. Raises TypeError if a tensor ``x`` and ``dx``
-    are both passed. ``name`` is the name of the function in the error message.
+    The coordinates are ``x`` if it is a tensor, else None. The distance is ``x`` if it is a number, else ``dx``, or 1
+    if ``dx`` is None. Raises TypeError if both a tensor ``x`` and ``dx`` are passed. ``name`` is the name of the
+    function in the error message.
     """
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
@@ -434,7 +437,7 @@ def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = None, dim: int =
     """Return the cumulative integral of ``y`` along ``dim`` by the trapezoidal rule.
 
     ``x`` is the tensor of the coordinates at which ``y`` is given. Without ``x``, the coordinates have the constant
-    distance ``dx`` (default 1). The result has one element less than ``y`` along ``dim``.
+    distance ``dx`` (default 1). Along ``dim``, the result has one element less than ``y``.
 
     >>> import retrograd as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))

@@ -1,7 +1,7 @@
 """``segment_reduce``: sums, means, extremes or products of consecutive segments of a dimension.
 
-Each element gets the index of its segment. The operation of ``scatter_reduce`` then combines the elements of equal
-index.
+Each element gets the index of its segment. The operation of ``scatter_reduce`` then reduces the elements that have the
+same index.
 """
 
 from __future__ import annotations
@@ -69,9 +69,11 @@ def segment_reduce(
 
 
 def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> tuple[Any, Any]:
-    """Return two arrays for ``segment_reduce``: the start and the length of each segment.
+    """Return the tuple (starts, lengths) of the segments of ``segment_reduce``, as two int64 arrays.
 
-    The parameters are those of ``segment_reduce``. Raises PyTorch's RuntimeError for invalid arguments.
+    ``lengths`` holds the lengths of the segments. If ``lengths`` is None, ``offsets`` holds the start of each segment
+    and the end of the last segment. ``axis`` is the segmented dimension of ``data``. If ``unsafe`` is true, the lengths
+    are not checked. Raises PyTorch's RuntimeError for invalid arguments.
     """
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")

@@ -32,9 +32,10 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
-    """Check the arguments of ``quantile`` and return ``q``, the probabilities (0 to 1) of the quantiles, as a tensor.
+    """Check the arguments of ``quantile`` and return ``q``, the probabilities of the quantiles, as a tensor.
 
-    Raises PyTorch's errors for invalid arguments. ``name`` is the name of the function in the error message.
+    ``q`` is a number or a tensor of numbers from 0 to 1. Raises PyTorch's errors for invalid arguments. ``name`` is the
+    name of the function in the error message.
     """
     if isinstance(q, (int, float)) and not isinstance(q, bool):
         if not 0 <= q <= 1:
@@ -84,7 +85,8 @@ def _quantile(
 ) -> Tensor:
     """Return the result of :func:`quantile`, or the result of :func:`nanquantile` if ``skip`` is true.
 
-    ``name`` is the name of the function in error messages. The other parameters are those of :func:`quantile`.
+    ``name`` is the name of the function in error messages. The other parameters have the same meaning as in
+    :func:`quantile`.
     """
     level = _levels(name, input, q, interpolation)
     axis = None if dim is None else normalize_dim(dim, input._array.ndim)
@@ -136,9 +138,9 @@ def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear",
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the quantiles of the elements of ``input`` that are not nan.
+    """Return the quantiles of the elements of ``input`` along ``dim`` that are not nan.
 
-    The parameters are those of :func:`quantile`.
+    The parameters have the same meaning as in :func:`quantile`.
     """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
@@ -147,11 +149,12 @@ def nanquantile(
 
 
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
-    """Check ``given``, the weights of the observations for ``cov``, and return ``given``.
+    """Check ``given``, the argument ``fweights`` or ``aweights`` of ``cov``, and return ``given``.
 
-    Raises RuntimeError unless ``given`` has at most one dimension and ``count`` elements, all at least 0, and ``right``
-    is true. ``right`` is false if the dtype is not of the required ``kind``, such as "integral". ``name`` is the name
-    of the argument in the error message.
+    Raises RuntimeError if ``given`` has more than one dimension, another number of elements than ``count``, or a
+    negative element. Also raises RuntimeError if ``right``, the result of the caller's check of the dtype, is false.
+    ``name`` is the name of the argument, and ``kind`` the required kind of dtype (such as "integral"), in the error
+    messages.
     """
     if given._array.ndim > 1:
         raise RuntimeError(
@@ -174,8 +177,8 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Return the covariance matrix of the variables (rows of ``input``) over the observations (columns).
 
-    The sums of products are divided by the number of observations minus ``correction``. ``fweights`` holds the
-    frequency of each observation (integers), and ``aweights`` its importance (floats).
+    Without weights, the sums of products are divided by the number of observations minus ``correction``. ``fweights``
+    holds the frequency of each observation (integers), and ``aweights`` its importance (floats).
 
     >>> import retrograd as torch
     >>> torch.cov(torch.tensor([[0.0, 2.0], [1.0, 1.0]]))
@@ -246,11 +249,11 @@ def corrcoef(input: Tensor) -> Tensor:
 
 
 def _span(name: str, lows: Any, highs: Any, axis: int) -> tuple[float, float]:
-    """Return the range of a histogram, from ``lows`` to ``highs``, as two floats.
+    """Return the range of a histogram, from ``lows`` to ``highs``, as the tuple (low, high) of floats.
 
-    If ``lows`` and ``highs`` are equal, the range is widened by 0.5 on both sides. Raises RuntimeError if one of them
-    is not finite or if ``lows`` is greater than ``highs``. ``name`` is the name of the function, and ``axis`` the
-    dimension, in the error message.
+    If ``lows`` and ``highs`` are equal, the range is extended by 0.5 at both ends. Raises RuntimeError if ``lows`` or
+    ``highs`` is not finite, or if ``lows`` is greater than ``highs``. The error message contains ``name``, the name of
+    the function, and ``axis``, the dimension of the histogram.
     """
     low, high = float(lows), float(highs)
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -312,9 +315,9 @@ def _check_points(points: Any, edges: Sequence[Any], weight: Any) -> None:
 def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
     """Return the bin edges of ``histogramdd``: a list with a vector of edges for each dimension of ``points``.
 
-    ``bins`` has a vector of edges or a number of bins for each dimension. For a number, the bins have equal width and
-    cover ``range``, or the range of the data if ``range`` is None. ``range`` holds the lower and the upper end for each
-    dimension, in one flat sequence.
+    ``bins`` has a vector of edges or a number of bins for each dimension. For a number, the bins have equal width. They
+    cover the range of the data if ``range`` is None. Otherwise ``range`` is a sequence of numbers: the lower and the
+    upper end for the first dimension, then those for the second, and so on.
     """
     count = points.shape[-1]
     if range is not None and len(range) != 2 * count:
@@ -404,10 +407,10 @@ def histogram(
 def _histogram(
     input: Tensor, points: Any, bins: Sequence[Any], range: Any, weight: Any, density: bool
 ) -> tuple[Any, list[Any]]:
-    """Return the histogram of ``points`` (…, D) in D dimensions, and the list of its bin edges, as arrays.
+    """Return the tuple (histogram, list of bin edges) of ``points`` (…, D) in D dimensions, as arrays.
 
     The arrays are on the device of ``input``. ``bins`` has a number of bins or a vector of edges for each dimension.
-    ``range``, ``weight`` and ``density`` are as in :func:`histogramdd`.
+    ``range``, ``weight`` and ``density`` have the same meaning as in :func:`histogramdd`.
     """
     np = array_module_for(input.device)
     given = [each._array if isinstance(each, Tensor) else int(each) for each in bins]
@@ -422,8 +425,9 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
     """Return the named tuple (hist, bin_edges) of the points whose coordinates are the last dimension of ``input``.
 
     ``bins`` is the number of bins along all dimensions, or a sequence with a number of bins or a tensor of edges for
-    each dimension. ``range`` is a sequence with the lower and the upper limit for each dimension. ``weight`` and
-    ``density`` are as in :func:`histogram`.
+    each dimension. ``range`` is a sequence with the lower and the upper limit for each dimension. ``weight`` is a
+    tensor with the weight of each point, by default 1. If ``density`` is true, the histogram is scaled so that its
+    integral is 1.
 
     >>> import retrograd as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=2).hist

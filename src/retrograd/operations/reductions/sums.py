@@ -29,9 +29,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
-    """Return the number of elements of an array with ``shape`` that a reduction over ``dim`` combines to one result.
+    """Return the number of elements that a reduction over ``dim`` combines to one result.
 
-    If ``dim`` is None, this is the number of all elements.
+    ``shape`` is the shape of the reduced array. If ``dim`` is None, the result is the number of all elements.
     """
     if dim.__class__ is int and -len(shape) <= dim < len(shape):
         return shape[dim]
@@ -43,8 +43,8 @@ def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
 def _floats_only(name: str, x: Any, infer: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` is an integer or bool array.
 
-    ``name`` is the name of the function in the error message. If ``infer`` is true, the message is that of functions
-    which infer their output dtype.
+    ``name`` is the name of the function in the error message. If ``infer`` is true, the message adds that the output
+    dtype cannot be inferred.
     """
     if x.dtype.kind in "biu":
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
@@ -317,8 +317,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` summed over dimensions until it has the shape ``size``.
 
-    Raises RuntimeError unless ``size`` is broadcastable to the shape of ``input``. This is the reverse of broadcasting,
-    which gradients of broadcast operands need.
+    Raises RuntimeError unless ``size`` is broadcastable to the shape of ``input``. The operation is the reverse of
+    broadcasting: it computes the gradient of an operand that was broadcast from ``size`` to the shape of ``input``.
     """
     target, shape = parse_int_arguments("sum_to_size", size, "size", kwargs), input._array.shape
     lead = len(shape) - len(target)
@@ -335,11 +335,11 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance of ``x`` over ``dim``, in some cases in higher precision than ``x``.
+    """Return the variance of ``x`` over ``dim``, as an array whose precision may be higher than that of ``x``.
 
-    The sum of squares is divided by the number of elements minus ``correction``. A float32 sum of squares that
-    overflows or underflows is computed again in float64, because the standard deviation may be representable in
-    float32.
+    The variance is the sum of squared distances from the mean, divided by the number of elements minus ``correction``.
+    If the sum overflows or underflows in float32, it is computed again in float64, because the standard deviation may
+    be representable in float32.
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -450,10 +450,10 @@ std_block.derivative(self=_std_rule)
 
 
 def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
-    """Return ``dim`` and ``correction`` from the arguments of ``var``, which has two signatures in PyTorch.
+    """Return the tuple (dim, correction) from the arguments of ``var``, which has two signatures in PyTorch.
 
-    In the older signature ``unbiased`` is true or false instead of ``correction`` 1 or 0. A bool as ``dim`` is the
-    argument ``unbiased``. ``axis`` replaces ``dim``.
+    In the older signature, ``unbiased=True`` means ``correction=1``, and ``unbiased=False`` means ``correction=0``. If
+    ``dim`` is a bool, it is the argument ``unbiased``. ``axis``, unless it is None, is used instead of ``dim``.
     """
     if dim.__class__ is bool:
         dim, unbiased = None, dim
@@ -501,7 +501,7 @@ def std(
 ) -> Tensor:  # fmt: skip
     """Return the standard deviation of ``input`` over ``dim``: the square root of the variance.
 
-    The parameters are those of :func:`var`.
+    The parameters have the same meaning as in :func:`var`.
 
     >>> import retrograd as torch
     >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
@@ -513,20 +513,21 @@ def std(
 
 
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance or standard deviation of ``x`` over ``dim``, and the mean of ``x`` over ``dim``.
+    """Return the tuple (variance or standard deviation, mean) of ``x`` over ``dim``.
 
-    ``block`` is the operation for the first result, ``var_block`` or ``std_block``, which is called with
-    ``correction``.
+    ``block`` is the operation for the first item, ``var_block`` or ``std_block``. ``correction`` is the number that is
+    subtracted from the number of elements in the divisor of the variance.
     """
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
     return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
 
 
 def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return ``other`` plus the gradient of a mean over ``dim`` with respect to its operand, an array of ``shape``.
+    """Return the sum of ``other`` and the gradient of a mean over ``dim`` with respect to its operand.
 
-    ``g`` is the gradient of the mean, and ``other`` another gradient of the same operand. None for ``g`` or ``other``
-    means zero. ``F`` is the namespace of operations.
+    ``shape`` is the shape of the operand, and ``g`` is the gradient of the mean. ``other`` is a second gradient with
+    respect to the same operand. If ``g`` or ``other`` is None, it is treated as zero. ``F`` is the namespace of
+    operations.
     """
     if g is None:
         return other
@@ -539,7 +540,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance, computed as in ``var_block``, and the mean of ``self`` over ``dim``."""
+    """Return the tuple (variance, mean) of ``self`` over ``dim``; the variance is computed as in ``var_block``."""
     return _with_mean(np, var_block, self, dim, correction, keepdim)
 
 
@@ -556,7 +557,7 @@ var_mean_block.derivative(self=_var_mean_rule)
     holomorphic=False, inline_expr=_FREE,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the standard deviation, computed as in ``std_block``, and the mean of ``self`` over ``dim``."""
+    """Return the tuple (standard deviation, mean) of ``self`` over ``dim``, the first computed as in ``std_block``."""
     return _with_mean(np, std_block, self, dim, correction, keepdim)
 
 
@@ -588,7 +589,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the tuple (variance, mean) of ``input`` over ``dim``; by default over all dimensions.
 
-    The parameters are those of :func:`var`.
+    The parameters have the same meaning as in :func:`var`.
     """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _check_floating("var_mean", input)
@@ -605,7 +606,7 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the tuple (standard deviation, mean) of ``input`` over ``dim``; by default over all dimensions.
 
-    The parameters are those of :func:`var`.
+    The parameters have the same meaning as in :func:`var`.
     """
     dim, correction = _spread_arguments(dim, unbiased, correction, axis)
     _check_floating("std_mean", input)
@@ -619,8 +620,9 @@ def std_mean(
 def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
     """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x`` has size 0.
 
-    This is called for norms that are not defined over an empty dimension, such as the maximum norm. The error message
-    contains ``ord``, the order of the norm. ``dim`` is the argument ``dim`` of the norm.
+    The function is called for norms that are not defined for an empty dimension, such as the maximum norm. ``ord`` is
+    the order of the norm in the error message. ``dim`` is the argument ``dim`` of the norm; if it is None, the message
+    does not name a dimension.
     """
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:

@@ -38,8 +38,9 @@ def _in_place_node_class(kind: type) -> type:
 def _define_in_place_view(name: str, out_of_place: Any) -> None:
     """Define the in-place form of the view function ``name`` as a method: ``name`` followed by an underscore.
 
-    ``out_of_place`` is the view function, for example ``transpose``. The method replaces the shape, the strides and the
-    gradient edge of its tensor by those of the view. If the view has no gradient edge, the tensor stays a leaf.
+    ``out_of_place`` is the view function, for example ``transpose``. The method computes the view of its tensor, and
+    gives the shape, the strides and the gradient edge of the view to the tensor. If the view has no gradient edge, the
+    tensor remains a leaf.
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -109,8 +110,9 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
 def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make ``input`` share the storage, shape and strides of the tensor ``source``, and return ``input``.
 
-    Without ``source``, ``input`` becomes a tensor without elements. Raises RuntimeError if the dtypes differ, or if
-    ``input`` or ``source`` requires gradients while operations are recorded.
+    Without ``source``, ``input`` becomes a tensor without elements. The keyword arguments ``rest`` have no effect.
+    Raises RuntimeError if the dtypes differ. Also raises RuntimeError if gradients are enabled and ``input`` or
+    ``source`` requires gradients.
     """
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(

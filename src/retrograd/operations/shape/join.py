@@ -70,12 +70,12 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
-    """Return a new tensor that holds ``array``, the result of ``cat`` or ``stack``, and its backward node.
+    """Return the tuple (tensor, backward node) for ``array``, the result of ``cat`` or ``stack``.
 
-    ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands, with None for an operand that
-    requires no gradient. If no operand requires a gradient, or recording is off, None is returned instead of the node.
-    For error messages, the node stores the position in the user's code, which is searched from the frame two calls
-    above this function.
+    ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands; an edge is None if the operand
+    requires no gradient. The node is None if no operand requires a gradient or if recording is off. For error messages,
+    the node stores the position in the user's code. The position is searched from the frame two calls above this
+    function.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -103,10 +103,10 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 
 
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
-    """Return the arrays and the gradient edges of ``tensors`` if ``cat`` and ``stack`` may use the fast path.
+    """Return the tuple (arrays, gradient edges) of ``tensors`` if ``cat`` and ``stack`` may use the fast path.
 
-    Otherwise return two empty lists. The fast path applies if ``tensors`` is a list or tuple of plain tensors (not of
-    subclasses) of one dtype on the CPU, because NumPy joins their arrays exactly as PyTorch does.
+    Otherwise return two empty lists. The fast path requires that ``tensors`` is a list or tuple of tensors (not of
+    subclasses of Tensor) of one dtype on the CPU. NumPy joins the arrays of such tensors exactly as PyTorch does.
     """
     arrays: list[Any] = []
     edges: list[Any] = []
@@ -199,10 +199,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Store on ``node`` the sizes of ``arrays`` along ``dim``, by which the backward of ``cat`` splits the gradient.
+    """Store on ``node`` the sizes of ``arrays`` along ``dim``; the backward of ``cat`` splits the gradient by them.
 
-    Raises ValueError for an array without elements along ``dim``, because the fast path does not handle PyTorch's
-    legacy tensors of shape (0,).
+    Raises ValueError if an array has no elements along ``dim``. It may be one of PyTorch's legacy tensors of shape
+    (0,), which the fast path does not support.
     """
     sizes = []
     for each in arrays:
@@ -415,8 +415,8 @@ repeat_block.derivative(self=_repeat_rule)
 def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
     """Return a copy of ``input`` repeated ``repeats[i]`` times along each dimension ``i``.
 
-    ``repeats`` are ints or one sequence of ints. If there are more counts than dimensions of ``input``, new dimensions
-    are added in front. If there are fewer counts, RuntimeError is raised.
+    ``repeats`` are ints or one sequence of ints. If there are more ints than dimensions of ``input``, new dimensions
+    are added in front. If there are fewer ints, RuntimeError is raised.
     """
     times = parse_int_arguments("repeat", repeats, "repeats", kwargs)
     lead = len(times) - input._array.ndim
@@ -432,8 +432,8 @@ def repeat(input: Tensor, *repeats: Any, **kwargs: Any) -> Tensor:
 def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` repeated ``dims[i]`` times along each dimension ``i``.
 
-    ``dims`` are ints or one sequence of ints. Unlike in :func:`repeat`, there may be fewer counts than dimensions of
-    ``input``. The counts then apply to the last dimensions.
+    ``dims`` are ints or one sequence of ints. If there are fewer ints than dimensions of ``input``, they apply to the
+    last dimensions. If there are more, new dimensions are added in front.
     """
     times = parse_int_arguments("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)
@@ -445,9 +445,9 @@ def repeat_interleave(
 ) -> Tensor:
     """Return ``input`` with each element, or each slice along ``dim``, repeated ``repeats`` times in a row.
 
-    ``repeats`` is an int, or a 1-d tensor with a count for each element or slice. Without ``dim`` the input is
-    flattened first. With one argument, ``repeat_interleave(counts)`` returns each index ``i`` of ``counts`` repeated
-    ``counts[i]`` times. ``output_size`` is the size of the result along ``dim``, if the caller knows it.
+    ``repeats`` is an int, or a 1-d tensor with a number of repetitions for each element or slice. Without ``dim``,
+    ``input`` is flattened first. ``output_size`` is the size of the result along ``dim``, if the caller knows it. The
+    call ``repeat_interleave(counts)`` returns each index ``i`` of ``counts`` repeated ``counts[i]`` times.
 
     >>> import retrograd as torch
     >>> torch.repeat_interleave(torch.tensor([4, 5]), torch.tensor([1, 2]))

@@ -111,10 +111,10 @@ def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> An
 
 @op(name="resample_back", function=False, method=False, linear=True)
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
-    """Return the gradient of ``resampled`` with respect to its operand; ``self`` is the gradient of the result.
+    """Return the gradient of ``resampled(x, plan)`` with respect to ``x``; ``self`` is the gradient of the result.
 
-    ``plan`` is the argument of ``resampled``. Along each dimension, the transpose of the linear map in ``plan`` is
-    applied.
+    ``plan`` describes a linear map along each of the last dimensions: the indices and weights of the elements that are
+    summed. The gradient is computed by the transposes of these maps.
     """
     return interpolation.apply_maps(np, self, tuple(taps.turned for taps in plan))
 
@@ -174,11 +174,11 @@ def _pad_from_input(input: Tensor, pad: tuple[int, ...], mode: str) -> Tensor:
 
 
 def _check_reach(shape: tuple[int, ...], padded: list[int], back: int, pair: tuple[int, int], mode: str) -> None:
-    """Raise RuntimeError if the padding ``pair`` (before, after) of dimension ``-back`` is invalid.
+    """Raise RuntimeError if ``pair``, the padding (before, after) of dimension ``-back``, is invalid.
 
-    ``shape`` is the shape before padding, and ``padded`` the shape after it. Each number in ``pair`` may be at most the
-    size of the dimension for ``mode="circular"``, and must be less than the size for ``"reflect"``. Negative padding is
-    invalid if it removes too many elements.
+    ``shape`` is the shape before padding, and ``padded`` the shape after padding. A number in ``pair`` must not be
+    greater than the size of the dimension for ``mode="circular"``, and must be less than the size for ``"reflect"``.
+    Negative padding is invalid if it removes too many elements.
     """
     (before, after), size, result = pair, shape[-back], padded[-back]
     if mode == "circular":

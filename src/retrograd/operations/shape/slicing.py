@@ -131,15 +131,15 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 @view_op("split_uneven", "SplitWithSizesBackward0", several=True)
 def split_uneven(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices of ``self`` along dimension ``dim``; slice ``i`` has the size ``sizes[i]`` there."""
+    """Return consecutive slices of ``self`` along ``dim``; slice ``i`` has ``sizes[i]`` elements along ``dim``."""
     return _pieces(self, sizes, dim)
 
 
 @view_op("split_even", "SplitBackward0", several=True)
 def split_even(np: Any, self: Any, /, sizes: tuple[int, ...], dim: int) -> Any:
-    """Return consecutive slices of ``self`` along dimension ``dim``, with the given ``sizes``.
+    """Return consecutive slices of ``self`` along dimension ``dim``; slice ``i`` has the size ``sizes[i]``.
 
-    All sizes are equal, except that the last one may be smaller.
+    All sizes are equal, except that the last slice may be smaller.
     """
     return _pieces(self, sizes, dim)
 
@@ -233,7 +233,8 @@ _split_with_sizes = public_wrapper(split_with_sizes, "torch", "split_with_sizes"
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`split_with_sizes` returns, but do not record them as views of ``input``.
 
-    The slices share the memory of ``input``. A slice may be modified in place without an autograd error for the others.
+    The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
+    slices.
     """
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
@@ -241,8 +242,8 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
     """Return the sizes along ``dim`` of the slices into which ``split`` divides ``array``, for its fast path.
 
-    ``split_size_or_sections`` is the argument of ``split``. Raises ValueError unless it is a positive int, because the
-    fast path supports no other value.
+    ``split_size_or_sections`` is the argument of ``split``. Raises ValueError unless ``split_size_or_sections`` is a
+    positive int, the only kind of value that the fast path supports.
     """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
         raise ValueError
@@ -270,7 +271,8 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`split` returns, but do not record them as views of ``input``.
 
-    The slices share the memory of ``input``. A slice may be modified in place without an autograd error for the others.
+    The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
+    slices.
     """
     return _by_size(unsafe_split_even, input, split_size, dim)
 
@@ -303,7 +305,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`chunk` returns, but do not record them as views of ``input``.
 
-    The slices share the memory of ``input``. A slice may be modified in place without an autograd error for the others.
+    The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
+    slices.
     """
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 
@@ -506,7 +509,8 @@ resolve_dimension = normalize_dim  # an alias, because the argument of ``unfold`
 def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return a view of the storage of ``self`` with the shape, strides and storage offset of the layout ``part``.
 
-    ``whole`` is the layout of ``self``, which the backward pass needs to compute the gradient.
+    ``whole`` is the layout (shape, strides and storage offset) of ``self``. The backward pass uses ``whole`` to compute
+    the gradient.
     """
     memory = memory_owner(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
@@ -520,10 +524,11 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 @op(function=False, method=False, linear=True)
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """Return each element of ``self`` divided by the number of elements that share its memory location.
+    """Return each element of ``self`` divided by the number of elements that have the same memory location.
 
-    ``self`` is treated as a tensor with the layout ``whole``, whose elements may overlap in memory. The backward of
-    ``as_strided`` thereby splits a gradient evenly between overlapping elements.
+    The memory locations are those of a tensor with the layout ``whole`` (shape, strides and storage offset), whose
+    elements may overlap. With this operation, the backward of ``as_strided`` splits a gradient evenly between
+    overlapping elements.
     """
     if not overlaps(whole):
         return self

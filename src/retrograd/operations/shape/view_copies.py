@@ -50,8 +50,8 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
     """Return a contiguous copy of ``shown``, a view of ``input``, for functions such as ``transpose_copy``.
 
-    The copy gets the gradient edge of the view. The class of the backward node is replaced by a class with PyTorch's
-    name for the copying function, which ends with ``_copy``.
+    The copy gets the gradient edge of the view. The class of the backward node is replaced by a subclass whose name
+    ends with ``_copy``, as in PyTorch.
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -116,11 +116,11 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
 
 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
-    """Declare and return the operation ``name``: a copy of ``self`` in which ``src`` replaces the elements of a view.
+    """Declare and return the operation ``name``, which returns a copy of ``self`` with a view overwritten by ``src``.
 
-    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. For the derivative
-    with respect to ``self``, a second operation is declared whose name is ``name`` followed by ``_hole``. It writes
-    zeros to the elements of the view.
+    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. A second
+    operation, whose name is ``name`` followed by ``_hole``, writes zeros to the elements of the view. It computes the
+    gradient with respect to ``self``.
     """
     part_of = block.op.kernel
 
@@ -239,10 +239,10 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 
 @op(view=True, name="slice_inverse_block", backward="SliceInverseBackward0", function=False, method=False, linear=True)
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return the tensor of which ``self`` is a slice, as a view of the same storage with the layout ``whole``.
+    """Return the tensor from which the slice ``self`` was taken, as a view of the storage of ``self``.
 
-    ``part`` is the layout of ``self``. A layout consists of shape, strides and storage offset. The elements of ``src``
-    are not used, but ``src`` receives a gradient.
+    ``whole`` is the layout of the result, and ``part`` is the layout of ``self``. A layout consists of shape, strides
+    and storage offset. The elements of ``src`` are not used, but ``src`` receives a gradient.
     """
     return as_strided_block.op.kernel(np, self, part, whole)
 
@@ -258,10 +258,10 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return the tensor of which ``input`` is a slice, as a view of the storage of ``input``.
+    """Return the tensor from which the slice ``input`` was taken, as a view of the storage of ``input``.
 
-    The view has the shape and strides of ``src``. ``dim``, ``start``, ``end`` and ``step`` describe the slice and have
-    no effect.
+    The view has the shape, strides and storage offset of ``src``. ``dim``, ``start``, ``end`` and ``step`` describe the
+    slice and have no effect.
     """
     if (special := innermost_batch((input, src))) is not None:
         raise special.refuse_out("slice_inverse")

@@ -314,9 +314,10 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
-    """Return the shape of ``flatten(array, start_dim, end_dim)``.
+    """Return the shape of ``flatten(array, start_dim, end_dim)``, for its fast path.
 
-    Raises ValueError if ``start_dim`` is not before ``end_dim``, because the shape is then unchanged.
+    Raises ValueError if dimension ``start_dim`` is not before dimension ``end_dim``; ``flatten`` then uses the generic
+    path.
     """
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:

@@ -50,8 +50,9 @@ fft_c2c.derivative(
 def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """Return the discrete Fourier transform of the real ``self`` over the dimensions ``dim``, a complex array.
 
-    If ``onesided`` is true, only the first ``n // 2 + 1`` of the n elements along the last of these dimensions are
-    returned, as the others are complex conjugates. ``normalization`` has the same meaning as in ``fft_c2c``.
+    If ``onesided`` is true, only the first ``m // 2 + 1`` of the m elements along the last dimension in ``dim`` are
+    returned, because the other elements are complex conjugates of these. ``normalization`` is 0 for no scaling, 1 to
+    divide the result by ``sqrt(n)``, and 2 to divide it by n, where n is the number of transformed elements.
     """
     return fft_kernels.real_to_complex(np, self, dim, normalization, onesided)
 
@@ -70,8 +71,9 @@ fft_r2c.derivative(self=_r2c_rule)
 def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """Return the inverse discrete Fourier transform of ``self`` over the dimensions ``dim``, a real array.
 
-    ``self`` is a one-sided spectrum along the last of these dimensions: it has ``last_dim_size // 2 + 1`` elements, and
-    the result has ``last_dim_size`` elements. ``normalization`` has the same meaning as in ``fft_c2c``.
+    ``self`` is a one-sided spectrum: along the last dimension in ``dim`` it has ``last_dim_size // 2 + 1`` elements,
+    and the result has ``last_dim_size`` elements. ``normalization`` is 0 for no scaling, 1 to divide the result by
+    ``sqrt(n)``, and 2 to divide it by n, where n is the number of elements of the result over ``dim``.
     """
     return fft_kernels.complex_to_real(np, self, dim, normalization, last_dim_size)
 
@@ -151,7 +153,7 @@ def _truncated_or_padded(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -
 
 
 def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
-    """Return the dimensions of ``x`` to transform, and the size of the transform along each of them.
+    """Return the tuple (dimensions of ``x`` to transform, size of the transform along each of them).
 
     ``s`` (sizes) and ``dim`` are the arguments of a public function such as ``fftn``.
     """
@@ -207,9 +209,9 @@ def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -
 def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
     """Return the discrete Fourier transform of the real ``input`` along ``dim``.
 
-    ``forward=False`` selects the inverse transform, which for a real ``input`` is the complex conjugate of the forward
-    transform, except for the scale. If ``onesided`` is true, the result is a one-sided spectrum. The other arguments
-    are those of the public function ``name``, such as ``fft``.
+    ``forward=False`` selects the inverse transform. If ``onesided`` is true, the result is a one-sided spectrum.
+    ``name`` is the name of the public function, such as ``fft``, and ``n``, ``dim`` and ``norm`` are its arguments: the
+    size, the dimension and the scale of the transform.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -259,8 +261,8 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the one-sided discrete Fourier transform of the real ``input`` along ``dim``.
 
-    The result has the first ``n // 2 + 1`` elements of the transform. The omitted elements are complex conjugates of
-    these. The arguments are those of :func:`fft`.
+    The result has the first ``n // 2 + 1`` elements of the transform; the omitted elements are complex conjugates of
+    these. The parameters have the same meaning as in :func:`fft`.
 
     >>> import retrograd as torch
     >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -273,16 +275,16 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     """Return the inverse of :func:`rfft` along ``dim``: a real signal from the one-sided spectrum ``input``.
 
     The result has ``n`` elements, by default ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm``
-    is that of :func:`ifft`.
+    selects the scale, as in :func:`ifft`.
     """
     return _to_real("irfft", input, n, dim, norm, False)
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform, which is real, of a Hermitian-symmetric signal along ``dim``.
+    """Return the discrete Fourier transform, a real tensor, of a Hermitian-symmetric signal along ``dim``.
 
     ``input`` holds the first ``n // 2 + 1`` elements of the signal. The result has ``n`` elements, by default
-    ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm`` is that of :func:`fft`.
+    ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm`` selects the scale, as in :func:`fft`.
     """
     return _to_real("hfft", input, n, dim, norm, True)
 
@@ -290,7 +292,8 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse of :func:`hfft` along ``dim``: a Hermitian-symmetric signal from the real ``input``.
 
-    The result holds the first ``n // 2 + 1`` elements of the signal. The arguments are those of :func:`ifft`.
+    The result holds the first ``n // 2 + 1`` elements of the signal. The parameters have the same meaning as in
+    :func:`ifft`.
     """
     return _from_real("ihfft", input, n, dim, norm, False, True)
 
@@ -302,7 +305,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None,
     """Return the discrete Fourier transform of ``input`` over the dimensions ``dim``.
 
     If ``dim`` is None, all dimensions are transformed, or the last ``len(s)`` dimensions if ``s`` is passed. ``input``
-    is truncated or padded with zeros to the sizes ``s``. ``norm`` is that of :func:`fft`.
+    is truncated or padded with zeros to the sizes ``s``. ``norm`` selects the scale, as in :func:`fft`.
     """
     return _to_complex("fftn", input, s, dim, norm, True)
 
@@ -310,7 +313,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None,
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse discrete Fourier transform of ``input`` over the dimensions ``dim``.
 
-    ``s`` and ``dim`` are those of :func:`fftn`, and ``norm`` is that of :func:`ifft`.
+    ``s`` and ``dim`` have the same meaning as in :func:`fftn`. ``norm`` selects the scale, as in :func:`ifft`.
     """
     return _to_complex("ifftn", input, s, dim, norm, False)
 
@@ -333,8 +336,8 @@ def _real_operand(name: str, input: Any, s: Any, dim: Any) -> tuple[Tensor, list
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the discrete Fourier transform of the real ``input`` over the dimensions ``dim``.
 
-    The result is a one-sided spectrum along the last of these dimensions, as that of :func:`rfft`. The arguments are
-    those of :func:`fftn`.
+    Along the last dimension in ``dim``, the result is a one-sided spectrum, as in :func:`rfft`. The parameters have the
+    same meaning as in :func:`fftn`.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -345,7 +348,7 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse of :func:`rfftn` over the dimensions ``dim``, a real tensor.
 
-    ``s`` holds the sizes of the result along these dimensions. ``norm`` is that of :func:`ifft`.
+    ``s`` holds the sizes of the result along the dimensions ``dim``. ``norm`` selects the scale, as in :func:`ifft`.
     """
     x = _operand("irfftn", input, True)
     dims, sizes, last = _one_sided_plan("irfftn", x, s, dim)
@@ -353,10 +356,10 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform, which is real, of a Hermitian-symmetric signal over ``dim``.
+    """Return the discrete Fourier transform, a real tensor, of a Hermitian-symmetric signal over ``dim``.
 
-    Along the last of these dimensions, ``input`` holds only the first ``n // 2 + 1`` of the n elements of the signal.
-    ``s`` holds the sizes of the result. ``norm`` is that of :func:`fft`.
+    ``s`` holds the sizes of the result along the dimensions ``dim``. Along the last of them, ``input`` holds only the
+    first ``n // 2 + 1`` of the n elements of the signal. ``norm`` selects the scale, as in :func:`fft`.
     """
     x = _operand("hfftn", input, True)
     dims, sizes, last = _one_sided_plan("hfftn", x, s, dim)
@@ -369,8 +372,8 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse of :func:`hfftn` over ``dim``: a Hermitian-symmetric signal from the real ``input``.
 
-    Along the last of these dimensions, the result holds only the first ``n // 2 + 1`` of the n elements. ``s`` and
-    ``dim`` are those of :func:`fftn`, and ``norm`` is that of :func:`ifft`.
+    Along the last dimension in ``dim``, the result holds only the first ``n // 2 + 1`` of the n elements. ``s`` and
+    ``dim`` have the same meaning as in :func:`fftn`. ``norm`` selects the scale, as in :func:`ifft`.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {dtypes.scalar_name(input.dtype)}")

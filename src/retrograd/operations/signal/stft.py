@@ -259,9 +259,9 @@ def _overlapped(
 ) -> Tensor:
     """Return the signal that ``istft`` computes from ``frames`` by weighted overlap-add.
 
-    The frames are multiplied by ``window`` and added at their positions, which are ``hop`` elements apart. The sum is
-    divided by the sum of the squared windows. ``center`` and ``length`` are the arguments of ``istft``. ``call`` is the
-    beginning of the error message. If ``single`` is true, the result is 1-d.
+    The frames are multiplied by ``window`` and added to the signal; successive frames start ``hop`` elements apart. The
+    sum is divided by the sum of the squared windows. ``center`` and ``length`` are the arguments of ``istft``. ``call``
+    is the beginning of the error message. If ``single`` is true, the result is 1-d.
     """
     count, frame_count, n_fft = frames._array.shape
     total = n_fft + hop * (frame_count - 1)

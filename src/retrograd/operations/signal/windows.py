@@ -60,13 +60,19 @@ class _Steps:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """Return the result of the next step of the computation: ``step(array)``, rounded to the dtype of the array."""
+        """Return a new object with the result of the next step, ``step(array)``, rounded to the dtype of the array.
+
+        ``step`` is a function that takes and returns an array.
+        """
         dtype = self.array.dtype
         wide = self.array.astype(self.np.float32) if dtype in dtypes.HALF_PRECISION else self.array
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
 
     def scaled(self, factor: float, summand: float = 0.0) -> _Steps:
-        """Return the array multiplied by ``factor`` and then, in a second step, increased by ``summand``."""
+        """Return a new object with the array multiplied by ``factor`` in one step.
+
+        In a second step, ``summand`` is added if it is not 0.
+        """
         product = self.then(lambda x: x * x.dtype.type(factor))
         return product.then(lambda x: x + x.dtype.type(summand)) if summand else product
 
