@@ -88,7 +88,10 @@ class ArrayOps:
     # -- operations that return a temporary
 
     def direction(self, param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:
-        """Return ``grad + weight_decay * param``; with ``maximize``, ``-grad + weight_decay * param``."""
+        """Return the gradient plus the weight decay: ``grad + weight_decay * param``.
+
+        If ``maximize`` is true, the result is ``-grad + weight_decay * param``.
+        """
         if maximize:
             grad = self.np.negative(grad, self.new(grad))
         return self.add(grad, param, weight_decay) if weight_decay != 0 else grad

@@ -163,9 +163,10 @@ class _CurvatureHistory:
         }  # fmt: skip
 
     def direction(self, grad: Tensor, first: bool) -> Tensor:
-        """Return the search direction at a point with gradient ``grad``; also add the last step to the history.
+        """Return the search direction at the current point, where ``grad`` is the gradient of the loss.
 
-        If ``first`` is true, the history is cleared and the direction is ``-grad``.
+        The changes of the gradient and of the parameters since the previous point are first added to the history. If
+        ``first`` is true, there is no previous point: the history is cleared, and the direction is ``-grad``.
         """
         if first:
             self.d = -grad
@@ -203,7 +204,11 @@ class _CurvatureHistory:
 
 
 class _Point(NamedTuple):
-    """Point of a line search: the step length ``t``, the loss, its gradient, and its derivative ``slope`` by ``t``."""
+    """Point of a line search.
+
+    ``t`` is the step length, ``grad`` the gradient of the loss with respect to the parameters, and ``slope`` the
+    derivative of the loss with respect to ``t``.
+    """
 
     t: Any
     loss: float

@@ -18,9 +18,10 @@ Step = Callable[[list[Any], dict[str, Any]], bool]
 
 
 def with_loop(step: Step) -> Callable[[Any], Any]:
-    """Return a decorator that attaches ``step`` to an update rule.
+    """Return a decorator that stores the function ``step`` as the attribute ``large`` of an update rule.
 
-    ``ArrayOps.run`` calls ``step`` instead of the rule for large arrays.
+    ``step(arrays, numbers)`` applies the rule by a compiled loop. ``ArrayOps.run`` calls ``step`` instead of the rule
+    for large arrays.
     """
 
     def mark(rule: Any) -> Any:

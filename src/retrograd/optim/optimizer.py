@@ -309,9 +309,11 @@ class Optimizer:
         return handle
 
     def state_dict(self) -> dict[str, Any]:
-        """Return a dict of ``"state"`` (by parameter index) and ``"param_groups"`` (options, and parameter indices).
+        """Return the state of the optimiser as a dict with the keys ``"state"`` and ``"param_groups"``.
 
-        The Tensors in the dict are not copied: the next step modifies them in place.
+        ``"state"`` maps the index of each parameter to a dict of its state. ``"param_groups"`` is a list with one dict
+        for each group, which has the options and, under ``"params"``, the indices of the parameters. The Tensors in the
+        result are not copied: the next step modifies them in place.
         """
         for hook in self._hooks("state_dict_pre").values():
             hook(self)
@@ -390,10 +392,11 @@ def _as_list(params: Any) -> list[Any]:
 
 
 def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
-    """Return ``value``, the entry ``key`` of a loaded state, converted to the device and dtype of ``param``.
+    """Return ``value``, a part of the loaded state of ``param``, converted to the device and dtype of ``param``.
 
-    Containers are converted elementwise. The step counter keeps its device and dtype, unless ``counted_there`` is true:
-    then it is converted to float32 on the device of ``param``.
+    ``key`` is the name of the value in the state, or None. The elements of containers are converted. The dtype is kept
+    if ``param`` is not floating-point. The step counter (``"step"``) is returned unchanged if ``counted_there`` is
+    false; otherwise it is converted to float32 on the device of ``param``.
     """
     if isinstance(value, Tensor):
         if key == "step":

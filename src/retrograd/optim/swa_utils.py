@@ -42,8 +42,8 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
 def get_swa_avg_fn() -> Callable[..., Tensor]:
     """Return a function that updates an arithmetic mean.
 
-    If ``average`` is the mean of ``count`` Tensors, ``f(average, value, count)`` returns the mean of the ``count``
-    Tensors and ``value``.
+    The function takes ``(average, value, count)``, where ``average`` is the mean of ``count`` Tensors. It returns the
+    mean of these Tensors and ``value``.
     """
 
     @no_grad()
@@ -54,9 +54,10 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """Return a function that applies ``average`` to each pair of Tensors in two lists.
+    """Return a function that applies ``average``, a function that updates one average, to lists of Tensors.
 
-    Each result overwrites the Tensor of the first list.
+    The returned function takes ``(averages, values, count)``. It overwrites each Tensor ``x`` in ``averages`` by
+    ``average(x, value, count)``, where ``value`` is the corresponding Tensor in ``values``.
     """
 
     @no_grad()
@@ -70,8 +71,9 @@ def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     """Return a function that updates exponential moving averages of several Tensors.
 
-    ``f(averages, values, count)`` overwrites each Tensor of the list ``averages`` by
-    ``decay * average + (1 - decay) * value``.
+    The function takes ``(averages, values, count)``. It overwrites each Tensor ``average`` in the list ``averages`` by
+    ``decay * average + (1 - decay) * value``, where ``value`` is the corresponding Tensor in ``values``. ``count`` is
+    unused.
     """
     return _for_lists(get_ema_avg_fn(decay))
 
@@ -79,8 +81,9 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """Return a function that updates arithmetic means of several Tensors.
 
-    ``f(averages, values, count)`` overwrites each Tensor of the list ``averages``, a mean of ``count`` Tensors, by the
-    mean that includes the Tensor of the list ``values``.
+    The function takes ``(averages, values, count)``, where each Tensor in the list ``averages`` is the mean of
+    ``count`` Tensors. It overwrites each of them by the mean that includes the corresponding Tensor in the list
+    ``values``.
     """
     return _for_lists(get_swa_avg_fn())
 
