@@ -197,7 +197,8 @@ class profile:
     def function_events(self) -> EventList:
         """Recorded events in the order in which they began.
 
-        Changes of memory that happened outside all operations are at the end of the list.
+        Events for memory that was allocated or released while no recorded operation was running are at the end of the
+        list.
         """
         if self._events is None:
             events = [] if self.seen is None else list(_events(self, self.seen))
@@ -250,8 +251,9 @@ class profile:
         return self.function_events.self_cpu_time_total
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the call stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+        """Write the call stack and a time of each event to the file ``path``, for flame-graph tools.
 
+        ``metric`` is the name of the attribute with the time, see :meth:`EventList.supported_export_stacks_metrics`.
         Raises AssertionError unless the profiler was created with ``with_stack=True``.
         """
         if not self.with_stack:
@@ -263,8 +265,8 @@ class profile:
     ) -> None:
         """Write the events to the file ``path`` for ``chrome://tracing`` or Perfetto.
 
-        The trace shows arrows from operations to their derivatives. ``metadata`` has further keys of the file, with
-        JSON values.
+        The trace shows arrows from operations to their derivatives. ``metadata`` is a dictionary from further keys of
+        the JSON file to their values as JSON texts.
         """
         if self.seen is None:
             raise RuntimeError("Profiler must be run before exporting chrome trace")
@@ -343,9 +345,9 @@ def _shape(described: tuple[Any, ...]) -> list[int]:
 
 
 def _type_name(described: tuple[Any, ...]) -> str:
-    """Return PyTorch's name for the type of an argument, such as ``float``.
+    """Return PyTorch's name for the type of an argument, such as ``float`` for a float32 tensor.
 
-    ``described`` is the description of the argument by :func:`recorder.described`.
+    ``described`` is the tuple that :func:`recorder.described` returned for the argument.
     """
     if described[0] is recorder.SEVERAL:
         return "TensorList"
@@ -365,8 +367,8 @@ def _line(code: CodeType, instruction: int) -> str:
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
     """Return the call stack of ``call``: lines of the user's program, innermost first.
 
-    For a call in a backward pass, these are the lines of the operation that recorded the node. ``stacks`` maps the
-    numbers of nodes to such lines.
+    For a call in a backward pass, the result is the call stack of the forward operation that recorded the node.
+    ``stacks`` maps the number of each node to this call stack; the function adds to it.
     """
     around: recorder.Call | None = call
     while around is not None and around.scope != recorder.BACKWARD and not around.name.startswith(recorder.EVALUATE):

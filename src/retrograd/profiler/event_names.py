@@ -125,9 +125,9 @@ def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: s
 
 
 def _max_pooling(name: str) -> Callable[..., str]:
-    """Return a function from the arguments of a call of the max pooling function ``name`` to the call's event name.
+    """Return a function that takes the arguments of a call of the max pooling function ``name``.
 
-    The event name depends on the argument ``return_indices``.
+    It returns the event name of the call, which depends on the argument ``return_indices``.
     """
 
     def named(*args: Any, return_indices: Any = False, **rest: Any) -> str:
@@ -142,9 +142,9 @@ _INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
 
 
 def _inplace_option(name: str) -> Callable[..., str]:
-    """Return a function from the arguments of a call of the activation function ``name`` to the call's event name.
+    """Return a function that takes the arguments of a call of the activation function ``name``.
 
-    The event name depends on the argument ``inplace``.
+    It returns the event name of the call, which depends on the argument ``inplace``.
     """
     under = _INNER.get(name)
     return lambda *args, inplace=False, **rest: name + "_" if inplace else f"{name}>{under}" if under else name
@@ -227,7 +227,8 @@ def names_of_functions() -> dict[FunctionType, Name]:
 def _names(made: int, imported: int) -> dict[FunctionType, Name]:
     """Return the result of :func:`names_of_functions`, cached for equal arguments.
 
-    ``made`` and ``imported`` are the numbers of functions and of imported namespaces.
+    ``made`` is the number of functions created so far, and ``imported`` the number of imported namespaces. A change of
+    one of the two numbers makes the cached result invalid.
     """
     names: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
     for function, name, prefix in _functions():
@@ -249,7 +250,7 @@ _OWN = "retrograd::"
 def _inside(function: Any) -> Name | None:
     """Return the event name of the internal function ``function``, or None if its calls are not shown.
 
-    The name is that of the PyTorch operation with the same ``grad_fn``.
+    The event name is that of the PyTorch operation whose ``grad_fn`` has the same name.
     """
     op = getattr(function, "op", None)
     if op is None:

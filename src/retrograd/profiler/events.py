@@ -371,13 +371,14 @@ class EventList(list[Any]):
         return total
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """Return the values of ``metric`` that :meth:`export_stacks` accepts."""
+        """Return a list of the values that :meth:`export_stacks` accepts as the argument ``metric``."""
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Write the call stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+        """Write the call stack and a time of each event to the file ``path``, for flame-graph tools.
 
-        The outermost line of a stack comes first.
+        ``metric`` is the name of the attribute with the time, see :meth:`supported_export_stacks_metrics`. The
+        outermost line of a stack comes first.
         """
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")

@@ -140,7 +140,10 @@ class _KinetoProfile:
         self.stop_trace()
 
     def prepare_trace(self) -> None:
-        """Create the state for a new trace; earlier events are deleted unless ``acc_events`` is true."""
+        """Create the state for a new trace.
+
+        Earlier events are deleted, unless the profiler was created with ``acc_events=True``.
+        """
         if self.profiler is None or not self.acc_events:
             self.profiler = autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities, use_device=self.use_device,
@@ -194,8 +197,9 @@ class _KinetoProfile:
         self._recorded("exporting chrome trace").export_chrome_trace(path, self._metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write the call stack of each event, with its time ``metric``, to the file ``path`` for flame-graph tools.
+        """Write the call stack and a time of each event to the file ``path``, for flame-graph tools.
 
+        ``metric`` is the name of the attribute with the time, see :meth:`EventList.supported_export_stacks_metrics`.
         Raises AssertionError unless the profiler was created with ``with_stack=True``.
         """
         self._recorded("exporting stacks").export_stacks(path, metric)
@@ -232,9 +236,9 @@ class _KinetoProfile:
 
 
 def _activities(activities: Iterable[Any] | None) -> set[ProfilerActivity]:
-    """Return ``activities`` as a set; None means all supported activities.
+    """Return ``activities`` as a set, or the set of all supported activities if ``activities`` is None.
 
-    If an item is a dictionary, its keys are used.
+    An item of ``activities`` is an activity or a dictionary whose keys are activities.
     """
     if activities is None:
         return supported_activities()

@@ -184,7 +184,7 @@ def _cut(name: str, widest: int | None) -> str:
 def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
     """Return ``part`` as a percentage of ``whole``, as text, and assign the text to an attribute of ``event``.
 
-    ``attribute`` is the name of the attribute. PyTorch assigns it too.
+    ``attribute`` is the name of the attribute. The attribute is assigned because PyTorch's table assigns it, too.
     """
     share = format_percentage(part, whole)
     setattr(event, attribute, share)
@@ -194,7 +194,7 @@ def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
 def _flops(events: Sequence[Any]) -> list[Column]:
     """Return a list with the column for floating-point operations, or an empty list if ``events`` have none.
 
-    The unit, such as MFLOPs, is the unit that suits the smallest number.
+    The unit of the column, such as MFLOPs, is the largest unit in which the smallest number is at least 1.
     """
     counts = [event.flops for event in events if event.flops]
     if not counts:
