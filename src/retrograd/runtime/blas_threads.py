@@ -7,7 +7,7 @@ OpenBLAS reads its spin timeout when it is loaded.
 Note [Two thread pools]. The OpenBLAS of NumPy has a thread pool, and after a matrix product each of its threads spins
 for 26 ms before it sleeps. Compiled loops have another pool (OpenMP), which needs the same cores: a training step of a
 small convolutional network took three times as long with all threads as with one. OpenBLAS reads its timeout when it
-starts its threads. If NumPy was imported before this package, the threads already run. They are then shut down when the
+starts its threads. If NumPy was imported before retrograd, the threads already run. They are then shut down when the
 first compiled loop is loaded, as OpenBLAS does before a fork, and the next product starts new ones
 (:func:`shorten_spin`). Where this is not possible, threads of loops spin less (Note [Threads of loops] in
 ``kernels/numba_dispatch.py``).
@@ -35,7 +35,10 @@ SHORT_TIMEOUT = 14
 
 
 def _set_spin_timeout() -> bool:
-    """Set OpenBLAS's spin timeout if NumPy is not imported yet, and return whether the timeout is short."""
+    """Set OpenBLAS's spin timeout by an environment variable, and return whether the timeout is short.
+
+    The variable is set only if it has no value yet, NumPy has not been imported, and Numba is available.
+    """
     setting = os.environ.get(SPIN_VARIABLE, "")
     if setting:
         return setting.isdigit() and int(setting) <= SHORT_TIMEOUT + 4
@@ -63,7 +66,7 @@ LINKED = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 
 
 def get_num_threads() -> int:
-    """Return the number of threads of NumPy's BLAS; the package's own loops use the same number.
+    """Return the number of threads of NumPy's BLAS; retrograd's compiled loops use the same number.
 
     If the BLAS has no function that returns this number (Apple's Accelerate), the result is the value of
     ``VECLIB_MAXIMUM_THREADS`` or ``OMP_NUM_THREADS``, or else the number of processors.
@@ -77,7 +80,7 @@ def get_num_threads() -> int:
 def set_num_threads(num: int) -> None:
     """Set the number of threads of large computations in this process.
 
-    The number applies to the package's own loops, to NumPy's BLAS, and to SciPy's copy of the BLAS. If SciPy is not yet
+    The number applies to retrograd's compiled loops, to NumPy's BLAS, and to SciPy's copy of the BLAS. If SciPy is not yet
     loaded, the environment variable ``OPENBLAS_NUM_THREADS`` is set, which SciPy's copy (and any child process) reads
     on loading. Warns if NumPy's BLAS has no function to set the number. Raises RuntimeError unless ``num`` is a
     positive int.
@@ -108,7 +111,7 @@ on_change: list[Callable[[], None]] = []
 
 
 def max_threads() -> int:
-    """Return the number of threads of the package's own compiled loops: the same as for matrix products."""
+    """Return the number of threads of retrograd's compiled loops, which is the number of threads of NumPy's BLAS."""
     if not _chosen:
         _chosen["count"] = get_num_threads()
     return _chosen["count"]
@@ -118,8 +121,8 @@ def max_threads() -> int:
 def gemm_address(kind: str) -> int:
     """Return the address of ``sgemm`` (``kind="f"``) or ``dgemm`` (``kind="d"``) in NumPy's BLAS.
 
-    The result is 0 if the function is not found, or if the BLAS's number of threads can not be set; callers call the
-    function from several threads and therefore need a single-threaded BLAS.
+    The result is 0 if the function is not found. It is also 0 if the number of threads of the BLAS cannot be set,
+    because callers call the function from several threads, and each call must use one thread.
     """
     if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
         return 0
@@ -138,7 +141,11 @@ IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "sel
 
 
 def _other_threads_wait() -> bool:
-    """Whether all other Python threads are idle, that is, each runs code of a package listed in :data:`IDLE`."""
+    """Whether all other Python threads are idle.
+
+    A thread counts as idle if its current frame is in a module of one of the packages :data:`IDLE`, such as
+    ``threading``.
+    """
     me = threading.get_ident()
     frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
     return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
@@ -178,7 +185,7 @@ def restartable_openblas() -> Any:
 class _SingleThreaded:
     """Context manager in which NumPy's BLAS uses only the calling thread.
 
-    Several threads may be in a block of this context manager at the same time. The last thread that leaves its block
+    Several threads may be in a ``with`` block of this object at the same time. The last thread that leaves its block
     restores the BLAS's number of threads.
     """
 
@@ -188,9 +195,9 @@ class _SingleThreaded:
             os.register_at_fork(after_in_child=self.forget)
 
     def forget(self) -> None:
-        """Reset the state to that of a process in which no thread is in a block of this context manager.
+        """Reset the state: no thread is in a ``with`` block of this context manager.
 
-        A forked child calls this method, too, because it has no threads except the one that forked.
+        This method is also called in the child process after a fork, because only the thread that forked exists there.
         """
         self.lock, self.inside, self.before = threading.Lock(), 0, 1
 
@@ -231,9 +238,9 @@ def set_num_interop_threads(num: int) -> None:
 
 
 def _positive(caller: str, count: Any) -> int:
-    """Return ``count`` if it is a positive int, else raise RuntimeError.
+    """Return ``count`` if it is a positive int, otherwise raise RuntimeError.
 
-    ``caller`` is the function's name in the error.
+    ``caller`` is the name of the called function in the error message.
     """
     if type(count) is not int:
         raise RuntimeError(f"{caller} expects an int, but got {type(count).__name__}")

@@ -1,9 +1,9 @@
-"""Suppression of NumPy's floating-point warnings in the package's modules.
+"""Suppression of NumPy's floating-point warnings in retrograd's modules.
 
 PyTorch computes ``log(0)`` without a warning; only the result, ``-inf``, shows the division by zero.
 
 Note [Silenced modules]. NumPy attributes a warning (division by zero, overflow, NaN) to the Python frame that called
-it, which is a frame of this package. A program with ``warnings.simplefilter("always")`` would see warnings about our
+it, which is a frame of retrograd. A program with ``warnings.simplefilter("always")`` would see warnings about our
 internals. Three remedies fail: a filter for our modules comes after the program's own filter, ``numpy.errstate`` costs
 a quarter of each call, and a global setting would suppress warnings of the program's own NumPy calls. But Python drops
 a warning from a frame whose globals have ``__name__ = None``, as those of a module have during interpreter shutdown
@@ -45,9 +45,9 @@ class SilencedModule(ModuleType):
 
 
 def silence_numpy_warnings() -> None:
-    """Silence NumPy's warnings in those modules of the package that have been imported completely.
+    """Silence NumPy's warnings in the modules of retrograd that have been imported completely.
 
-    A module that is still being imported can not be silenced, because class definitions in it need the module's name.
+    A module that is still being imported cannot be silenced, because class definitions in it need the module's name.
     """
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
@@ -57,9 +57,9 @@ def silence_numpy_warnings() -> None:
 
 
 class _Errstate:
-    """Replacement for NumPy's private context variable of floating-point error handling, if this NumPy has none.
+    """Getter and setter of NumPy's floating-point error handling, for a NumPy without a context variable for it.
 
-    The methods call the public functions ``numpy.geterr`` and ``numpy.seterr``.
+    The methods have the names of a context variable's methods, and call ``numpy.geterr`` and ``numpy.seterr``.
     """
 
     def get(self) -> Any:
@@ -70,9 +70,10 @@ class _Errstate:
 
 
 def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
-    """Return an object that gets and sets NumPy's floating-point error handling, and a value for this setting.
+    """Return an object and a value: ``object.set(value)`` makes NumPy ignore all floating-point errors.
 
-    The value makes NumPy ignore all floating-point errors.
+    The object is NumPy's private context variable of floating-point error handling, or an :class:`_Errstate` if this
+    NumPy has no such variable. ``object.get()`` returns the present setting.
     """
     try:
         from numpy._core import umath

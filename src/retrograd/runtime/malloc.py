@@ -28,7 +28,7 @@ NEEDED = ("gnu_get_libc_version", "mallopt", "malloc_trim")
 
 @cache
 def glibc() -> Any:
-    """Return the C library if it is glibc and the environment has no settings of its ``malloc``, else None."""
+    """Return the C library if it is glibc and no environment variable configures its ``malloc``, otherwise None."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if os.name != "posix" or "glibc.malloc" in tunables or any(name.startswith("MALLOC_") for name in os.environ):
         return None
@@ -39,10 +39,10 @@ def glibc() -> Any:
 
 
 def max_kept_bytes() -> int:
-    """Return the maximum number of freed bytes to keep.
+    """Return the maximum number of bytes of freed memory that the process keeps for new arrays.
 
-    The number is the environment variable ``RETROGRAD_POOL`` in megabytes, or by default a quarter of the machine's
-    memory, up to 2 GiB.
+    The environment variable ``RETROGRAD_POOL`` sets this number in megabytes. The default is a quarter of the machine's
+    memory, but at most 2 GiB.
     """
     setting = os.environ.get("RETROGRAD_POOL", "")
     if setting.isdigit():
@@ -52,9 +52,9 @@ def max_kept_bytes() -> int:
 
 @cache
 def keep_freed_memory() -> bool:
-    """Keep up to :func:`max_kept_bytes` bytes of freed memory in the process, for new arrays.
+    """Configure ``malloc`` to keep up to :func:`max_kept_bytes` bytes of freed memory in the process for new arrays.
 
-    Returns False if this is impossible or disabled.
+    Returns whether ``malloc`` was configured: False if the C library is not glibc, or if the maximum is 0.
     """
     library = glibc()
     if library is None or not (most := max_kept_bytes()):

@@ -17,10 +17,10 @@ PROFILED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDicti
 
 
 def profiled(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:
-    """Return a decorator that registers a function for the profiler, which then times its calls and shows their names.
+    """Return a decorator that registers a function, so that a running profiler times its calls.
 
-    The name of a call is the result of ``name(*args, **kwargs)``, with the arguments of the call. If ``operation`` is
-    true, the profiler treats a call as an operation.
+    The profiler shows a call under the name ``name(*args, **kwargs)``, where ``args`` and ``kwargs`` are the arguments
+    of the call. If ``operation`` is true, the profiler treats a call as an operation.
     """
 
     def register(function: Callee) -> Callee:

@@ -1,7 +1,7 @@
 """Locations in the user's program, for error messages, warnings and tracebacks.
 
 A graph node and a version counter record the user's line. Recording must be fast, so a location is a code object and
-the index of an instruction; file and line are looked up only when an error is shown. Frames of the package are skipped:
+the index of an instruction; file and line are looked up only when an error is shown. Frames of retrograd are skipped:
 their globals contain ``MARK``.
 """
 
@@ -26,9 +26,9 @@ MARK = "__retrograd__"
 
 
 def mark_package() -> None:
-    """Mark the modules of the package that are loaded already, so that their frames are skipped.
+    """Mark the modules of retrograd that are already loaded, so that searches for the user's frame skip their frames.
 
-    Modules loaded later are marked by the finder of ``compat/lazy_imports.py``.
+    Modules loaded later are marked by the import finder of ``compat/lazy_imports.py``.
     """
     for name, module in list(sys.modules.items()):
         if name.startswith("retrograd.") and module is not None:
@@ -36,7 +36,7 @@ def mark_package() -> None:
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning with the message ``text`` that points to the user's line; frames of the package are skipped."""
+    """Issue a warning with the message ``text`` that points to the user's line; retrograd's frames are skipped."""
     frame, level = sys._getframe(1), 2
     while MARK in frame.f_globals and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
@@ -72,7 +72,7 @@ def strip_frames(error: Exception) -> Exception | None:
 def _no_memory(error: MemoryError) -> RuntimeError:
     """Return PyTorch's error for a failed allocation of memory.
 
-    The text has the number of bytes if ``error``, an error of NumPy, has the array's shape and dtype.
+    The message contains the number of bytes if ``error``, an error of NumPy, has the shape and dtype of the array.
     """
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     requested = (
@@ -83,7 +83,7 @@ def _no_memory(error: MemoryError) -> RuntimeError:
 
 
 def strips_frames(function: Callee) -> Callee:
-    """Return a wrapper of ``function`` that removes the package's frames from the tracebacks of errors.
+    """Return a wrapper of ``function`` that removes retrograd's frames from the tracebacks of errors.
 
     See :func:`strip_frames`. The wrapper costs time and is not used for functions that are called very often.
     """
@@ -112,10 +112,11 @@ RERAISE = (
 
 
 def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
-    """Return the code object and the index of the instruction that the user's frame is executing.
+    """Return the code object of the user's frame, and the index of the instruction that this frame is executing.
 
-    The result is ``(None, -1)`` if there is no such frame. ``depth`` is the number of frames to skip because they
-    certainly belong to the package; inspecting a frame takes 0.1 µs.
+    The user's frame is the innermost frame outside retrograd. The result is ``(None, -1)`` if there is no such frame.
+    ``depth`` is the number of inner frames to skip without inspection, because they certainly belong to retrograd.
+    Inspecting a frame takes 0.1 µs.
     """
     try:
         frame: FrameType | None = sys._getframe(depth)
