@@ -21,9 +21,9 @@ Collators = dict[Any, Callable[..., Any]]
 
 
 def _like_container(like: Any, parts: Any) -> Any:
-    """Return a container of the class of ``like`` with the elements ``parts``.
+    """Return a container of the same class as ``like`` with the elements ``parts``, a dict or a list.
 
-    If the class does not allow this, return ``parts`` itself.
+    If the class cannot be constructed from ``parts`` (TypeError), ``parts`` itself is returned.
     """
     try:
         if isinstance(like, MutableMapping):

@@ -391,10 +391,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Remove the next batch that has arrived from the tasks and return its number, or None if no batch has arrived.
+        """Return the number of the next batch that has arrived, or None if no batch has arrived.
 
-        If ``in_order`` of the DataLoader is true, only the first task is considered. Tasks at the front whose worker
-        has reached the end of an iterable data set are removed as well.
+        The batch is removed from ``_tasks``, the queue of the requested batches. If ``in_order`` of the DataLoader is
+        true, only the first batch in the queue is considered. Batches at the front of the queue are also removed if
+        they will not arrive because their worker has reached the end of an iterable data set.
         """
         while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
             self._tasks.popleft()
@@ -418,9 +419,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._results[number] = (kind, data)
 
     def _received(self, workers: set[int]) -> list[tuple[int, Any]]:
-        """Wait for results from the workers with the numbers ``workers`` and return pairs ``(worker, result)``.
+        """Wait for results from the workers with the numbers ``workers``; return pairs ``(worker, result)``.
 
-        Raises RuntimeError if a worker has exited or no result has arrived within ``timeout`` seconds.
+        ``worker`` is the number of the worker. Raises RuntimeError if a worker has exited, or if no result has arrived
+        within ``timeout`` seconds.
         """
         pipes = {self._pipes[worker]: worker for worker in workers}
         ends = {self._processes[worker].sentinel: worker for worker in workers}

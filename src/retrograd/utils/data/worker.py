@@ -82,7 +82,10 @@ class _Verbatim(str):
 
 
 def failure(error: BaseException, where: str) -> Failure:
-    """Return a Failure that describes ``error``, which is being handled; ``where`` names the worker in the message."""
+    """Return a Failure with the class, the message and the traceback of the exception ``error``.
+
+    ``where`` is the part of the message that names the worker, for example ``"in DataLoader worker process 0"``.
+    """
     shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     kind: Any = type(error)
     try:
@@ -155,7 +158,7 @@ class Job:
 
 
 def seed_everything(base_seed: int, id: int) -> int:
-    """Seed the random generators of this package, Python and NumPy in the worker ``id``; return ``base_seed + id``."""
+    """Seed the random generators of retrograd, Python and NumPy in worker number ``id``; return ``base_seed + id``."""
     seed = base_seed + id
     random.seed(seed)
     manual_seed(seed)

@@ -1,6 +1,6 @@
 """``SummaryWriter``: logging of training programs for TensorBoard, as in ``torch.utils.tensorboard``.
 
-This package requires the package ``tensorboard``. If it is not installed, the import raises ModuleNotFoundError with
+The import requires the package ``tensorboard``. If that package is not installed, ModuleNotFoundError is raised with
 the text "No module named 'tensorboard'", as in PyTorch.
 """
 

@@ -32,9 +32,10 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 class _NodeNames:
-    """Names of the autograd nodes that one call of ``model`` records, for :func:`graph_of`.
+    """Names of the graph nodes that one call of ``model`` records, for :func:`graph_of`.
 
-    The name of a node begins with the path of the first module that returns an output which depends on the node.
+    The name of a node begins with the path of a module. This is the module whose forward hook is called first among the
+    modules whose output depends on the node.
     """
 
     def __init__(self, model: Any) -> None:

@@ -43,7 +43,10 @@ def array_of(value: Any) -> Any:
 
 
 def _message(array: Any, elements: str | None = None) -> Any:
-    """Return ``array`` as a TensorProto of dtype ``elements``, by default the dtype of ``array``."""
+    """Return ``array`` as a TensorProto, TensorBoard's message for arrays.
+
+    ``elements`` is the name of the dtype of the message, by default the dtype of ``array``.
+    """
     name, field = _ELEMENTS[elements or array.dtype.name]
     flat = array.reshape(-1)
     if name == "DT_HALF":
