@@ -27,7 +27,7 @@ _state = _State()
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Set whether operations must be deterministic; ``warn_only`` selects warnings instead of errors.
+    """Set whether operations must be deterministic; ``warn_only=True`` requests warnings instead of errors.
 
     The setting has no effect, because all operations are deterministic. See
     https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.

@@ -107,10 +107,9 @@ _FUNCTIONS: dict[Aggregation, Callable[[Sequence[float]], float]] = {
 class Stat:
     """Collector of values, which computes their statistics in consecutive time windows of length ``window_size``.
 
-    For each window, an event with the statistics in ``aggregations`` is logged.
-
-    The event is logged when the first value of the next window is added, or when the object is deleted. After
-    ``max_samples`` values, the event is logged immediately, and further values in the window are ignored.
+    For each window, an event with the statistics in ``aggregations`` is passed to :func:`log_event`. This happens when
+    the first value after the end of the window is added, or when the object is deleted. If ``max_samples`` values are
+    added before the end of the window, the event is logged immediately, and further values in the window are ignored.
 
     >>> stat = Stat("loss", [Aggregation.MEAN, Aggregation.COUNT], timedelta(minutes=1), max_samples=2)
     >>> stat.add(1.0)

@@ -48,7 +48,7 @@ PART = object()
 
 
 def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]:
-    """Return a decorator that adds a function to the table as the description of the module ``torch.<name>``."""
+    """Return a decorator that adds a function to the table, as the block that describes the module ``torch.<name>``."""
 
     def enter(block: Callable[[], Names]) -> Callable[[], Names]:
         BLOCKS[name] = block
@@ -63,8 +63,8 @@ def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]
 class Flag:
     """Descriptor of a setting that is an attribute of a module, usually a bool.
 
-    ``setter`` is the name of PyTorch's setter in the error message for a value that is not a bool. If ``setter`` is
-    empty, every value is accepted.
+    If ``setter`` is not empty, a value that is not a bool raises RuntimeError, and the message contains ``setter``, the
+    name of PyTorch's function that sets the value. If it is empty, every value is accepted.
     """
 
     def __init__(self, default: Any, setter: str = "") -> None:
@@ -146,10 +146,10 @@ class Group:
 
 
 class ByName:
-    """Implementation of a function in the table: a call is forwarded to ``function(module, arguments)``.
+    """Implementation of a module's function in the table: a call is forwarded to ``function(module, arguments)``.
 
-    ``module`` is the name of the function's module, and ``arguments`` a dictionary of the arguments of the call.
-    ``doc`` is the docstring of the function.
+    ``function`` is called with the name of the module that has the function, and with a dictionary of the arguments of
+    the call. ``doc`` is the docstring of the function in the table.
     """
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
@@ -178,9 +178,10 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 
 
 def flag_setter(*unchanged: str) -> ByName:
-    """Return an implementation of a function ``set_flags``, which sets the settings that its parameters name.
+    """Return the implementation of a module's function ``set_flags``, whose parameters are names of settings.
 
-    The arguments in ``unchanged`` have no effect, as in PyTorch.
+    The function sets each setting whose argument is not None. The settings whose names are in ``unchanged`` are not
+    set, as in PyTorch.
     """
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
@@ -189,10 +190,10 @@ def flag_setter(*unchanged: str) -> ByName:
 
 
 def flag_context(*unchanged: str) -> ByName:
-    """Return an implementation of a function ``flags``, which returns a context manager that changes settings.
+    """Return the implementation of a module's function ``flags``, whose parameters are names of settings.
 
-    The settings are those that the parameters of ``flags`` name. The arguments in ``unchanged`` have no effect, as in
-    PyTorch.
+    The function returns a context manager in which the settings have the values of the arguments. The settings whose
+    names are in ``unchanged`` are not set, as in PyTorch.
     """
 
     @contextmanager
@@ -214,7 +215,7 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return a dictionary of two functions for the table: one returns ``store[key]``, the other sets it.
+    """Return a dictionary of two functions for the table, which return and assign ``store[key]``.
 
     ``getter`` is the name of the first function. ``setter`` is the name of the second function, followed by its
     parameter in parentheses.
@@ -233,17 +234,19 @@ def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names
 
 @namespace("backends")
 def _backends() -> Names:
-    """Names of ``torch.backends``: settings of numerical libraries, and queries whether they are available.
+    """Contents of the module ``torch.backends`` by name.
 
-    This package computes with NumPy, NumPy's BLAS and CuPy, and does not use PyTorch's libraries. Queries return False
-    for PyTorch's libraries, and settings have no effect.
+    Settings of numerical libraries, and queries whether they are available.
+
+    retrograd computes with NumPy, NumPy's BLAS and CuPy, and does not use PyTorch's libraries. Queries return False for
+    PyTorch's libraries, and settings have no effect.
     """
     return {**dict.fromkeys(_parts("backends"), PART), "fp32_precision": Precision()}
 
 
 @namespace("backends.cpu")
 def _backends_cpu() -> Names:
-    """Names of ``torch.backends.cpu``: a query for the vector extensions of the CPU."""
+    """Contents of the module ``torch.backends.cpu`` by name: a query for the vector extensions of the CPU."""
 
     def get_cpu_capability() -> str:
         """Return the widest vector extension of this CPU that NumPy supports.
@@ -259,7 +262,7 @@ def _backends_cpu() -> Names:
 
 @namespace("backends.cuda")
 def _backends_cuda() -> Names:
-    """Names of ``torch.backends.cuda``: settings for NVIDIA GPUs, which have no effect."""
+    """Contents of the module ``torch.backends.cuda`` by name: settings for NVIDIA GPUs, which have no effect."""
 
     def is_built() -> bool:
         """Return True if CuPy is installed and finds a GPU, otherwise False."""
@@ -319,7 +322,7 @@ def _backends_cuda() -> Names:
 
 @namespace("backends.cudnn")
 def _backends_cudnn() -> Names:
-    """Names of ``torch.backends.cudnn``: settings of NVIDIA's library of convolutions.
+    """Contents of the module ``torch.backends.cudnn`` by name: settings of NVIDIA's library of convolutions.
 
     The library is not used, and the settings have no effect.
     """
@@ -347,7 +350,9 @@ def _backends_cudnn() -> Names:
 
 @namespace("backends.cusparselt")
 def _backends_cusparselt() -> Names:
-    """Names of ``torch.backends.cusparselt``: queries for NVIDIA's library for semi-structured sparse matrices.
+    """Contents of the module ``torch.backends.cusparselt`` by name.
+
+    Queries for NVIDIA's library for semi-structured sparse matrices.
 
     The library is not used.
     """
@@ -360,13 +365,18 @@ def _backends_cusparselt() -> Names:
 
 @namespace("backends.kleidiai")
 def _backends_kleidiai() -> Names:
-    """Names of ``torch.backends.kleidiai``: a query for Arm's library of matrix products, which is not used."""
+    """Contents of the module ``torch.backends.kleidiai`` by name.
+
+    A query for Arm's library of matrix products, which is not used.
+    """
     return {"is_available() -> bool": False}
 
 
 @namespace("backends.mha")
 def _backends_mha() -> Names:
-    """Names of ``torch.backends.mha``: a setting of PyTorch's fast path of transformer layers in evaluation mode.
+    """Contents of the module ``torch.backends.mha`` by name.
+
+    A setting of PyTorch's fast path of transformer layers in evaluation mode.
 
     The setting has no effect, because there is no such fast path.
     """
@@ -375,7 +385,7 @@ def _backends_mha() -> Names:
 
 @namespace("backends.miopen")
 def _backends_miopen() -> Names:
-    """Names of ``torch.backends.miopen``: a setting of AMD's library of convolutions.
+    """Contents of the module ``torch.backends.miopen`` by name: a setting of AMD's library of convolutions.
 
     The library is not used, and the setting has no effect.
     """
@@ -403,7 +413,7 @@ class verbose:
 
 @namespace("backends.mkl")
 def _backends_mkl() -> Names:
-    """Names of ``torch.backends.mkl``: queries for Intel's library of linear algebra.
+    """Contents of the module ``torch.backends.mkl`` by name: queries for Intel's library of linear algebra.
 
     The library is used if NumPy was built with it.
     """
@@ -418,7 +428,7 @@ def _backends_mkl() -> Names:
 
 @namespace("backends.mkldnn")
 def _backends_mkldnn() -> Names:
-    """Names of ``torch.backends.mkldnn``: settings of Intel's library of neural networks.
+    """Contents of the module ``torch.backends.mkldnn`` by name: settings of Intel's library of neural networks.
 
     The library is not used, and the settings have no effect.
     """
@@ -445,7 +455,7 @@ def _backends_mkldnn() -> Names:
 
 @namespace("backends.mps")
 def _backends_mps() -> Names:
-    """Names of ``torch.backends.mps``: queries for Apple GPUs, which are not supported."""
+    """Contents of the module ``torch.backends.mps`` by name: queries for Apple GPUs, which are not supported."""
     return {
         "is_available() -> bool": False,
         "is_built() -> bool": False,
@@ -456,7 +466,7 @@ def _backends_mps() -> Names:
 
 @namespace("backends.nnpack")
 def _backends_nnpack() -> Names:
-    """Names of ``torch.backends.nnpack``: a setting of the convolution library NNPACK.
+    """Contents of the module ``torch.backends.nnpack`` by name: a setting of the convolution library NNPACK.
 
     The library is not used, and the setting has no effect.
     """
@@ -470,15 +480,17 @@ def _backends_nnpack() -> Names:
 
 @namespace("backends.openmp")
 def _backends_openmp() -> Names:
-    """Names of ``torch.backends.openmp``: a query for OpenMP, which is not used."""
+    """Contents of the module ``torch.backends.openmp`` by name: a query for OpenMP, which is not used."""
     return {"is_available() -> bool": False}
 
 
 @namespace("backends.opt_einsum")
 def _backends_opt_einsum() -> Names:
-    """Names of ``torch.backends.opt_einsum``: settings of ``opt_einsum``, which finds a cheap order of contractions.
+    """Contents of the module ``torch.backends.opt_einsum`` by name.
 
-    ``einsum`` finds a cheap order without this package; the settings have no effect.
+    Settings of ``opt_einsum``, which finds a cheap order of contractions.
+
+    ``einsum`` finds a cheap order without ``opt_einsum``; the settings have no effect.
     """
 
     def is_available() -> bool:
@@ -501,7 +513,10 @@ def _backends_opt_einsum() -> Names:
 
 @namespace("backends.quantized")
 def _backends_quantized() -> Names:
-    """Names of ``torch.backends.quantized``: settings of libraries for quantized tensors, which are not supported."""
+    """Contents of the module ``torch.backends.quantized`` by name.
+
+    Settings of libraries for quantized tensors, which are not supported.
+    """
 
     def set_engine(module: Any, value: Any) -> None:
         if value != "none":
@@ -518,7 +533,7 @@ def _backends_quantized() -> Names:
 
 @namespace("xpu")
 def _xpu() -> Names:
-    """Names of ``torch.xpu``: functions for Intel GPUs, which are not supported.
+    """Contents of the module ``torch.xpu`` by name: functions for Intel GPUs, which are not supported.
 
     Functions that need a device raise PyTorch's error.
     """
@@ -553,7 +568,7 @@ def _no_mps(function: str) -> RuntimeError:
 
 @namespace("mps")
 def _mps() -> Names:
-    """Names of ``torch.mps``: functions for Apple GPUs, which are not supported.
+    """Contents of the module ``torch.mps`` by name: functions for Apple GPUs, which are not supported.
 
     Functions that need a device raise PyTorch's error.
     """
@@ -574,7 +589,7 @@ def _mps() -> Names:
 
 @namespace("mtia")
 def _mtia() -> Names:
-    """Names of ``torch.mtia``: functions for Meta's accelerators, which are not supported."""
+    """Contents of the module ``torch.mtia`` by name: functions for Meta's accelerators, which are not supported."""
     return {"is_available() -> bool": False, "is_initialized() -> bool": False, "device_count() -> int": 0}
 
 
@@ -638,7 +653,10 @@ class StreamContext:
 
 @namespace("cpu")
 def _cpu() -> Names:
-    """Names of ``torch.cpu``: functions for the CPU that correspond to those of ``torch.cuda``."""
+    """Contents of the module ``torch.cpu`` by name.
+
+    Functions for the CPU that correspond to those of ``torch.cuda``.
+    """
     only = Stream()
 
     def stream(stream: Any) -> StreamContext:
@@ -675,7 +693,10 @@ def _cpu() -> Names:
 
 @namespace("cpu.amp")
 def _cpu_amp() -> Names:
-    """Names of ``torch.cpu.amp``: deprecated classes for mixed precision on the CPU; use ``torch.amp``."""
+    """Contents of the module ``torch.cpu.amp`` by name.
+
+    Deprecated classes for mixed precision on the CPU; use ``torch.amp``.
+    """
     from .amp import old
 
     autocast, grad_scaler = old.deprecated_classes("cpu", dtypes.bfloat16)
@@ -710,7 +731,10 @@ class device_index:
 
 @namespace("accelerator")
 def _accelerator() -> Names:
-    """Names of ``torch.accelerator``: functions for the accelerator, which is the GPU if CuPy finds one."""
+    """Contents of the module ``torch.accelerator`` by name.
+
+    Functions for the accelerator, which is the GPU if CuPy finds one.
+    """
     from . import cuda
 
     def on_gpu(function: Callable[..., Any], old_name_of: str = "") -> Callable[..., Any]:
@@ -770,7 +794,10 @@ def _accelerator() -> Names:
 
 @namespace("_dynamo")
 def _dynamo() -> Names:
-    """Names of ``torch._dynamo``, the front end of PyTorch's compiler: functions of ``torch.compiler``, and no-ops."""
+    """Contents of the module ``torch._dynamo`` by name: functions of ``torch.compiler``, and no-ops.
+
+    In PyTorch, the module is the front end of the compiler.
+    """
     from . import compiler
     from .compiler.compiled_function import exclude
 
@@ -801,7 +828,7 @@ def _dynamo() -> Names:
 
 @namespace("_dynamo.config")
 def _dynamo_config() -> Names:
-    """Names of ``torch._dynamo.config``: settings of PyTorch's compiler, which have no effect.
+    """Contents of the module ``torch._dynamo.config`` by name: settings of PyTorch's compiler, which have no effect.
 
     Programs may add settings.
     """
@@ -826,13 +853,16 @@ def _dynamo_config() -> Names:
 
 @namespace("_inductor")
 def _inductor() -> Names:
-    """Names of ``torch._inductor``, the back end of PyTorch's compiler: only the module of its settings."""
+    """Contents of the module ``torch._inductor`` by name: only the module of its settings.
+
+    In PyTorch, the module is the back end of the compiler.
+    """
     return {"config": PART}
 
 
 @namespace("_inductor.config")
 def _inductor_config() -> Names:
-    """Names of ``torch._inductor.config``: settings of PyTorch's compiler, which have no effect.
+    """Contents of the module ``torch._inductor.config`` by name: settings of PyTorch's compiler, which have no effect.
 
     Programs may add settings.
     """
@@ -868,8 +898,8 @@ def _parameters(signature: str) -> str:
 def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
     """Return the source text of the body and the docstring of the function with the signature ``signature``.
 
-    ``answer`` is the function's value in the table. If the body calls ``answer``, it is added to ``space``, the global
-    namespace of the function.
+    ``answer`` is the function's value in the table: a constant, an exception to raise, or a function to call. A
+    function is added to ``space``, the global namespace of the generated function.
     """
     if isinstance(answer, BaseException):
         kind, words = type(answer).__name__, str(answer)
@@ -902,7 +932,7 @@ def _functions(module_name: str, answers: Names) -> Names:
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """Return ``value``, renamed to ``name`` in the module ``module_name`` if it is a function of this file."""
+    """Return ``value``; if it is a function defined in this file, first rename it to ``module_name.name``."""
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
@@ -912,13 +942,13 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """Return a dictionary from the name of each direct submodule of the module ``name`` to the same name."""
+    """Return the names of the direct submodules of the module ``name``, as a dictionary from each name to itself."""
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
 
 class TableLoader(Loader):
-    """Loader that fills a module with the names returned by the module's function in the table."""
+    """Loader that fills a module with the names and values that the module's block in the table returns."""
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

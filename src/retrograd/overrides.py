@@ -30,8 +30,8 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 class TorchFunctionMode:
     """Context manager (mode) in which every public function calls the method ``__torch_function__`` of this object.
 
-    The mode is inactive while its ``__torch_function__`` runs: functions that this method calls use the mode that was
-    entered before.
+    The mode is inactive while its ``__torch_function__`` runs: public functions that this method calls are passed to
+    the mode that was entered before, if any.
 
     >>> import retrograd as torch
     >>> class Log(TorchFunctionMode):
@@ -184,7 +184,10 @@ def is_tensor_like(inp: Any) -> bool:
 
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
-    """Return a dictionary from each overridable function, as passed to ``__torch_function__``, to its description."""
+    """Return a dictionary from each overridable function to an :class:`Overridable`, which describes it.
+
+    A key is the object that ``__torch_function__`` receives as ``func``.
+    """
     for place in torch_function_overrides.PLACES:
         importlib.import_module(f"{__package__}.{place}".rstrip("."))
     every = [

@@ -19,9 +19,9 @@ COORDINATE_BITS, MAX_DIMENSION = 30, 21201
 
 @functools.cache
 def _polynomials() -> tuple[Any, Any]:
-    """Return the primitive polynomials and the initial direction numbers of Sobol sequences.
+    """Return a pair of integer arrays: the primitive polynomials and the initial direction numbers of Sobol sequences.
 
-    The two arrays have one row for each dimension. A polynomial is an integer whose bits are its coefficients. The
+    Both arrays have one item or row for each dimension. A polynomial is an integer whose bits are its coefficients. The
     direction numbers are those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional projections",
     2008), from SciPy's data.
     """
@@ -55,8 +55,9 @@ def _direction_numbers(dimension: int) -> Any:
 class SobolEngine:
     """Generator of a Sobol sequence of points in the unit cube of ``dimension`` dimensions.
 
-    If ``scramble`` is true, the bits of the coordinates are randomised by a binary matrix and a binary shift. These are
-    drawn from a random generator with the seed ``seed`` or, if ``seed`` is None, from the default generator.
+    If ``scramble`` is true, the bits of each coordinate are multiplied by a random binary matrix, and a random binary
+    vector is added, modulo 2. The random bits are drawn from a generator with the seed ``seed`` or, if ``seed`` is
+    None, from the default generator.
 
     >>> SobolEngine(2).draw(3)
     tensor([[0.0000, 0.0000],
@@ -85,9 +86,9 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self) -> None:
-        """Draw the random shift, and multiply the direction numbers by random lower triangular matrices.
+        """Draw the random shift of the points, and multiply the direction numbers by random lower triangular matrices.
 
-        The direction numbers are multiplied as vectors of bits, modulo 2.
+        A direction number is multiplied as a vector of bits, modulo 2. Each dimension has a matrix.
         """
         generator = None
         if self.seed is not None:
@@ -103,9 +104,10 @@ class SobolEngine:
         state[...] = (odd * weights[:, None]).sum(1)
 
     def _steps(self, count: int) -> Any:
-        """Return the bitwise differences (XOR) between consecutive points for the next ``count`` points.
+        """Return, for each of the next ``count`` points, its bitwise difference (XOR) from the preceding point.
 
-        The result is an integer array with one row for each point.
+        The result is an integer array with one row for each point and one column for each dimension. The first point of
+        a sequence has no row.
         """
         if self.num_generated == 0:  # the first point needs no step
             count -= 1

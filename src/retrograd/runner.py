@@ -1,4 +1,4 @@
-"""Execution of Python programs as by ``python``, except that ``import torch`` imports retrograd.
+"""Functions that run a Python program as ``python`` does, except that ``import torch`` imports retrograd.
 
 The program runs as ``__main__``, so that pickling, multiprocessing, ``sys.argv``, ``sys.path`` and tracebacks are as
 under ``python``. This module uses the import hook and does not use tensors.

@@ -77,7 +77,7 @@ def save(
 
 
 class _WriteOnlyFile:
-    """File object for :func:`save` that wraps ``target``, a user's object with no method other than ``write``."""
+    """File object for :func:`save` that wraps ``target``, a user's object whose only file method is ``write``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -117,7 +117,10 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
 
 
 class _SafeGlobals:
-    """Classes and functions that :func:`add_safe_globals` allows in checkpoints, as a dictionary by name."""
+    """Classes and functions that :func:`add_safe_globals` has allowed in checkpoints.
+
+    ``names`` is a dictionary from their names to the classes and functions.
+    """
 
     names: dict[str, Any]
 
@@ -177,7 +180,7 @@ class safe_globals:
 
 
 def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
-    """Return the names in the checkpoint ``f`` that :func:`load` would refuse.
+    """Return a list of the names of classes and functions in the checkpoint ``f`` that :func:`load` does not allow.
 
     ``f`` is a path or an open file in PyTorch's zip format.
     """
@@ -203,7 +206,8 @@ def load(
     function of a storage and its location) selects the device of the storages. ``mmap=True`` maps the file into memory,
     so that only the parts that the program uses are read.
 
-    Raises UnpicklingError for names that are not allowed, and RuntimeError for a damaged file.
+    Raises UnpicklingError if the pickle in the file is damaged or contains a name that is not allowed, and RuntimeError
+    if another part of the file is damaged.
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -336,7 +340,8 @@ _TYPES_HINT = (
 class _PickleReader:
     """Reader of the pickles in one file, used by :func:`load`.
 
-    It uses the restricted unpickler, or ``pickle_module`` if ``weights_only`` is false.
+    If ``weights_only`` is true, it uses an interpreter of pickles that executes no code from the file, otherwise
+    ``pickle_module.Unpickler``. ``options`` are keyword arguments of this ``Unpickler``.
     """
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
@@ -344,9 +349,11 @@ class _PickleReader:
         self.known = allowed_names()
 
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
-        """Return the object of the pickle at the current position of ``source``, and move the position to its end.
+        """Return the object of the pickle that begins at the current position of ``source``.
 
-        ``persistent(id)`` returns the storage with this persistent id.
+        Afterwards, the position is the end of the pickle. ``persistent(id)`` is a function that returns the storage
+        with the persistent id ``id``. With ``weights_only``, UnpicklingError is raised if the pickle is damaged or
+        contains a name that is not allowed.
         """
         if not self.weights_only:
             return self._run_python_pickle(source, persistent)
@@ -416,9 +423,10 @@ class _PickleReader:
 
 
 class _StorageReader:
-    """Callable that reads a storage by calling ``read``, and stores the last error in ``error``.
+    """Callable that returns ``read(id)``, the storage with the persistent id ``id``.
 
-    The error may come from the user's ``map_location``, and is then not an error of the pickle.
+    If ``read`` raises an exception, it is stored in ``error``. An exception of the user's ``map_location`` can then be
+    distinguished from an error of the pickle.
     """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
@@ -441,9 +449,10 @@ _CPP_OWNERS = {("torch._C", "_VariableFunctionsClass"): ("torch", ""), ("torch._
 
 
 def _find_in_package(module: str, name: str) -> Any:
-    """Return retrograd's object for the PyTorch object ``name`` in the module ``module``.
+    """Return retrograd's object for the object ``name`` of the PyTorch module ``module``.
 
-    If retrograd has no module of this path, the parent modules are searched.
+    If the corresponding module of retrograd does not exist or has no such object, the parent modules are searched.
+    AttributeError is raised if no module has the object.
     """
     if (module, name) in _CPP_OWNERS:
         module, name = _CPP_OWNERS[module, name]

@@ -1,7 +1,7 @@
 """Version numbers of retrograd and of the PyTorch release whose names and behaviour retrograd implements.
 
-Programs compare ``torch.__version__`` to find out which features exist. Therefore it is the version of PyTorch,
-followed by a plus sign and the version of retrograd, in the place where PyTorch has ``cpu`` or ``cu130``.
+Programs compare ``torch.__version__`` to find out which features exist. Therefore ``torch.__version__`` begins with the
+version of PyTorch. After a plus sign, where PyTorch has ``cpu`` or ``cu130``, follows the version of retrograd.
 """
 
 from __future__ import annotations
