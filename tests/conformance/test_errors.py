@@ -60,11 +60,18 @@ def test_a_call_that_raises_changes_nothing(topic: str) -> None:
         assert public_state(given) == before, call
 
 
-def test_argument_errors_have_no_cause_and_no_kernel_frames() -> None:
-    """An argument error has no other error as its context, and no frame of a kernel."""
+def test_argument_errors_have_no_cause_and_no_kernel_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An argument error shows no other error and no frame of a kernel, unless full tracebacks are wanted."""
+    monkeypatch.delenv("RETROGRAD_TRACEBACK")
+    for _ in range(2):  # the first call generates the code
+        with pytest.raises(TypeError, match="argument 'dim' must be int, not str") as caught:
+            torch.softmax(torch.ones(2), dim="a")
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert isinstance(caught.value.__context__, TypeError)
+    monkeypatch.setenv("RETROGRAD_TRACEBACK", "full")
     with pytest.raises(TypeError, match="argument 'dim' must be int, not str") as caught:
         torch.softmax(torch.ones(2), dim="a")
-    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert isinstance(caught.value.__cause__, TypeError)
 
 
 def test_errors_of_user_code_are_unchanged() -> None:

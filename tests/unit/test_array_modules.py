@@ -60,10 +60,11 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(op, "kernel", guarded)
         monkeypatch.setitem(ARRAYS.__dict__, op.name, partial(guarded, numpy))
         fast_path.install_all_fast_paths(op)
-        for function, _ in op.forms:
-            monkeypatch.setitem(function.__globals__, "kernel", guarded)
     yield
     Watched.inside = False
+    monkeypatch.undo()
+    for op in OPS.values():
+        fast_path.install_all_fast_paths(op)
 
 
 def guard(kernel: Any) -> Any:

@@ -23,7 +23,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..dispatch.codegen import UNWRITTEN
-from ..dispatch.fast_path import install_fast_path
 from ..runtime import user_frame
 
 
@@ -105,10 +104,10 @@ def specialised_functions(op: Any, wanted: Callable[[Any], bool]) -> Iterator[Fu
 
     If the fast path of a function has not been generated yet, it is generated first.
     """
-    for function, slow in op.forms:
+    for function, _ in op.forms:
         if wanted(function):
             if function.__code__.co_filename == UNWRITTEN:
-                install_fast_path(op, function, slow)
+                function.__globals__["write"](function)
             yield function
 
 

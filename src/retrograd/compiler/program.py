@@ -15,8 +15,8 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import wrap
 from ..dispatch.codegen import compile_source
-from ..dispatch.fast_path import ufunc_of
-from ..dispatch.generic_path import _cast, _retype, run
+from ..dispatch.generic_path import _cast, retype, run
+from ..dispatch.kernel_traits import ufunc_of
 from ..dispatch.operand_promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
@@ -241,7 +241,7 @@ def _cast_result(op: Any, target: Any) -> Any:
 
     The result dtype is ``op.result`` if it is set (bool for comparisons, for example), and otherwise ``target``.
     """
-    return lambda array: _retype(op, numpy.asarray(array), op.result or target)
+    return lambda array: retype(op, numpy.asarray(array), op.result or target)
 
 
 def _half_precision_step(step: Step) -> Any:

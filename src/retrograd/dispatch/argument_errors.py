@@ -26,13 +26,14 @@ from .op import MISSING
 from .operand_promotion import broadcast_error
 from .torch_function_overrides import Overridable, overridable
 
+__retrograd_call__ = True  # see user_frame.CALL_MARK
 #: The values of the global ``public`` in generated functions that users call (see ``declare.public_form``).
 PUBLIC = ("function", "method")
 
 
 def explain(
     error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
-    named: dict[str, Any], defaults: dict[str, Any], depth: int,
+    named: dict[str, Any], defaults: dict[str, Any],
 ) -> Exception | None:  # fmt: skip
     """Return the error of PyTorch for a failed call of the function ``name``, or None if ``error`` is to be raised.
 
@@ -43,9 +44,8 @@ def explain(
     rest      further positional arguments of the call
     named     further keyword arguments of the call
     defaults  the default values of the parameters, by name
-    depth     the number of frames of the call stack from this function to the user's call
     """
-    args, named = _as_given(values, rest, named, defaults, depth + 1)
+    args, named = _as_given(values, rest, named, defaults)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
         return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
@@ -70,7 +70,7 @@ ERROR_OVERRIDES: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 
 
 def _as_given(
-    values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int
+    values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and the keyword arguments as the user's call passed them.
 
@@ -78,7 +78,7 @@ def _as_given(
     of :func:`explain`.
     """
     given = {key: value for key, value in values.items() if value is not MISSING}
-    keywords = [key for key in _keywords(sys._getframe(depth + 1)) if key in given]
+    keywords = [key for key in _keywords(sys._getframe(1)) if key in given]
     unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
     named = {**{key: given.pop(key) for key in keywords}, **unnamed}
     if not rest:  # trailing arguments that equal their defaults count as not passed
@@ -91,7 +91,6 @@ def _as_given(
 
 def retry_with_override(
     space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
-    depth: int,
 ) -> Callable[[], Any] | None:  # fmt: skip
     """Return a function that repeats a failed call so that ``__torch_function__`` can override it, or None.
 
@@ -102,7 +101,7 @@ def retry_with_override(
     if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
     function = overridable(space, name)
-    return None if function is None else partial(function.look, *_as_given(values, rest, named, defaults, depth + 1))
+    return None if function is None else partial(function.look, *_as_given(values, rest, named, defaults))
 
 
 #: The beginnings of NumPy's errors for shapes with too many elements.
@@ -238,7 +237,7 @@ def _keywords(frame: FrameType | None) -> tuple[str, ...]:
     frame's code are returned. Frames of generated functions are skipped.
     """
     while frame is not None and (
-        frame.f_code.co_filename.startswith(PASSED_OVER) or frame.f_globals.get("public") in PUBLIC
+        frame.f_code.co_filename.startswith(PASSED_OVER) or user_frame.CALL_MARK in frame.f_globals
     ):
         frame = frame.f_back
     if frame is None:

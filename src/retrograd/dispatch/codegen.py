@@ -1,13 +1,58 @@
-"""Compilation of generated source text, and creation of functions whose code is generated at their first call."""
+"""Functions whose code is generated at their first call, by specialisation of a template."""
 
 from __future__ import annotations
 
+import ast
 import linecache
+import os
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..runtime import user_frame
+from ..runtime import specialization, user_frame
+from ..runtime.specialization import specialize
+
+#: Whether functions are specialised; otherwise they run the templates as they stand (``RETROGRAD_CODEGEN=0``).
+SPECIALIZING = os.environ.get("RETROGRAD_CODEGEN", "1") != "0"
+
+
+def specialized(
+    template: Any, form: Any, name: str, arguments: ast.arguments, parts: dict[str, Any], space: dict[str, Any]
+) -> Any:
+    """Return ``template`` specialised for ``form`` as a function ``name`` with the parameters ``arguments``.
+
+    ``space`` becomes the globals of the function: those of the template and the static values are added. ``parts`` are
+    those of :func:`~..runtime.specialization.specialize`. The syntax tree is stored as ``form.tree``.
+    """
+    for key, value in template.__globals__.items():
+        space.setdefault(key, value)
+    space[user_frame.MARK] = space[user_frame.CALL_MARK] = True
+    space["__name__"] = None  # see Note [Silenced modules]
+    tree = specialize(template, form, name, arguments, parts, space)
+    exec(compile(ast.Module([tree], []), template.__code__.co_filename, "exec"), space)
+    form.tree = tree
+    return space.pop(name)
+
+
+def binding(template: Any, form: Any, name: str, space: dict[str, Any]) -> Any:
+    """Return a function ``name`` with the parameters of ``form`` that calls ``template``, which is not specialised."""
+    absent = form.absent()
+    args = ast.List([ast.Name(each, ast.Load()) for each in form.args], ast.Load())
+    others = [each.arg for each in specialization.template_of(template).tree.args.args[2:]]
+    given = [absent.get(each, ast.Name(each, ast.Load())) for each in others]
+    call = ast.Call(ast.Name("template", ast.Load()), [ast.Name("form", ast.Load()), args, *given], [])
+    tree = specialization.function_definition(name, form.signature(), [ast.Return(call)])
+    space.update(
+        {user_frame.MARK: True, user_frame.CALL_MARK: True, "__name__": None, "template": template, "form": form}
+    )
+    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), template.__code__.co_filename, "exec"), space)
+    return space.pop(name)
+
+
+def set_code(function: FunctionType, made: Any) -> None:
+    """Give ``function`` the code and the defaults of the function ``made``."""
+    function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+    function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
 
 
 def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:

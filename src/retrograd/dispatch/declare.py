@@ -50,8 +50,8 @@ import numpy
 
 from . import generic_path, public_wrapper
 from .codegen import lazy_function
-from .fast_path import install_fast_path
-from .fast_path_codegen import AXIS, NEW_AXIS, OPERATOR, FastPathSpec
+from .fast_path import half_precision_kernel, install_fast_path
+from .form import AXIS, NEW_AXIS, OPERATOR, FastPathSpec
 from .introspection import DeclaredSignature
 from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .signatures import PREFIXES
@@ -110,8 +110,8 @@ def pointwise(
     refuses: tuple[str, str] | None = None,
     numbers: bool | str = True,
     aliases: Sequence[str] = (),
-    inline_expr: tuple[Any, ...] | None = None,
-    inplace_stmt: tuple[Any, ...] | None = None,
+    inline: Callable[..., Any] | None = None,
+    write: tuple[Callable[..., Any] | None, Callable[..., Any]] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Return a decorator that declares an elementwise operation on broadcastable operands.
 
@@ -137,15 +137,14 @@ def pointwise(
     refuses            (name of PyTorch's kernel, kinds of dtypes for which it raises "not implemented"): ``b`` bool,
                        ``i`` integers, ``f`` floating, ``h`` float16 and bfloat16, ``c`` complex
     numbers            if true, operands may be Python numbers; ``"second"``: all operands but the first
-    inline_expr        see :func:`op`
-    inplace_stmt       see :func:`op`
+    inline, write      see :func:`op`
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
-                refuses=refuses, numbers=numbers, inline=inline_expr, over=inplace_stmt)  # fmt: skip
+                refuses=refuses, numbers=numbers, inline=inline, over=write)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _register(op, function, method, in_place, aliases)
@@ -171,8 +170,8 @@ def op(
     method: bool = True,
     in_place: bool | str = False,
     aliases: Sequence[str] = (),
-    inline_expr: tuple[Any, ...] | None = None,
-    inplace_stmt: tuple[Any, ...] | None = None,
+    inline: Callable[..., Any] | None = None,
+    write: tuple[Callable[..., Any] | None, Callable[..., Any]] | None = None,
     optional: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Return a decorator that declares an operation that is not elementwise.
@@ -191,12 +190,11 @@ def op(
     one             if true, the result is a 0-d tensor
     linear          if true, the operation is linear in each tensor
     optional        the names of the tensors for which None may be passed
-    inline_expr     (condition, expression[, names]): source text that replaces the kernel call in generated functions
-                    for NumPy arrays where the condition holds. Both use the names of the kernel's tensors (as arrays)
-                    and parameters and those of the dict ``names``; ``FLOATS`` means that the first array is float32
-                    or float64, ``_d`` is its dtype
-    inplace_stmt    (condition, statement[, names]): like ``inline_expr``, but with a statement that writes the result
-                    into the first array
+    inline          a lambda expression that the specialised functions run instead of the kernel for NumPy arrays. Its
+                    parameters are some of the kernel's tensors (as arrays) and parameters, and ``_d``, the dtype of the
+                    first array. It returns the result, or None (by ``… if condition else None``) if it does not apply
+    write           (condition, action): lambda expressions with such parameters. If the condition holds or is None, the
+                    action writes the result of the in-place operation into the first array
     name, backward, function, method, in_place, aliases, holomorphic, in_place_backward    see :func:`pointwise`
     """
 
@@ -204,8 +202,8 @@ def op(
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
-            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline_expr, optional=optional,
-            over=inplace_stmt,
+            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
+            over=write,
         )  # fmt: skip
         return _register(op, function, method, in_place, aliases)
 
@@ -219,13 +217,15 @@ def public(
     method: bool = True,
     aliases: Sequence[str] = (),
     fast_path: Operation | None = None,
-    when: str = "",
+    when: Callable[..., Any] | None = None,
+    if_arrays: Callable[..., Any] | None = None,
+    inline_only: bool = False,
     in_place: bool = False,
     result_class: Any = None,
     operands: Sequence[str] = (),
-    then_try: Sequence[tuple[Operation, str]] = (),
+    then_try: Sequence[tuple[Operation, Callable[..., Any] | None]] = (),
     array_factory: Callable[..., Any] | None = None,
-    identity_if: str = "",
+    identity_if: Callable[..., Any] | None = None,
     **fixed: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that makes a Python function public; the function combines operations or prepares arguments.
@@ -239,8 +239,10 @@ def public(
     method         if true, the function becomes a method of Tensor
     aliases        further public names
     fast_path      the operation that the function is equivalent to in the common case
-    when           a further condition for the fast path: source text in terms of the function's arguments; if it begins
-                   with ``inline``, the condition of the operation's ``inline_expr`` must hold, too
+    when           a further condition for the fast path: a function of some of the function's arguments, as passed
+    if_arrays      a condition on the operands: a function of some of the operation's tensors (as arrays) and parameters,
+                   and of ``_d``, the dtype of the first array
+    inline_only    if true, the fast path applies only if the operation's ``inline`` does
     in_place       if true, the result of ``fast_path`` is written into its first tensor
     result_class   the tuple class of several results, or ``FIRST``: return only the first result
     operands       the names of the function's arguments that are the operation's tensors; the first ones by default
@@ -260,8 +262,9 @@ def public(
             front: Any = None
             for block, what in reversed(((fast_path, when), *then_try)):
                 front = FastPathSpec(
-                    block.op, target, what, fixed, result_class, operands, front, in_place, identity_if
-                )
+                    block.op, target, what, if_arrays, inline_only, fixed, result_class, operands, front, in_place,
+                    identity_if,
+                )  # fmt: skip
             shown = _fronted(front, called)
             target.front = front  # type: ignore[attr-defined]
         if array_factory is not None:
@@ -277,17 +280,21 @@ def public(
 
 
 def with_fast_path(
-    target: Callable[..., Any], fast_path: Operation, when: str, result_class: Any = None, **fixed: Any
+    target: Callable[..., Any],
+    fast_path: Operation,
+    if_arrays: Callable[..., Any],
+    result_class: Any = None,
+    **fixed: Any,
 ) -> Any:
-    """Return a function like ``target`` that has a fast path, the operation ``fast_path``.
+    """Return ``target`` with a fast path, for use inside the package.
 
-    It calls ``fast_path`` directly if the condition ``when`` holds, and otherwise ``target``. It is for calls inside
-    retrograd. ``when``, ``result_class`` and ``fixed`` are as for :func:`public`.
+    The other parameters are those of :func:`public`.
     """
-    return _fronted(FastPathSpec(fast_path.op, target, when, fixed, result_class), target.__name__)
+    spec = FastPathSpec(fast_path.op, target, None, if_arrays, False, fixed, result_class)
+    return _fronted(spec, target.__name__)
 
 
-def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
+def _fronted(front: FastPathSpec, name: str, public_kind: str = "", space: str = "torch") -> Any:
     """Return a function called ``name`` with the fast path ``front``; its code is generated at the first call.
 
     A call that ``front`` does not support is passed to the next fast path, ``front.other``, if any, and finally to the
@@ -295,8 +302,8 @@ def _fronted(front: FastPathSpec, name: str, public_kind: str = "") -> Any:
     """
     target = front.surface
     if front.other is not None:
-        front = front.behind(_fronted(front.other.behind(target), name, public_kind))
-    function = _stub(front.op, front, public_kind, name, front.over)
+        front = front.behind(_fronted(front.other.behind(target), name, public_kind, space))
+    function = _stub(front.op, front, public_kind, name, front.over, space)
     del function.op, function.derivative, function.over
     function.__doc__, function.__module__, function.__wrapped__ = target.__doc__, target.__module__, target
     function.front = front
@@ -311,7 +318,7 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (
-        generic_path.half_precision_kernel(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
+        half_precision_kernel(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
     )
     TENSORS.__dict__[op.name] = function_form
     names = (op.name, *aliases)
@@ -334,7 +341,14 @@ def in_place_form(op: Op, name: str) -> Any:
     return function
 
 
-def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: str = "", over: bool = False) -> Any:
+def _stub(
+    op: Op,
+    slow: Any = generic_path.apply,
+    public_kind: str = "",
+    name: str = "",
+    over: bool = False,
+    space: str = "torch",
+) -> Any:
     """Return a function that calls the operation ``op``; its code is generated at its first call (``fast_path.py``).
 
     slow         the fallback for calls that the generated code does not support
@@ -343,8 +357,10 @@ def _stub(op: Op, slow: Any = generic_path.apply, public_kind: str = "", name: s
     name         the function's name; the operation's name by default
     over         if true, the result is written into the first tensor
     """
-    space = {"public": public_kind, "over": over, "watched": generic_path.watched}
-    function = lazy_function(name or op.name, lambda function: install_fast_path(op, function, slow), space)
+    called = name or op.name
+    function = lazy_function(
+        called, lambda function: install_fast_path(op, function, slow, public_kind, over, space, called), {}
+    )
     function.__doc__ = op.doc
     function.__module__ = "retrograd"
     form = "in place" if over else "method" if public_kind == "method" else "function"
@@ -374,11 +390,12 @@ def public_form(function: Any, space: str, name: str) -> Any:
             if space == "Tensor"
             else generic_path.apply
         )
-        public_function = _stub(op, public_wrapper.with_argument_errors(run, op, space, name), public_kind, name, over)
+        public_function = _stub(op, public_wrapper.public_fallback(run, space, name), public_kind, name, over, space)
         public_function.__doc__ = function.__doc__
         return public_function
     if front is not None:
-        return _fronted(front.behind(public_wrapper.public_wrapper(front.target, space, name)), name, public_kind)
+        wrapper = public_wrapper.public_wrapper(front.target, space, name)
+        return _fronted(front.behind(wrapper), name, public_kind, space)
     return public_wrapper.public_wrapper(function, space, name)
 
 

@@ -30,9 +30,7 @@ from ..core.views import (
 )
 from ..runtime import user_frame
 from ..runtime.fp_warnings import IGNORED, errors
-from .codegen import compile_source
 from .node_classes import FIXED, counted, node_class
-from .op import ARRAYS
 from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, number_in, plain_number
 from .saved_values import packed_class
 from .transform_tensor import innermost
@@ -201,7 +199,7 @@ def run(
         errors.set(IGNORED)
         result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
         if target is not None:
-            result = _retype(op, result, target)
+            result = retype(op, result, target)
     except ValueError as error:
         if op.kind == "pointwise":
             raise broadcast_error(tensors) or error from None
@@ -213,56 +211,6 @@ def run(
     finally:
         errors.set(heeded)
     return tuple(arrays), result
-
-
-def half_precision_kernel(op: Any) -> Callable[..., Any]:
-    """Return the kernel of ``op`` for derivative rules: float16 and bfloat16 arrays are computed in float32.
-
-    At its first call, the returned function generates a function that has exactly the parameters of ``op``, because
-    ``*args`` and ``**kwargs`` would cost 0.25 µs per call.
-    """
-    kernel, made = op.kernel, None
-
-    def by_dtype(first: Any, *rest: Any, **named: Any) -> Any:
-        if getattr(first, "dtype", None) not in dtypes.HALF_PRECISION:
-            return kernel(numpy, first, *rest, **named)
-        wide = [
-            each.astype(F32) if getattr(each, "dtype", None) in dtypes.HALF_PRECISION else each
-            for each in (first, *rest)
-        ]
-        return _retype(op, kernel(numpy, *wide, **named), first.dtype)
-
-    def first_call(*given: Any, **named: Any) -> Any:
-        nonlocal made
-        if made is None:
-            made = _written_exact(op, by_dtype)
-        if ARRAYS.__dict__.get(op.name) is first_call:
-            ARRAYS.__dict__[op.name] = made
-        return made(*given, **named)
-
-    return first_call
-
-
-def _written_exact(op: Any, by_dtype: Callable[..., Any]) -> Any:
-    """Generate the function that :func:`half_precision_kernel` returns, with exactly the parameters of ``op``.
-
-    If the first operand is a float32 array, the generated function calls the kernel, and otherwise ``by_dtype``.
-    """
-    free = [*op.tensors, *op.params[: op.positional]]
-    named = [f"{each}={each}" for each in op.params[op.positional :]]
-    head = [f"{each}=default_{each}" if each in op.defaults else each for each in (*op.tensors, *op.params)]
-    head.insert(len(free), "*") if named else None
-    passed, first = ", ".join([*free, *named]), op.tensors[0]
-    space = {
-        "kernel": op.kernel, "by_dtype": by_dtype, "np": numpy, "ndarray": numpy.ndarray, "F32": F32, "__name__": None,
-        **{f"default_{each}": value for each, value in op.defaults.items()},
-    }  # fmt: skip
-    lines = [
-        f"def exact({', '.join(head)}):",
-        f"    if {first}.__class__ is ndarray and {first}.dtype is F32: return kernel(np, {passed})",
-        f"    return by_dtype({passed})",
-    ]
-    return compile_source(f"<{op.name} of arrays>", lines, space, "exact")
 
 
 def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
@@ -316,17 +264,17 @@ def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.d
         error = broadcast_error(tensors)
         if error is not None:
             raise error
-        _check_shape(x, numpy.broadcast_shapes(*shapes))
+        check_shape(x, numpy.broadcast_shapes(*shapes))
     check_cast(common if op.result is None else dtypes.dtype_of(op.result), x.dtype)
 
 
-def _retype(op: Any, result: Any, target: Any) -> Any:
+def retype(op: Any, result: Any, target: Any) -> Any:
     """Return ``result``, an array or a tuple of arrays, converted to the dtype ``target``.
 
     If ``op`` is not pointwise, only float32 arrays are converted, and only to float16 or bfloat16.
     """
     if isinstance(result, tuple):
-        return tuple(_retype(op, each, target) for each in result)
+        return tuple(retype(op, each, target) for each in result)
     if op.kind != "pointwise" and (result.dtype != F32 or target not in dtypes.HALF_PRECISION):
         return result
     kind = result.dtype.kind
@@ -541,7 +489,7 @@ def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
-    _check_shape(x, result.shape)
+    check_shape(x, result.shape)
     check_cast(dtypes.dtype_of(result.dtype), x.dtype)
     if recorded and any([each.kind == "tensor" for each in op.saved()]):
         # What is overwritten, or shares memory with it, is kept as it was.
@@ -594,7 +542,7 @@ def _differs(a: Any, b: Any) -> Any:
     return changed | ((a == 0) & (numpy.signbit(a) != numpy.signbit(b))) if a.dtype.kind in "fV" else changed
 
 
-def _check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
+def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
     if shape != x._array.shape:
         raise RuntimeError(f"output with shape {list(x._array.shape)} doesn't match the broadcast shape {list(shape)}")
 

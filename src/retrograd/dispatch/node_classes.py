@@ -17,18 +17,15 @@ import numpy
 
 from ..core import promotion
 from ..core.graph import AccumulateGrad, Node, SingleEdgeNode
-from ..core.rule_namespace import RULE_NAMESPACES, rule_namespace_of
 from ..core.saved_tensor_hooks import PackedValue
-from ..core.tensor import Tensor, at_edge, new, wrap
+from ..core.tensor import at_edge, wrap
 from ..core.views import freed_error, modified_inplace_error
-from ..kernels.numba_dispatch import LARGE, plain, raised
-from .codegen import compile_source
-from .op import MISSING, arguments, is_shared
+from .op import MISSING, arguments
 from .operand_promotion import NUMBERS
 from .saved_values import NodeSavedTensor
 
 #: Types of 0-d gradients. They are NumPy scalars, because arithmetic on these takes a tenth of the time of 0-d arrays.
-SCALARS = frozenset({numpy.float32, numpy.float64})
+SCALAR_GRADIENTS = frozenset({numpy.float32, numpy.float64})
 FIXED: list[Any] = [0, None]  # the version counter of saved arrays that cannot be modified
 
 
@@ -166,136 +163,12 @@ def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only
     """
 
     def first_call(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-        vjp = _compile_vjp(op, saved, conjugate, record, only)
+        vjp = op.compile_vjp(op, saved, conjugate, record, only)
         kind = next(each for each in type(node).__mro__ if ("vjp_recorded" if record else "vjp") in each.__dict__)
         setattr(kind, "vjp_recorded" if record else "vjp", vjp)
         return vjp(node, grad, edges, keep)
 
     return first_call
-
-
-def _compile_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
-    """Return a generated method ``vjp(node, g, edges, keep)``, which computes the gradients of the operands.
-
-    ``g`` is the incoming gradient, or a tuple of gradients for an operation with several results. The method returns a
-    tuple of gradients, or a single gradient if there is only one. If ``keep`` is false, the method releases the saved
-    arrays. The parameters of this function:
-
-    saved      the saved values of the node class
-    conjugate  whether saved values are conjugated, because an operand or the result is complex
-    record     whether gradients are Tensors, so that saved arrays become Tensors of the graph
-    only       the index of the only operand with a gradient edge, or None
-    """
-    live = range(len(op.rules)) if only is None else (only,)
-    rules = [op.rules[i] for i in live]
-    space: dict[str, Any] = {
-        "freed": freed_error, "stale": modified_inplace_error, "level_of": rule_namespace_of,
-        "NUMBERS": NUMBERS, "new": new, "Tensor": Tensor,
-        "ndarray": numpy.ndarray, "ARRAYS": RULE_NAMESPACES[numpy.ndarray], "TENSORS": RULE_NAMESPACES[Tensor], "raised": raised,
-        "plain": plain, "SCALARS": SCALARS,
-        "__name__": None,  # see Note [Silenced modules]
-    }  # fmt: skip
-    lines = ["def vjp(node, g, edges, keep):"]
-    if only is None:
-        lines.append("    " + ", ".join(f"e{i}" for i in live) + (",", "")[len(live) > 1] + " = edges")
-    if not (conjugate or any("F" in arguments(rule) for rule in rules)):
-        lines.append("    F = None")
-    elif op.several or (op.outputs and op.differentiable != 1):
-        lines.append("    F = TENSORS" if record else "    F = level_of(next(each for each in g if each is not None))")
-    else:
-        lines.append("    F = TENSORS" if record else "    F = ARRAYS if g.__class__ is ndarray else level_of(g)")
-    for each in saved:
-        lines += _load(each, record, conjugate and op.holomorphic, only)
-    arrays = [each for each in saved if _is_array(each)]
-    large = (
-        not record
-        and any(map(uses_arithmetic, rules))
-        and (op.kind == "pointwise" or (len(op.tensors) == 1 and arrays))
-    )
-    if large:
-        sample = "g" if op.kind == "pointwise" else arrays[0].name
-        lines.append(f"    large = {sample}.__class__ is ndarray and {sample}.size >= {LARGE}")
-        lines += ["    if large:", "        if g.__class__ is ndarray: g = raised(g)"]
-        for each in arrays:
-            bound = f"if {_any_edge(each.rules)}: " if only is None else ""
-            lines.append(f"        {bound}{each.name} = raised({each.name})")
-    if op.kind == "pointwise" and arrays and not record:
-        lines.append("    if g.__class__ is not ndarray and g.__class__ in SCALARS:")
-        for each in arrays:
-            bound = f"({_any_edge(each.rules)}) and " if only is None else ""
-            lines.append(f"        if {bound}{each.name}.__class__ is ndarray: {each.name} = {each.name}[()]")
-    for i, rule in zip(live, rules, strict=True):
-        value = "None" if rule is None else _rule(i, rule, space)
-        if is_shared(rule):
-            sharing = [k for k, each in enumerate(op.rules) if each is rule]
-            if i == sharing[0] or only is not None:
-                lines.append(f"    t{sharing[0]} = {value}" + f" if {_any_edge(sharing)} else None" * (only is None))
-            value = f"t{sharing[0]}[{sharing.index(i)}]"
-        lines.append(f"    d{i} = {value}" + f" if e{i} is not None else None" * (rule is not None and only is None))
-    if large:
-        lines.append("    if large: " + "; ".join(f"d{i} = plain(d{i})" for i in live))
-    release = [f"node.s_{each.name}" for each in saved if _is_array(each)]
-    if release:
-        lines.append("    if not keep: " + " = ".join([*release, "None"]))
-    lines.append("    return " + ", ".join(f"d{i}" for i in live))
-    return compile_source(f"<{op.backward}{'recorded' if record else ''}>", lines, space, "vjp")
-
-
-def _load(each: Any, record: bool, conjugate: bool, only: int | None) -> list[str]:
-    """Return the source lines of a vjp that load the saved value ``each`` and check its version.
-
-    ``each`` is the :class:`Saved` that describes the value. If ``record`` is true, the lines make the value a Tensor.
-    ``only`` is the index of the operand with a gradient edge if there is only one, or None.
-
-    If ``conjugate`` is true, the lines conjugate the value, because the vjp of a holomorphic function multiplies by the
-    conjugate of its derivative. For every holomorphic operation of retrograd, the conjugate of the
-    derivative is the derivative at the conjugated value. Therefore the rules themselves need no conjugation.
-    """
-    name = each.name
-    lines = [f"{name} = node.s_{name}"]
-    if _is_array(each):
-        if each.kind != "tensor":
-            edge = "None" if each.constant else f"node.place({each.index}, {name})"
-        else:
-            edge = f"node.edges[{each.index}]" if only is None else "node.edge" if each.index == only else "None"
-        lines.append(f"c = node.c_{name}")
-        lines.append(f"if {name} is None:")
-        lines.append("    if c is not None: raise freed(node)")  # c is None: None was passed for an optional tensor
-        lines.append(f"elif c[0] != node.v_{name}: raise stale(node, {name}, c, node.v_{name}, {edge})")
-        if record:
-            # at_edge inlined, because a call costs more than the stores.
-            lines.append(f"if {name}.__class__ not in NUMBERS and {name}.__class__ is not complex and c is not None:")
-            lines.append(f"    a, {name} = {name}, new(Tensor)")
-            lines.append(f"    {name}._array, {name}._counter, {name}._view = a, c, None")
-            lines.append(f"    {name}._grad, {name}._grad_edge = None, {edge.replace(', ' + name, ', a')}")
-            if each.kind != "tensor" or edge != "None":
-                lines.append(f"    if a.dtype.kind not in 'fcV': {name}._grad_edge = None")
-        if conjugate:
-            lines.append(f"if {name}.__class__ not in NUMBERS and c is not None: {name} = F.conj_physical({name})")
-    if only is not None:
-        return ["    " + line for line in lines]
-    return [f"    if {_any_edge(each.rules)}:", *("        " + line for line in lines)]
-
-
-def _any_edge(rules: Sequence[int]) -> str:
-    """Return a condition, as source text: whether an operand with an index in ``rules`` has a gradient edge."""
-    return " or ".join(f"e{i} is not None" for i in rules)
-
-
-def _rule(i: int, rule: Any, space: dict[str, Any]) -> str:
-    """Return the source text of an expression for the gradient of operand ``i``, from its derivative rule ``rule``.
-
-    If the rule is a function, the function is added to ``space``, the globals of the vjp.
-    """
-    if isinstance(rule, (int, float)):
-        constants: dict[float, str] = {1: "g", -1: "-g", 0: "None"}
-        return constants.get(rule, f"g * {rule}")
-    if isinstance(rule, str):
-        return f"g * {rule}"
-    space[f"rule{i}"] = rule
-    names = arguments(rule)
-    partial = f"rule{i}({', '.join(names)})"
-    return partial if "g" in names else f"g * {partial}"
 
 
 class _Symbol:

@@ -5,10 +5,11 @@ The functions that run operations are in other modules (``fast_path``, ``generic
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 
@@ -68,22 +69,24 @@ class Saved:
     seen      for an array, the name of the node's attribute with its version when it was saved
     """
 
-    __slots__ = ("cell", "constant", "held", "index", "kind", "name", "rules", "seen")
+    __slots__ = ("array", "cell", "constant", "held", "index", "kind", "name", "rules", "seen")
 
     def __init__(self, name: str, kind: str, index: int, constant: bool = False) -> None:
         self.name, self.kind, self.index = name, kind, index
         self.held, self.cell, self.seen = f"s_{name}", f"c_{name}", f"v_{name}"
         self.constant = constant
+        self.array = kind in ("tensor", "result")
         self.rules: list[int] = []
 
 
 class Op:
     """Record of one operation: its kernel, derivative rules and properties.
 
-    ``kind`` is "pointwise", "view" or "general". The other parameters are those of the decorators ``pointwise`` and
-    ``op`` in ``dispatch/declare.py``, except that ``inline`` and ``over`` are called ``inline_expr`` and
-    ``inplace_stmt`` there.
+    ``kind`` is "pointwise", "view" or "general". The other arguments are those of ``pointwise`` and ``op`` in
+    ``dispatch/declare.py``; ``over`` is ``write``.
     """
+
+    compile_vjp: ClassVar[Callable[..., Any]]  # generates the vjp of a node class; set by fast_path.py
 
     def __init__(
         self,
@@ -106,8 +109,8 @@ class Op:
         check: Callable[..., None] | None = None,
         refuses: tuple[str, str] | None = None,
         numbers: bool | str = True,
-        inline: tuple[Any, ...] | None = None,
-        over: tuple[Any, ...] | None = None,
+        inline: Callable[..., Any] | None = None,
+        over: tuple[Any, Any] | None = None,
         optional: Sequence[str] = (),
     ) -> None:
         code: CodeType = kernel.__code__
@@ -143,8 +146,11 @@ class Op:
         self.check = check
         self.refuses = refuses
         self.numbers = len(self.tensors) > 1 and numbers
-        self.inline = inline  # inline_expr
-        self.over = over  # inplace_stmt
+        self.inline = inline
+        self.over = over  # write
+        self.ufunc: Any = None  # set with `dtypes` and `united` when the first function is specialised
+        self.united: dict[Any, Any] | None = None
+        self.tree: Any = None  # the syntax tree of the last specialised function
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}  # see node_class
         self.forms: list[tuple[Any, Any]] = []  # its public functions, each with its fallback
@@ -152,6 +158,11 @@ class Op:
         self._saved: list[Saved] | None = None
         #: ``jvp(F, primals, tangents, params, outs)`` returns the results' tangents; None: derived from the rules.
         self.jvp: Callable[..., Any] | None = None
+
+    @property
+    def source(self) -> str:
+        """Source text of the function specialised last, after its first call."""
+        return "" if self.tree is None else ast.unparse(self.tree)
 
     def derivative(self, /, **rules: Rule) -> None:
         """Set the derivative rules: each keyword in ``rules`` is the name of a tensor, and its value is the rule.

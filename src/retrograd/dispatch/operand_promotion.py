@@ -61,13 +61,12 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     return promotion.promoted_dtype(*groups)
 
 
-def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any]:
-    """Return a list of ``operands``, with arrays converted to the dtype in which ``op`` computes, and this dtype.
+def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any] | None:
+    """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
 
-    ``operands`` are arrays and Python numbers; numbers are not converted. ``taken`` is the set of dtypes besides
-    float32 and float64 that the kernel of ``op`` supports. The dtype is cached in the dictionary ``op.united``, whose
-    keys are tuples of the operands' dtypes. ValueError is raised for operands that only the fallback
-    ``generic_path.apply`` supports.
+    ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports without conversion. The common
+    dtype is cached in the dictionary ``op.united``, whose keys are the operands' dtypes. The result is None for
+    operands that only the fallback ``generic_path.apply`` supports.
     """
     key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
                                      for each in operands])  # fmt: skip
@@ -76,7 +75,7 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
     except KeyError:
         target = op.united[key] = _common_numpy_dtype(op, taken, operands)
     if target is None:
-        raise ValueError
+        return None
     return [
         each if each.__class__ is not numpy.ndarray or each.dtype is target else each.astype(target)
         for each in operands
@@ -96,9 +95,13 @@ def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any])
         common = dtypes.default.floating
     target = common.numpy
     numbers = any(each.__class__ in NUMBERS for each in operands)
+    if numbers and target in INTEGERS:
+        return None
     if target in dtypes.HALF_PRECISION and numbers:
         return None
-    return target if target in (F32, F64) or target in taken else None
+    if target in (F32, F64):
+        return None if op.refuses is not None and "f" in op.refuses[1] else target
+    return target if target in taken else None
 
 
 #: The smallest and the largest int of the range in which a dtype represents every int exactly.

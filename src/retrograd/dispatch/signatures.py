@@ -338,3 +338,14 @@ _CHECKS: dict[str, Any] = {
     "Generator": lambda value: type(value).__name__ == "Generator",
     "object": lambda value: True, "Stream": lambda value: True, "Storage": lambda value: True,
 }  # fmt: skip
+
+
+def check_keywords(space: str, name: str, named: dict[str, Any]) -> None:
+    """Raise ArgumentMismatch if ``named`` has a keyword that no signature of the function ``name`` of ``space`` has.
+
+    Wrappers of functions with ``**kwargs`` call this check, because such functions would accept any keyword.
+    """
+    known = signatures(space, name)
+    for key in named if known else ():
+        if not any(each.find({key: None}) for one in known for each in one.parameters):
+            raise ArgumentMismatch(f"{name}() got an unexpected keyword argument '{key}'")

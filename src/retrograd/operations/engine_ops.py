@@ -23,9 +23,7 @@ from ..kernels.reductions import sum_along, sum_axes
 
 @op(
     name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
-    inline_expr=(
-        "self.dtype is not dtype.numpy", f"self.astype(dtype.numpy) if self.size < {LARGE} else kernel(np, self, dtype)",
-    ),
+    inline=lambda self, dtype: self.astype(dtype.numpy) if self.size < LARGE else None,
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """Return a copy of ``self`` converted to ``dtype``.

@@ -23,6 +23,8 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 #: Name in the globals of all modules and generated functions of the package.
 MARK = "__retrograd__"
+#: Name in the globals of public functions, and of the modules that run between them and a kernel.
+CALL_MARK = "__retrograd_call__"
 
 
 def mark_package() -> None:

@@ -185,9 +185,9 @@ def _caster(name: str, target: dtype) -> None:
 
     cast.__name__ = cast.__qualname__ = name
     cast.__doc__ = f"Return ``input`` converted to ``{target}``, or ``input`` itself if it has this dtype."
-    public(function=False, name=name, fast_path=to_dtype, when="inline", identity_if="_d is dtype.numpy", dtype=target)(
-        cast
-    )
+    public(
+        function=False, name=name, fast_path=to_dtype, identity_if=lambda _d, dtype: _d is dtype.numpy, dtype=target
+    )(cast)
 
 
 for _name, _target in {**dtypes.ALIASES, "bool": dtypes.bool_, "byte": dtypes.uint8, "char": dtypes.int8,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import iadd
 from typing import Any
 
 import numpy
@@ -11,6 +10,7 @@ from ...core.dtypes import cpp_name, dtype_of
 from ...core.tensor import Tensor
 from ...dispatch.declare import pointwise, public
 from ...dispatch.generic_path import modify
+from ...dispatch.operand_promotion import NUMBERS
 from ...kernels.numba_dispatch import LARGE, into, looped, negative
 from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
 
@@ -26,10 +26,13 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
 @pointwise(
     1,
     lambda g, alpha: g if alpha == 1 else g * alpha,
-    inplace_stmt=(
-        "alpha.__class__ is float",
-        f"iadd(self, other * asarray(alpha, self.dtype)) if self.size < {LARGE} else add_scaled(self, other, alpha)",
-        {"iadd": iadd, "add_scaled": _add_scaled},
+    write=(
+        lambda alpha: alpha.__class__ is float,
+        lambda self, other, alpha: (
+            numpy.add(self, other * numpy.asarray(alpha, self.dtype), out=self)
+            if self.size < LARGE
+            else _add_scaled(self, other, alpha)
+        ),
     ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
@@ -74,7 +77,10 @@ def _no_booleans(*operands: Any) -> None:
 
 
 @pointwise(1, lambda g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
-    inplace_stmt=("alpha.__class__ is float", "self -= other * asarray(alpha, self.dtype)"),
+    write=(
+        lambda alpha: alpha.__class__ is float,
+        lambda self, other, alpha: numpy.subtract(self, other * numpy.asarray(alpha, self.dtype), out=self),
+    ),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Return ``self - alpha * other`` elementwise. The operands are broadcast to a common shape."""
@@ -453,7 +459,10 @@ def _same_dtype(input: Any, *others: Any) -> None:
     lambda g, weight: g * weight,
     name="lerp_number", backward="LerpBackward0", function=False, method=False, in_place=False,
     refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
-    inplace_stmt=("weight.__class__ is float and -0.5 < weight < 0.5", "self += asarray(weight, self.dtype) * (end - self)"),
+    write=(
+        lambda weight: weight.__class__ is float and -0.5 < weight < 0.5,
+        lambda self, end, weight: numpy.add(self, numpy.asarray(weight, self.dtype) * (end - self), out=self),
+    ),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """Return ``self + weight * (end - self)`` elementwise for a number ``weight``."""
@@ -488,7 +497,7 @@ def _weight(input: Tensor, weight: Any) -> Any:
     return weight if weight.requires_grad or weight.is_complex() else weight.item()
 
 
-@public(fast_path=lerp_number, when="weight.__class__ in NUMBERS")
+@public(fast_path=lerp_number, when=lambda weight: weight.__class__ in NUMBERS)
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
     """Return the linear interpolation ``input + weight * (end - input)`` elementwise.
 
@@ -502,7 +511,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     return (lerp_tensor if isinstance(weight, Tensor) else lerp_number)(input, end, weight)
 
 
-@public(function=False, fast_path=lerp_number, when="weight.__class__ in NUMBERS", in_place=True)
+@public(function=False, fast_path=lerp_number, when=lambda weight: weight.__class__ in NUMBERS, in_place=True)
 def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """In-place version of :func:`lerp`."""
     weight = _weight(input, weight)
@@ -516,7 +525,12 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     lambda g, tensor2, value: g * (tensor2 * value),
     lambda g, tensor1, value: g * (tensor1 * value),
     refuses=("addcmul_cpu_out", "b"),
-    inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 * tensor2"),
+    write=(
+        lambda value: value.__class__ is float,
+        lambda self, tensor1, tensor2, value: numpy.add(
+            self, numpy.asarray(value, self.dtype) * tensor1 * tensor2, out=self
+        ),
+    ),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """Return ``self + value * tensor1 * tensor2`` elementwise."""
@@ -533,7 +547,12 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     1,
     lambda g, tensor2, value: g * (value / tensor2),
     lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    inplace_stmt=("value.__class__ is float", "self += asarray(value, self.dtype) * tensor1 / tensor2"),
+    write=(
+        lambda value: value.__class__ is float,
+        lambda self, tensor1, tensor2, value: numpy.add(
+            self, numpy.asarray(value, self.dtype) * tensor1 / tensor2, out=self
+        ),
+    ),
 )
 def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """Return ``self + value * tensor1 / tensor2`` elementwise.

@@ -12,7 +12,7 @@ from ...core import dtypes, promotion
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, TENSORS, exported, in_place_form, op, pointwise, public, variant
 from ...dispatch.generic_path import check_cast, modify
-from ...dispatch.operand_promotion import broadcast_mismatch
+from ...dispatch.operand_promotion import F32, F64, NUMBERS, broadcast_mismatch
 from ...dispatch.return_types import named
 from ...kernels.half_precision import ONE
 from ...kernels.numba_dispatch import LARGE, looped, multiply
@@ -27,7 +27,7 @@ F: Any = TENSORS
 @pointwise(
     lambda F, g, self, exponent: g * F.pow_slope(self, exponent) if exponent else F.zeros_as(g),
     name="pow_scalar", backward="PowBackward0", function=False, method=False, in_place=False,
-    inline_expr=("exponent == 2", "np.multiply(self, self)"),
+    inline=lambda self, exponent: numpy.multiply(self, self) if exponent == 2 else None,
 )  # fmt: skip
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     """Return ``self ** exponent`` elementwise for a number ``exponent``.
@@ -200,7 +200,7 @@ def pow_of_number(np: Any, exponent: Any, /, base: Any) -> Any:
     return pow_tensor.op.kernel(np, np.asarray(base).astype(exponent.dtype), exponent)
 
 
-@public(fast_path=pow_scalar, when="exponent.__class__ is float or exponent.__class__ is int")
+@public(fast_path=pow_scalar, when=lambda exponent: exponent.__class__ is float or exponent.__class__ is int)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     """Return ``input ** exponent`` elementwise. One of ``input`` and ``exponent`` may be a number.
 
@@ -223,7 +223,7 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Any:
     return pow_scalar(input.to(target), exponent)
 
 
-@public(function=False, fast_path=pow_scalar, when="exponent.__class__ in NUMBERS", in_place=True)
+@public(function=False, fast_path=pow_scalar, when=lambda exponent: exponent.__class__ in NUMBERS, in_place=True)
 def pow_(input: Tensor, exponent: Any) -> Tensor:
     """In-place version of :func:`pow`."""
     if isinstance(exponent, Tensor):
@@ -572,8 +572,8 @@ sigmoid_backward.derivative(
 @exported("special", "expit")
 @pointwise(
     lambda F, g, out: F.sigmoid_backward(g, out), floats=True,
-    inline_expr=(f"FLOATS and self.size < {LARGE}", "reciprocal(add(exp(negative(self)), ones[_d]))",
-            {"reciprocal": numpy.reciprocal, "add": numpy.add, "exp": numpy.exp, "negative": numpy.negative, "ones": ONE}),
+    inline=lambda self, _d: numpy.reciprocal(numpy.add(numpy.exp(numpy.negative(self)), ONE[_d]))
+    if (_d is F32 or _d is F64) and self.size < LARGE else None,
 )  # fmt: skip
 def sigmoid(np: Any, self: Any, /) -> Any:
     """Return the logistic function ``1 / (1 + exp(-self))`` elementwise.

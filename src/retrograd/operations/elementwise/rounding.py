@@ -12,6 +12,7 @@ from ...core.dtypes import number_to_array
 from ...core.tensor import Tensor
 from ...dispatch.declare import exported, op, pointwise, public
 from ...dispatch.generic_path import check_cast, modify
+from ...dispatch.operand_promotion import NUMBERS
 from ...kernels.numba_dispatch import LARGE, looped
 from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, real_only, zero_grad_rule
 
@@ -203,7 +204,7 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
 @pointwise(
     lambda F, g, self, min, max: F.clamp_backward(g, self, min, max),
     name="clamp_scalar", backward="ClampBackward1", function=False, method=False, in_place=False,
-    inplace_stmt=("True", "clamp_over(self, min, max)", {"clamp_over": _clamp_over}),
+    write=(None, lambda self, min, max: _clamp_over(self, min, max)),
 )  # fmt: skip
 def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Return ``self`` with each element clamped to the range from ``min`` to ``max``, which are numbers.
@@ -403,10 +404,14 @@ def _clamp_in_place(call: _Call) -> Tensor:
 
 
 #: The condition for the fast path of ``clamp``: the bounds are numbers or None, but not both None.
-_BOUNDS = "(min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max"
+_BOUNDS: dict[str, Any] = {
+    "when": lambda min, max: (
+        (min is None or min.__class__ in NUMBERS) and (max is None or max.__class__ in NUMBERS) and min is not max
+    )
+}
 
 
-@public(aliases=("clip",), fast_path=clamp_scalar, when=_BOUNDS)
+@public(aliases=("clip",), fast_path=clamp_scalar, **_BOUNDS)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Return ``input`` with each element clamped to the range from ``min`` to ``max``.
 
@@ -419,31 +424,31 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
     return _clamped(_clamp_call(input, min, max))
 
 
-@public(aliases=("clip_",), fast_path=clamp_scalar, when=_BOUNDS, in_place=True)
+@public(aliases=("clip_",), fast_path=clamp_scalar, **_BOUNDS, in_place=True)
 def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place version of :func:`clamp`."""
     return _clamp_in_place(_clamp_call(input, min, max))
 
 
-@public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", bound="min")
+@public(fast_path=clamp_min_scalar, when=lambda min: min.__class__ in NUMBERS, bound="min")
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """Return ``input`` with each element clamped to be at least ``min``, which is a number or a tensor."""
     return _clamped(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
-@public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", bound="max")
+@public(fast_path=clamp_max_scalar, when=lambda max: max.__class__ in NUMBERS, bound="max")
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
     """Return ``input`` with each element clamped to be at most ``max``, which is a number or a tensor."""
     return _clamped(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))
 
 
-@public(fast_path=clamp_min_scalar, when="min.__class__ in NUMBERS", in_place=True, bound="min")
+@public(fast_path=clamp_min_scalar, when=lambda min: min.__class__ in NUMBERS, in_place=True, bound="min")
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
     """In-place version of :func:`clamp_min`."""
     return _clamp_in_place(_bound_call("clamp_min", input, min, _clamp_min_tensor, clamp_min_scalar))
 
 
-@public(fast_path=clamp_max_scalar, when="max.__class__ in NUMBERS", in_place=True, bound="max")
+@public(fast_path=clamp_max_scalar, when=lambda max: max.__class__ in NUMBERS, in_place=True, bound="max")
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """In-place version of :func:`clamp_max`."""
     return _clamp_in_place(_bound_call("clamp_max", input, max, _clamp_max_tensor, clamp_max_scalar))

@@ -66,9 +66,9 @@ def _size(x: Tensor, dim: int) -> int:
 
 @op(
     name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
-    inline_expr=("index.dtype is INT and index.ndim == 1 and self.ndim and within(index, self.shape[dim])",
-            "self.take(index, dim) if index.size < SOME else much_taken(self, index, dim)",
-            {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
+    inline=lambda self, index, dim: (self.take(index, dim) if index.size < SOME else take_axis(self, index, dim))
+    if index.dtype is INT and index.ndim == 1 and self.ndim and dim.__class__ is int and -self.ndim <= dim < self.ndim
+    and all_in_range(index, self.shape[dim]) else None,
 )  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return a copy of the slices of ``self`` along dimension ``dim`` at the indices ``index``."""
@@ -99,7 +99,7 @@ def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, .
 index_select_backward.derivative(self=lambda F, g, index, dim: F.index_select_block(g, index, dim))
 
 
-@public(fast_path=index_select_block, when="inline", operands=("input", "index"))
+@public(fast_path=index_select_block, inline_only=True, operands=("input", "index"))
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of the slices of ``input`` along ``dim`` at the indices ``index``.
 
@@ -120,21 +120,20 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
     return index_select_block(input, index, at)
 
 
-#: Inline expressions for the most common case: int64 indices in range and matching shapes.
-_PLAIN_GATHER = (
-    "index.dtype is INT and (index.shape == self.shape or fits(index.shape, self.shape, dim)) and self.ndim and "
-    "within(index, self.shape[dim])",
-    "taken_along(np, self, index, dim)",
-    {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "fits": index_fits, "taken_along": take_along},
-)  # fmt: skip
-_PLAIN_SCATTER = (
-    "index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim and "
-    "within(index, self.shape[dim])", "kernel(np, self, index, src, dim)", {"INT": INT, "within": all_in_range},
-)  # fmt: skip
+def _is_plain_scatter(self: Any, index: Any, src: Any, dim: Any) -> Any:
+    """Return a true value if ``scatter`` needs no checks: int64 indices in range, and three arrays of the same shape."""
+    return (
+        index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim
+        and dim.__class__ is int and -self.ndim <= dim < self.ndim and all_in_range(index, self.shape[dim])
+    )  # fmt: skip
 
 
 @op(
-    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_GATHER
+    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True,
+    inline=lambda self, index, dim: take_along(numpy, self, index, dim)
+    if index.dtype is INT and dim.__class__ is int and -self.ndim <= dim < self.ndim
+    and (index.shape == self.shape or index_fits(index.shape, self.shape, dim)) and all_in_range(index, self.shape[dim])
+    else None,
 )  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return the elements of ``self`` at the indices ``index`` along dimension ``dim``, in the shape of ``index``.
@@ -201,7 +200,7 @@ def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[
             )
 
 
-@public(fast_path=gather_block, when="inline", operands=("input", "index"))
+@public(fast_path=gather_block, inline_only=True, operands=("input", "index"))
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
     """Return the elements of ``input`` at the indices ``index`` along dimension ``dim``, in the shape of ``index``.
 
@@ -216,7 +215,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 
 
 @op(
-    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True, inline_expr=_PLAIN_SCATTER
+    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True
 )  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
@@ -246,7 +245,6 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
 
 @op(
     name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True,
-    inline_expr=_PLAIN_SCATTER,
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the elements of ``src`` added at the indices ``index`` along dimension ``dim``.
@@ -321,7 +319,7 @@ def _scatter_reduce(
     return scatter_reduce_block, (input, index, src), (at, reduce, include_self)
 
 
-@public(fast_path=scatter_src, when="inline", operands=("input", "index", "src"))
+@public(fast_path=scatter_src, if_arrays=_is_plain_scatter, operands=("input", "index", "src"))
 def scatter(
     input: Tensor,
     dim: int,
@@ -356,7 +354,7 @@ def scatter_(
     return modify(call.op, tensors, params)
 
 
-@public(fast_path=scatter_add_block, when="inline", operands=("input", "index", "src"))
+@public(fast_path=scatter_add_block, if_arrays=_is_plain_scatter, operands=("input", "index", "src"))
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """Return a copy of ``input`` with the elements of ``src`` added at the indices ``index`` along dimension ``dim``.
 

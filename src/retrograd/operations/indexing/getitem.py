@@ -654,7 +654,10 @@ def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: 
 
 @op(
     name="index_put_block", backward="IndexPutBackward0", function=False, method=False, linear=True,
-    inplace_stmt=("not accumulate and picks", "put(np, self, picks, values)", {"put": indexing.put}),
+    write=(
+        lambda picks, accumulate: not accumulate and picks,
+        lambda self, values, picks: indexing.put(numpy, self, picks, values),
+    ),
 )  # fmt: skip
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """Return a copy of ``self`` with ``values`` written at the indices ``picks``.
@@ -758,5 +761,7 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
     return input
 
 
-public(function=False, name="__getitem__", fast_path=select_block, when="index.__class__ is int", dim=0)(_getitem)
+public(function=False, name="__getitem__", fast_path=select_block, when=lambda index: index.__class__ is int, dim=0)(
+    _getitem
+)
 public(function=False, name="__setitem__")(_setitem)

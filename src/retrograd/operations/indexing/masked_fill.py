@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import setitem
 from typing import Any
 
 import numpy
@@ -11,7 +12,7 @@ from ...core.tensor import Tensor, element_strides, wrap
 from ...core.views import bump_version, check_in_place, check_partial_overlap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
 from ...dispatch.generic_path import is_directly_writable, modify
-from ...dispatch.operand_promotion import broadcast_mismatch, stores_like_pytorch
+from ...dispatch.operand_promotion import NUMBERS, broadcast_mismatch, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost_batch
 from ...kernels.numba_dispatch import LARGE, looped
 from ..creation.conversion import legacy_type_name
@@ -22,7 +23,7 @@ from ..engine_ops import expand
 
 @op(
     name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True,
-    inplace_stmt=("src.ndim <= self.ndim", "self[...] = src"),
+    write=(lambda self, src: src.ndim <= self.ndim, lambda self, src: setitem(self, ..., src)),
 )  # fmt: skip
 def copy_block(np: Any, self: Any, src: Any, /) -> Any:
     """Return ``src`` broadcast to the shape of ``self`` and converted to the dtype of ``self``."""
@@ -64,7 +65,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
 
 @op(
     name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
-    inplace_stmt=("storable(value, self.dtype)", "self.fill(value)", {"storable": stores_like_pytorch}),
+    write=(lambda value, _d: stores_like_pytorch(value, _d), lambda self, value: self.fill(value)),
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """Return an array of the shape and dtype of ``self`` with the number ``value`` in every element."""
@@ -81,7 +82,7 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
     function=False,
     method=False,
     linear=True,
-    inplace_stmt=("value.ndim == 0", "self[...] = value"),
+    write=(lambda value: value.ndim == 0, lambda self, value: setitem(self, ..., value)),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """Return an array of the shape and dtype of ``self`` with the 0-d array ``value`` in every element."""
@@ -114,7 +115,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
-@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, inplace_stmt=("True", "self.fill(0)"))
+@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, write=(None, lambda self: self.fill(0)))
 def zero_block(np: Any, self: Any, /) -> Any:
     """Return zeros of the shape and dtype of ``self``."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
@@ -213,8 +214,10 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
 
 @op(
     name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
-    inplace_stmt=("mask.dtype.kind == 'b' and mask.shape == self.shape and storable(value, self.dtype)", "self[mask] = value",
-          {"storable": stores_like_pytorch}),
+    write=(
+        lambda self, mask, value, _d: mask.dtype.kind == "b" and mask.shape == self.shape and stores_like_pytorch(value, _d),
+        lambda self, mask, value: setitem(self, mask, value),
+    ),
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """Return a copy of ``self`` with the elements where ``mask`` is true replaced by the number ``value``."""
@@ -263,7 +266,11 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> tuple[Any, tuple[An
     return masked_fill_number, (input, mask), (value,)
 
 
-@public(fast_path=masked_fill_number, when="value.__class__ in NUMBERS")
+#: The condition for the fast paths of ``masked_fill``: the mask holds booleans.
+_MASK: dict[str, Any] = {"if_arrays": lambda mask: mask.dtype.kind == "b"}
+
+
+@public(fast_path=masked_fill_number, when=lambda value: value.__class__ in NUMBERS, **_MASK)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Return a copy of ``input`` with the elements where ``mask`` is true replaced by ``value``.
 
@@ -277,7 +284,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return call(*tensors, *params)
 
 
-@public(function=False, fast_path=masked_fill_number, in_place=True)
+@public(function=False, fast_path=masked_fill_number, in_place=True, **_MASK)
 def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Overwrite the elements of ``input`` where ``mask`` is true by ``value``, and return ``input``."""
     call, tensors, params = _masked_fill(input, mask, value)

@@ -15,7 +15,7 @@ from ...dispatch.transform_tensor import slicewise
 from ...kernels import searching, small_arrays
 from ...kernels.gather_scatter import slice_along, take_along
 from ...kernels.sorting import stable_argsort, topk_along
-from ..reductions.dims import INT_DIM, select_one_rule, select_several_rule
+from ..reductions.dims import select_one_rule, select_several_rule
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
 
@@ -62,7 +62,7 @@ def _sorting(name: str, backward: str) -> Any:
 sort_block, stable_sort_block = _sorting("sort_block", "SortBackward0"), _sorting("stable_sort_block", "SortBackward1")
 
 
-@public(fast_path=sort_block, when=INT_DIM, result_class=_Sort)
+@public(fast_path=sort_block, when=lambda dim: dim.__class__ is int, result_class=_Sort)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None, out: Any = None) -> Any:
     """Return the named tuple (values, indices): the elements of ``input`` sorted along ``dim``, and their indices.
 
@@ -84,7 +84,7 @@ def argsort_block(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     return _sorted(np, self, dim, descending)[1]
 
 
-@public(fast_path=argsort_block, when=INT_DIM)
+@public(fast_path=argsort_block, when=lambda dim: dim.__class__ is int)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False, out: Any = None) -> Tensor:
     """Return the indices that sort ``input`` along ``dim``; equal elements keep their order."""
     return argsort_block(input, normalize_dim(dim, input._array.ndim), descending)
@@ -131,7 +131,7 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
 topk_block.derivative(self=select_several_rule)
 
 
-@public(fast_path=topk_block, when=INT_DIM, result_class=_Topk)
+@public(fast_path=topk_block, when=lambda dim: dim.__class__ is int, result_class=_Topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """Return the named tuple (values, indices) of the ``k`` largest elements of ``input`` along ``dim``.
 

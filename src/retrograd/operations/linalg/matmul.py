@@ -82,8 +82,8 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline_expr=("FLOATS and mat2.dtype is self.dtype and self.ndim == 2 == mat2.ndim",
-            "self.dot(mat2) if self.size + mat2.size < FEW else product(self, mat2)", {"product": product, "FEW": FEW}),
+    inline=lambda self, mat2, _d: (self.dot(mat2) if self.size + mat2.size < FEW else product(self, mat2))
+    if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 2 == mat2.ndim else None,
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """Return the product of the matrices ``self`` (n, k) and ``mat2`` (k, m).
@@ -143,10 +143,10 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
 
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
-    inline_expr=("FLOATS and mat2.dtype is self.dtype and self.ndim == 3 == mat2.ndim and len(self) == len(mat2)",
-            "product(self, mat2) if self.size + mat2.size >= FEW else "
-            "self[0].dot(mat2[0])[None] if len(self) == 1 else batched(self, mat2)",
-            {"product": product, "batched": batched, "FEW": FEW}),
+    inline=lambda self, mat2, _d: (
+        product(self, mat2) if self.size + mat2.size >= FEW
+        else self[0].dot(mat2[0])[None] if len(self) == 1 else batched(self, mat2)
+    ) if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 3 == mat2.ndim and len(self) == len(mat2) else None,
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """Return ``self[i] @ mat2[i]`` for each i, for batches ``self`` (b, n, k) and ``mat2`` (b, k, m) of matrices."""
@@ -169,7 +169,8 @@ bmm.derivative(
 
 @op(
     backward="MvBackward0", opmath=True, holomorphic=False,
-    inline_expr=("FLOATS and vec.dtype is self.dtype and self.ndim == 2 and vec.ndim == 1", "self.dot(vec)"),
+    inline=lambda self, vec, _d: self.dot(vec)
+    if (_d is F32 or _d is F64) and vec.dtype is _d and self.ndim == 2 and vec.ndim == 1 else None,
 )  # fmt: skip
 def mv(np: Any, self: Any, vec: Any, /) -> Any:
     """Return the product of the matrix ``self`` (n, m) and the vector ``vec`` (m,)."""
@@ -194,7 +195,8 @@ mv.derivative(
 
 @op(
     backward="DotBackward0", opmath=True, holomorphic=False,
-    inline_expr=("FLOATS and tensor.dtype is self.dtype and self.ndim == 1 == tensor.ndim", "self.dot(tensor)"),
+    inline=lambda self, tensor, _d: self.dot(tensor)
+    if (_d is F32 or _d is F64) and tensor.dtype is _d and self.ndim == 1 == tensor.ndim else None,
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     """Return the dot product of the vectors ``self`` and ``tensor``, which have the same size.
@@ -292,7 +294,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
 
 
 @exported("linalg")
-@public(fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
+@public(fast_path=mm, inline_only=True, then_try=[(mv, None), (dot, None)])
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Return the matrix product of ``input`` and ``other``, which are vectors, matrices, or batches of matrices.
 
@@ -388,7 +390,7 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
         )
 
 
-@public(function=False, name="__matmul__", fast_path=mm, when="inline", then_try=[(mv, "inline"), (dot, "inline")])
+@public(function=False, name="__matmul__", fast_path=mm, inline_only=True, then_try=[(mv, None), (dot, None)])
 def at(input: Tensor, other: Any) -> Any:
     """Return ``input @ other``, the same as ``matmul(input, other)``."""
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
@@ -420,8 +422,9 @@ def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
 
 @op(
     backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True,
-    inline_expr=("FLOATS and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is self.dtype is mat2.dtype",
-            "plain_addmm(self, mat1, mat2)", {"plain_addmm": _plain_addmm}),
+    inline=lambda self, mat1, mat2, beta, alpha, _d: _plain_addmm(self, mat1, mat2)
+    if (_d is F32 or _d is F64) and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is _d is mat2.dtype
+    else None,
 )  # fmt: skip
 def addmm(np: Any, self: Any, mat1: Any, mat2: Any, /, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Return ``beta * self + alpha * mat1 @ mat2``; ``self`` broadcasts to the shape of the product."""

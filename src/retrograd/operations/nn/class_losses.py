@@ -11,7 +11,8 @@ from ...core import devices, dtypes
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, pointwise, public, shared, with_fast_path
-from ...dispatch.fast_path_codegen import FIRST
+from ...dispatch.form import FIRST
+from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.transform_tensor import slicewise
 from ...kernels import class_losses, ctc, small_arrays
 from ...kernels.half_precision import upcast_all_half
@@ -64,12 +65,12 @@ def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, i
     return (loss / count if reduction == "mean" else loss).astype(x.dtype), np.asarray(count).astype(x.dtype)
 
 
-#: Condition, expression and names of the inlined fast path: (N, C) floats with N int64 targets and no weight.
-INLINE = (
-    "FLOATS and weight is None and self.ndim == 2 and target.ndim == 1 and target.dtype is INT and len(target) == len(self) and "
-    "reduction in REDUCTIONS", "kernel(np, self, target, weight, reduction, ignore_index)",
-    {"INT": class_losses.INT, "REDUCTIONS": REDUCTIONS},
-)  # fmt: skip
+def is_plain_nll(self: Any, target: Any, weight: Any, reduction: Any, _d: Any) -> Any:
+    """Return a true value if a loss needs no checks: (N, C) floats with N int64 targets and no weight."""
+    return (
+        (_d is F32 or _d is F64) and weight is None and self.ndim == 2 and target.ndim == 1
+        and target.dtype is class_losses.INT and len(target) == len(self) and reduction in REDUCTIONS
+    )  # fmt: skip
 
 
 def _nll_block(name: str, backward: str) -> Any:
@@ -85,7 +86,7 @@ def _nll_block(name: str, backward: str) -> Any:
 
     block = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
-        differentiable=1, optional=("weight",), inline_expr=INLINE,
+        differentiable=1, optional=("weight",),
     )(kernel)  # fmt: skip
     block.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
@@ -226,7 +227,7 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, i
     return view(result, (shape[0], *shape[2:])) if reduction == "none" else result
 
 
-@public(function=False, method=False, fast_path=nll_loss_block, when="inline", result_class=FIRST)
+@public(function=False, method=False, fast_path=nll_loss_block, if_arrays=is_plain_nll, result_class=FIRST)
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
     ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -246,7 +247,7 @@ def _first_of_block(input: Tensor, target: Tensor, weight: Tensor | None, reduct
 
 
 #: ``nll_loss`` of checked arguments.
-_plain_nll = with_fast_path(_first_of_block, nll_loss_block, "inline", result_class=FIRST)
+_plain_nll = with_fast_path(_first_of_block, nll_loss_block, if_arrays=is_plain_nll, result_class=FIRST)
 
 
 # -- Cross entropy ---------------------------------------------------------------------------------------------------

@@ -412,18 +412,18 @@ def _make_conv(rank: int) -> Any:
         y = convolution(x, weight, bias, stride, padding, dilation, False, 0, groups)
         return y if had_batch else squeeze(y, 0)
 
-    def numbers(value: Any, x: Any = None) -> tuple[int, ...]:
+    def numbers(value: Any, x: Any = None) -> tuple[int, ...] | None:
         """Return ``value``, a stride, padding or dilation, as a tuple of ints, one per spatial dimension.
 
-        Raise TypeError if ``value`` is neither an int nor a tuple of as many ints as there are spatial dimensions, or
-        if the array ``x`` is complex. The caller then uses the general implementation, which supports these arguments.
+        Return None if ``value`` has another form, or if ``x`` is complex or has no batch dimension. The fast path does
+        not handle these arguments.
         """
-        if x is not None and x.dtype.kind == "c":
-            raise TypeError
+        if x is not None and (x.dtype.kind == "c" or x.ndim != rank + 2):
+            return None
         if value.__class__ is int:
             return (value,) * rank
         if value.__class__ is not tuple or len(value) != rank or not all(each.__class__ is int for each in value):
-            raise TypeError
+            return None
         return value
 
     return _public(conv, name, f"""\

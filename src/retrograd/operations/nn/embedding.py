@@ -21,11 +21,13 @@ from ..shape.views import reshape
 # -- Embedding -------------------------------------------------------------------------------------------------------
 
 
+INT = numpy.dtype(numpy.int64)
+
+
 @op(
     function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
-    inline_expr=("indices.dtype is INT and self.ndim == 2 and within(indices, len(self))",
-            "self.take(indices, 0) if indices.size < SOME else much_taken(self, indices, 0)",
-            {"INT": numpy.dtype(numpy.int64), "within": all_in_range, "SOME": SOME, "much_taken": take_axis}),
+    inline=lambda self, indices: (self.take(indices, 0) if indices.size < SOME else take_axis(self, indices, 0))
+    if indices.dtype is INT and self.ndim == 2 and all_in_range(indices, len(self)) else None,
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the rows of the table ``self`` at ``indices``, of shape (*indices.shape, size).
@@ -117,7 +119,8 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 
 @public(
     function=False, method=False, fast_path=embedding_block, operands=("weight", "input"),
-    when="inline and padding_idx is None and not scale_grad_by_freq", padding_idx=-1, scale=False,
+    when=lambda padding_idx, scale_grad_by_freq: padding_idx is None and not scale_grad_by_freq, inline_only=True,
+    padding_idx=-1, scale=False,
 )  # fmt: skip
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,

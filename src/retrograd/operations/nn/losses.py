@@ -15,7 +15,7 @@ from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import check_cast
-from ...dispatch.operand_promotion import common_dtype
+from ...dispatch.operand_promotion import F32, F64, common_dtype
 from ...dispatch.transform_tensor import innermost_batch
 from ...kernels.numba_dispatch import LARGE, looped
 from ...kernels.reductions import MOST, sum_elements
@@ -117,11 +117,9 @@ def _loss(backward: str | None = None, **options: Any) -> Any:
     return op(function=False, method=False, opmath=True, backward=backward, **options)
 
 
-#: Condition and expression of the inlined fast path: both tensors of one floating-point dtype and one shape.
-_INLINE = (
-    "FLOATS and self.shape == target.shape and target.dtype is self.dtype and reduction in REDUCTIONS",
-    "kernel(np, self, target, reduction, parameter)", {"REDUCTIONS": REDUCTIONS},
-)  # fmt: skip
+def _is_plain(self: Any, target: Any, reduction: Any, _d: Any) -> Any:
+    """Return a true value if a loss needs no checks: both tensors have the same floating-point dtype and the same shape."""
+    return (_d is F32 or _d is F64) and self.shape == target.shape and target.dtype is _d and reduction in REDUCTIONS
 
 
 def _floats(name: str, *operands: Any) -> None:
@@ -173,7 +171,7 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 # -- Squared and absolute differences ---------------------------------------------------------------------------------
 
 
-@_loss("MseLossBackward0", inline_expr=_INLINE)
+@_loss("MseLossBackward0")
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the squared differences ``(self - target)**2``, reduced by ``reduction``. ``parameter`` is not used."""
     _floats("mse_cpu", self, target)
@@ -198,7 +196,7 @@ _first_order(mse_loss_block, "mse_loss_backward", True)
 _second_order(mse_loss_backward, lambda F, self, target, _: 2 * (self - target), lambda F, self, target, _: 2.0, True)
 
 
-@_loss("SmoothL1LossBackward0", inline_expr=_INLINE)
+@_loss("SmoothL1LossBackward0")
 def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the smooth L1 loss of ``self`` and ``target``, reduced by ``reduction``.
 
@@ -337,7 +335,7 @@ def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_we
     return reduce_losses(result, reduction)
 
 
-@public(function=False, method=False, fast_path=mse_loss_block, when="inline", parameter=0.0)
+@public(function=False, method=False, fast_path=mse_loss_block, if_arrays=_is_plain, parameter=0.0)
 def mse_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", weight: Tensor | None = None,
@@ -497,9 +495,6 @@ binary_cross_entropy_backward.derivative(
 
 @_loss(
     "BinaryCrossEntropyWithLogitsBackward0", optional=("weight", "pos_weight"),
-    inline_expr=("FLOATS and weight is None and pos_weight is None and self.shape == target.shape "
-            "and target.dtype is self.dtype and reduction in REDUCTIONS",
-            "kernel(np, self, target, None, None, reduction)", {"REDUCTIONS": REDUCTIONS}),
 )  # fmt: skip
 def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str) -> Any:
     """Return the binary cross entropy of ``sigmoid(self)`` with ``target``, computed without overflow.
@@ -627,7 +622,10 @@ def binary_cross_entropy(
 
 
 @public(
-    function=False, method=False, fast_path=bce_with_logits_block, when="inline",
+    function=False, method=False, fast_path=bce_with_logits_block,
+    if_arrays=lambda self, target, weight, pos_weight, reduction, _d: (
+        weight is None and pos_weight is None and _is_plain(self, target, reduction, _d)
+    ),
     operands=("input", "target", "weight", "pos_weight"),
 )  # fmt: skip
 def binary_cross_entropy_with_logits(

@@ -18,7 +18,7 @@ from ...core.grad_mode import recording
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import op, public
-from ...dispatch.fast_path_codegen import FIRST
+from ...dispatch.form import FIRST
 from ...dispatch.operand_promotion import PLAIN
 from ...dispatch.transform_tensor import active_levels, innermost_batch
 from ...kernels import normalization, normalization_numba, small_arrays
@@ -353,14 +353,14 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
     return len(last) == 1 and x.shape[-1:] == last
 
 
-def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout:
-    """Return the :class:`Layout` of a ``layer_norm`` of ``x``, if the arguments are certainly valid.
+def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout | None:
+    """Return the :class:`Layout` of a ``layer_norm`` of ``x`` for the fast path.
 
-    Otherwise raise ValueError. The caller then uses the general implementation, which checks the arguments in detail.
+    Return None if the arguments need more checks, which the generic path then makes.
     """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
-        raise ValueError
+        return None
     return _layer_layout(x.shape, last)
 
 

@@ -12,7 +12,7 @@ from ...core.devices import array_module_of
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import FUNCTIONS, op, public
-from ...dispatch.fast_path_codegen import FIRST
+from ...dispatch.form import FIRST
 from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import interpolation, pooling
 from ...kernels.memory_format import in_memory_format_of
@@ -243,9 +243,14 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
 
     def places(
         x: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
-    ) -> pooling.StridedWindows:
-        if x.dtype.kind in "bc":
-            raise TypeError
+    ) -> pooling.StridedWindows | None:
+        if x.dtype.kind in "bc" or list in (
+            kernel_size.__class__,
+            stride.__class__,
+            padding.__class__,
+            dilation.__class__,
+        ):
+            return None
         return _cached_windows(rank, x.shape, kernel_size, stride, padding, dilation, ceil_mode)
 
     def both(
@@ -274,8 +279,8 @@ def _max_pool_of(rank: int) -> tuple[Any, Any, Any]:
     _public(short, name, doc)
     if rank > 1:
         public(
-            function=False, method=False, fast_path=_max_pool[rank], when="return_indices is False", result_class=FIRST,
-            places=places, once="_p_places.apart",
+            function=False, method=False, fast_path=_max_pool[rank], when=lambda return_indices: return_indices is False,
+            result_class=FIRST, places=places, once=lambda x, places: places.apart,
         )(function)  # fmt: skip
     return _public(function, name, doc, False), _public(both, f"{name}_with_indices", doc, rank == 1), short
 

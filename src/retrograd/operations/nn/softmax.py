@@ -25,7 +25,6 @@ from ...runtime.user_frame import warn
 from ..creation.factory import zeros_like
 from ..elementwise.arithmetic import neg
 from ..indexing.gather_scatter import scatter_
-from ..reductions.dims import INT_DIM
 
 op = partial(declared, in_order=True)  # results are contiguous; NumPy would keep the operand's memory order
 
@@ -148,7 +147,7 @@ def _along(block: Any, input: Tensor, dim: int, dtype: Any) -> Tensor:
     return result
 
 
-@public(name="softmax", fast_path=softmax_block, when=INT_DIM)
+@public(name="softmax", fast_path=softmax_block, when=lambda dim: dim.__class__ is int)
 def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """Return ``exp(input)`` divided by its sum along ``dim``: positive elements whose sum is 1.
 
@@ -161,7 +160,7 @@ def _softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> 
     return _along(softmax_block, input, dim, dtype)
 
 
-@public(name="log_softmax", fast_path=log_softmax_block, when=INT_DIM)
+@public(name="log_softmax", fast_path=log_softmax_block, when=lambda dim: dim.__class__ is int)
 def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, computed without overflow.
 
@@ -193,7 +192,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-@public(function=False, method=False, fast_path=softmax_block, when=INT_DIM)
+@public(function=False, method=False, fast_path=softmax_block, when=lambda dim: dim.__class__ is int)
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return ``exp(input)`` divided by its sum along ``dim``: positive elements whose sum is 1.
 
@@ -209,7 +208,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return _along(softmax_block, neg(input), at, dtype)
 
 
-@public(function=False, method=False, fast_path=log_softmax_block, when=INT_DIM)
+@public(function=False, method=False, fast_path=log_softmax_block, when=lambda dim: dim.__class__ is int)
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, computed without overflow.
 

@@ -9,7 +9,6 @@ from ...dispatch.declare import op
 from ...kernels import gather_scatter
 
 #: The condition for the fast path of functions with one int as ``dim``; the kernels accept negative ones.
-INT_DIM = "dim.__class__ is int"
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

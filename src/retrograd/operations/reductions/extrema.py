@@ -6,17 +6,20 @@ import math
 from functools import partial
 from typing import Any
 
+import numpy
+
 from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import op as declared
 from ...dispatch.declare import public
+from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.return_types import named
 from ...kernels import reductions_numba, small_arrays
 from ...kernels.gather_scatter import take_along
 from ...kernels.numba_dispatch import LARGE
 from ...kernels.reductions import FEW
 from ..elementwise.rounding import maximum, minimum
-from .dims import INT_DIM, axes_of, keepdim_shape, restore_dims, select_one_rule
+from .dims import axes_of, keepdim_shape, restore_dims, select_one_rule
 
 op = partial(declared, in_order=True)  # NumPy's results would have the operand's order of strides
 
@@ -137,8 +140,11 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
 
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
-    small: Any = f"FLOATS and 0 < self.size <= {FEW}", f"self.ravel()[self.arg{name}()]", {}
-    block = op(backward=backward, opmath=True, function=False, method=False, inline_expr=small)(kernel)
+    arg = numpy.ndarray.argmax if name == "max" else numpy.ndarray.argmin
+    block = op(
+        backward=backward, opmath=True, function=False, method=False,
+        inline=lambda self, _d: self.ravel()[arg(self)] if (_d is F32 or _d is F64) and 0 < self.size <= FEW else None,
+    )(kernel)  # fmt: skip
     block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     return block
 
@@ -221,7 +227,9 @@ def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: A
         f"Return the {title} of all elements of ``input``.\n\nIf ``dim`` is an int, return the named tuple (values, indices) "
         f"of the {title} along ``dim``. If a second tensor is passed, return the elementwise {title} of the two tensors."
     )
-    public(name=name, fast_path=of_all, then_try=[(along, INT_DIM)], result_class=result)(extreme)
+    public(name=name, fast_path=of_all, then_try=[(along, lambda dim: dim.__class__ is int)], result_class=result)(
+        extreme
+    )
 
 
 _public_extreme("max", max_all, max_dim, maximum, _Max, "maximum")

@@ -16,6 +16,7 @@ from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
+from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.return_types import named
 from ...kernels import reductions_numba, scan
 from ...kernels.gather_scatter import flip_view
@@ -23,7 +24,6 @@ from ...kernels.numba_dispatch import LARGE
 from ..elementwise.arithmetic import add, mul, sub
 from ..shape.slicing import select_block, slice_block
 from ..shape.views import reshape
-from .dims import INT_DIM
 from .sums import sum, upcast_integers
 
 # -- Shifts and recurrences ------------------------------------------------------------------------------------------
@@ -83,16 +83,10 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
     return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
 
 
-#: ``inline_expr`` of the cumulative sum of a small float32 tensor.
-_SHORT = (
-    f"_d is F32 and self.ndim and self.size < {LARGE}",
-    "running_sum(self.astype(WIDE), dim).astype(_d, 'C')",
-    {"running_sum": numpy.add.accumulate, "WIDE": numpy.dtype(numpy.float64)},
-)
-
-
 @op(
-    name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True, inline_expr=_SHORT
+    name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True,
+    inline=lambda self, dim, _d: numpy.add.accumulate(self.astype(F64), dim).astype(_d, "C")
+    if _d is F32 and self.ndim and self.size < LARGE else None,
 )  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the cumulative sum of ``self`` along ``dim``."""
@@ -163,7 +157,7 @@ def _scan(name: str, block: Any, title: str) -> Any:
     ):
         function.__name__ = function.__qualname__ = public_name
         function.__doc__ = doc
-        shortcut = {"fast_path": block, "when": INT_DIM} if function is cumulative else {}
+        shortcut = {"fast_path": block, "when": lambda dim: dim.__class__ is int} if function is cumulative else {}
         public(name=public_name, function=function is cumulative, **shortcut)(function)
     return cumulative
 

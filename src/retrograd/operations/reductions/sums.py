@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
-from ...dispatch.operand_promotion import F32, number_in, plain_number
+from ...dispatch.operand_promotion import F32, F64, number_in, plain_number
 from ...kernels import reductions_numba, small_arrays
 from ...kernels.gather_scatter import max_along
 from ...kernels.numba_dispatch import LARGE, copy_into
@@ -60,25 +61,20 @@ def upcast_integers(np: Any, x: Any) -> Any:
 # -- Sums and means --------------------------------------------------------------------------------------------------
 
 
-#: Expressions for small arrays: the sum as a dot product with ones, of at most 16 elements by Python's sum.
-_FEW = f"FLOATS and (_few := self.size) <= {FEW}"
-_FEW_OR_WHOLE = f"({_FEW}) or (_d is INT and (_few := self.size) <= 16) or _d is BOOL"
-_PRODUCT = "self.ravel().dot((ones32 if _d is F32 else ones64)[_few])"
-_BY_PYTHON = "total_of((self if self.ndim == 1 else self.ravel()).tolist())"
-_NAMED = {
-    "total_of": sum,
-    "counted": numpy.count_nonzero,
-    "INT": INT,
-    "BOOL": numpy.dtype(bool),
-    **{f"ones{kind.itemsize * 8}": ones for kind, ones in ONES.items()},
-}
+BOOL = numpy.dtype(bool)
+ONES32, ONES64 = ONES[F32], ONES[F64]
+total = builtins.sum
 
 
 @declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
-    inline_expr=(
-        _FEW_OR_WHOLE,
-        f"(asarray(counted(self)) if _d is BOOL else asarray({_BY_PYTHON}, _d) if _few <= 16 else {_PRODUCT})", _NAMED,
-    ))  # fmt: skip
+    inline=lambda self, _d: (
+        numpy.asarray(numpy.count_nonzero(self)) if _d is BOOL
+        else numpy.asarray(total((self if self.ndim == 1 else self.ravel()).tolist()), _d) if count <= 16
+        else self.ravel().dot((ONES32 if _d is F32 else ONES64)[count])
+    )
+    if ((_d is F32 or _d is F64) and (count := self.size) <= FEW) or (_d is INT and (count := self.size) <= 16) or _d is BOOL
+    else None,
+)  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """Return the sum of all elements of ``self``; integers are summed as int64."""
     return np.asarray(np.count_nonzero(self)) if self.dtype.kind == "b" else sum_elements(np, upcast_integers(np, self))
@@ -98,7 +94,7 @@ sum_dim.derivative(
 )
 
 
-@public(fast_path=sum_all, then_try=[(sum_dim, "")])
+@public(fast_path=sum_all, then_try=[(sum_dim, None)])
 def sum(
     input: Tensor,
     dim: Any = None,
@@ -129,8 +125,11 @@ def sum(
 
 
 @declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
-    inline_expr=(_FEW + " and _few",
-            f"(asarray({_BY_PYTHON} / _few, _d) if _few <= 16 else {_PRODUCT} / _few)", _NAMED),
+    inline=lambda self, _d: (
+        numpy.asarray(total((self if self.ndim == 1 else self.ravel()).tolist()) / count, _d) if count <= 16
+        else self.ravel().dot((ONES32 if _d is F32 else ONES64)[count]) / count
+    )
+    if (_d is F32 or _d is F64) and (count := self.size) <= FEW and count else None,
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """Return the mean of all elements of ``self``; the mean of an empty array is nan."""
@@ -189,7 +188,7 @@ mean_dim.derivative(
 )
 
 
-@public(fast_path=mean_all, then_try=[(mean_dim, "")])
+@public(fast_path=mean_all, then_try=[(mean_dim, None)])
 def mean(
     input: Tensor,
     dim: Any = None,
@@ -296,7 +295,7 @@ prod_dim.derivative(
 )
 
 
-@public(fast_path=prod_all, then_try=[(prod_dim, "")])
+@public(fast_path=prod_all, then_try=[(prod_dim, None)])
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """Return the product of ``input`` over the dimension ``dim``, or of all elements if ``dim`` is None.
 
@@ -389,12 +388,15 @@ def _as_real(np: Any, result: Any, x: Any) -> Any:
     return np.asarray(result, x.dtype if x.dtype.kind != "c" else x.real.dtype)
 
 
-#: ``inline_expr`` with the condition that the degrees of freedom are positive; otherwise the public function warns.
-_FREE = (
-    "FLOATS and count_of(self.shape, dim) > correction",
-    "kernel(np, self, dim, correction, keepdim)",
-    {"count_of": reduced_count},
-)
+def _has_freedom(self: Any, dim: Any, correction: Any, _d: Any) -> Any:
+    """Return a true value if the degrees of freedom are positive, so that the public function need not warn."""
+    return (_d is F32 or _d is F64) and reduced_count(self.shape, dim) > correction
+
+
+#: The conditions for the fast paths of variances and standard deviations.
+_WITH_FREEDOM: dict[str, Any] = {
+    "when": lambda dim, correction: dim.__class__ is not bool and correction is not None, "if_arrays": _has_freedom
+}  # fmt: skip
 
 
 @op(
@@ -404,7 +406,6 @@ _FREE = (
     function=False,
     method=False,
     holomorphic=False,
-    inline_expr=_FREE,
 )
 def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance of ``self`` over the dimensions ``dim``.
@@ -431,7 +432,6 @@ var_block.derivative(self=_var_rule)
     function=False,
     method=False,
     holomorphic=False,
-    inline_expr=_FREE,
 )
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the standard deviation of ``self`` over the dimensions ``dim``: the square root of the variance.
@@ -475,7 +475,11 @@ def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
         )
 
 
-@public(fast_path=var_block, when="inline and dim.__class__ is not bool and correction is not None")
+@public(
+    fast_path=var_block,
+    when=lambda dim, correction: dim.__class__ is not bool and correction is not None,
+    if_arrays=_has_freedom,
+)
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
@@ -494,7 +498,11 @@ def var(
     return var_block(input, dim, correction, keepdim)
 
 
-@public(fast_path=std_block, when="inline and dim.__class__ is not bool and correction is not None")
+@public(
+    fast_path=std_block,
+    when=lambda dim, correction: dim.__class__ is not bool and correction is not None,
+    if_arrays=_has_freedom,
+)
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
     out: Any = None, axis: Any = None,
@@ -537,7 +545,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
 
 @op(
     backward="VarMeanBackward0", outputs=("var", "mean"), opmath=True, function=False, method=False,
-    holomorphic=False, inline_expr=_FREE,
+    holomorphic=False,
 )  # fmt: skip
 def var_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the tuple (variance, mean) of ``self`` over ``dim``; the variance is computed as in ``var_block``."""
@@ -554,7 +562,7 @@ var_mean_block.derivative(self=_var_mean_rule)
 
 @op(
     backward="StdMeanBackward0", outputs=("std", "mean"), opmath=True, function=False, method=False,
-    holomorphic=False, inline_expr=_FREE,
+    holomorphic=False,
 )  # fmt: skip
 def std_mean_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the tuple (standard deviation, mean) of ``self`` over ``dim``, the first computed as in ``std_block``."""
@@ -581,7 +589,7 @@ def _check_floating(name: str, input: Tensor) -> None:
 
 
 @public(
-    method=False, fast_path=var_mean_block, when="inline and dim.__class__ is not bool and correction is not None"
+    method=False, fast_path=var_mean_block, **_WITH_FREEDOM
 )  # fmt: skip
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
@@ -598,7 +606,7 @@ def var_mean(
 
 
 @public(
-    method=False, fast_path=std_mean_block, when="inline and dim.__class__ is not bool and correction is not None"
+    method=False, fast_path=std_mean_block, **_WITH_FREEDOM
 )  # fmt: skip
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
@@ -637,7 +645,7 @@ def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None
 
 @op(
     name="vector_norm_block", backward="LinalgVectorNormBackward0", opmath=True, function=False, method=False,
-    holomorphic=False, inline_expr=("FLOATS", "kernel(np, self, ord, dim, keepdim)", {}),
+    holomorphic=False,
 )  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """Return the ``ord``-norm of ``self`` over the dimensions ``dim``."""
@@ -724,7 +732,7 @@ def vector_norm(
     return vector_norm_block(x, float(ord), dim, keepdim)
 
 
-@public(fast_path=vector_norm_block, when="inline", ord=2.0)
+@public(fast_path=vector_norm_block, if_arrays=lambda _d: _d is F32 or _d is F64, ord=2.0)
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:

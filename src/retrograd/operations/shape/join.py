@@ -629,10 +629,14 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return stack([each.masked_select(mask) for each in grids], 1)
 
 
+BOOL = numpy.dtype(numpy.bool_)
+
+
 @op(
     name="where_block", backward="WhereBackward0", function=False, method=False,
-    inline_expr=(f"_d is BOOL and self.dtype is other.dtype and self.size < {LARGE}", "choose(condition, self, other)",
-            {"BOOL": numpy.dtype(bool), "choose": choose}),
+    inline=lambda condition, self, other, _d: (
+        choose(condition, self, other) if _d is BOOL and self.dtype is other.dtype and self.size < LARGE else None
+    ),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere.
@@ -703,10 +707,17 @@ def _as_one(*operands: Any) -> list[Any]:
     ]
 
 
-public(method=False, name="where", fast_path=where_block)(where_)
+#: The condition for the fast path of ``where``: no operand needs promotion.
+_OF_ONE_DTYPE: dict[str, Any] = {"if_arrays": lambda self, other, _d: _d is BOOL and self.dtype is other.dtype}
 
 
-@public(function=False, name="where", fast_path=where_block, operands=("condition", "self", "other"))
+public(method=False, name="where", fast_path=where_block, **_OF_ONE_DTYPE)(where_)
+
+
+@public(
+    function=False, name="where", fast_path=where_block, **_OF_ONE_DTYPE,
+    operands=("condition", "self", "other"),
+)  # fmt: skip
 def _method_where(self: Tensor, condition: Tensor, other: Any) -> Any:
     """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere."""
     return where_(condition, self, other)

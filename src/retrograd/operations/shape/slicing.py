@@ -16,12 +16,11 @@ from .views import as_int_tuple, view_op
 # -- Selecting and slicing -------------------------------------------------------------------------------------------
 
 
-_ALL = {"ALL": (slice(None),) * 64}  # NumPy arrays have at most 64 dimensions
+_ALL = (slice(None),) * 64  # NumPy arrays have at most 64 dimensions
 
 
-@view_op("select", "SelectBackward0", inline_expr=(
-    "True", "self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else "
-    "self[(*ALL[:dim], index, ...)]", _ALL))  # fmt: skip
+@view_op("select", "SelectBackward0", inline=lambda self, dim, index: (
+    self[index, ...] if dim == 0 else self[:, index, ...] if dim == 1 else self[(*_ALL[:dim], index, ...)]))  # fmt: skip
 def select_block(np: Any, self: Any, /, dim: int, index: int) -> Any:
     """Return the view of ``self`` at ``index`` along dimension ``dim``, without this dimension."""
     return self[index, ...] if dim == 0 else self[(slice(None),) * dim + (index, ...)]
@@ -56,9 +55,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     return select_block(input, at, position)
 
 
-@view_op("slice", "SliceBackward0", inline_expr=(
-    "True", "self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1 else "
-    "self[(*ALL[:dim], slice(start, end, step))]", _ALL))  # fmt: skip
+@view_op("slice", "SliceBackward0", inline=lambda self, dim, start, end, step: (
+    self[start:end:step] if dim == 0 else self[:, start:end:step] if dim == 1
+    else self[(*_ALL[:dim], slice(start, end, step))]))  # fmt: skip
 def slice_block(np: Any, self: Any, /, dim: int, start: Any, end: Any, step: int) -> Any:
     """Return the view ``self[start:end:step]``, where the slice is taken along dimension ``dim``."""
     return self[(slice(None),) * dim + (slice(start, end, step),)]
@@ -239,14 +238,14 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
-def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...]:
+def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...] | None:
     """Return the sizes along ``dim`` of the slices into which ``split`` divides ``array``, for its fast path.
 
-    ``split_size_or_sections`` is the argument of ``split``. Raises ValueError unless ``split_size_or_sections`` is a
-    positive int, the only kind of value that the fast path supports.
+    ``split_size_or_sections`` is the argument of ``split``. Returns None unless it is a positive int, because the
+    fast path supports no other value.
     """
-    if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0:
-        raise ValueError
+    if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0 or not array.ndim:
+        return None
     return _even_sizes(array.shape[dim], split_size_or_sections)
 
 
@@ -277,14 +276,14 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
-def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...]:
+def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...] | None:
     """Return the sizes along ``dim`` of the slices into which ``chunk`` divides ``array``, for its fast path.
 
-    Raises ValueError if ``chunks`` is not positive or the dimension is empty.
+    Returns None if ``chunks`` is not a positive int or ``array`` is empty.
     """
+    if chunks.__class__ is not int or chunks <= 0 or not array.size:
+        return None
     total = array.shape[dim]
-    if chunks <= 0 or not total:
-        raise ValueError
     return _even_sizes(total, -(-total // chunks))
 
 

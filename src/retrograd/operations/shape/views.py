@@ -96,8 +96,12 @@ def _no_ints(name: str, argument: str, given: tuple[Any, ...]) -> TypeError:
 _SEQUENCES = (tuple, list, Size)
 
 
-#: The common case of parsing sizes, as an expression for the fast path; NumPy raises for values that are not ints.
-_SIZES = "{0} if {0}[0].__class__ is int or len({0}) > 1 else {0}[0]"
+#: The parameter ``size`` of fast paths: the arguments, or the sequence that is the only argument.
+_SIZE: dict[str, Any] = {
+    "size": lambda array, size: (
+        size if len(size) != 1 or size[0].__class__ is int else size[0] if size[0].__class__ in _SEQUENCES else None
+    )
+}
 
 
 # -- view, reshape and flatten ---------------------------------------------------------------------------------------
@@ -129,7 +133,11 @@ def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     return tuple(total // rest if each == -1 else each for each in size)
 
 
-@view_op("view", "ViewBackward0", inline_expr=("self.flags.c_contiguous and min(size) > -2", "self.reshape(size)"))
+@view_op(
+    "view",
+    "ViewBackward0",
+    inline=lambda self, size: self.reshape(size) if self.flags.c_contiguous and (not size or min(size) > -2) else None,
+)
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return a view of ``self`` in the shape ``size``; raise RuntimeError if the strides of ``self`` do not allow one.
 
@@ -190,7 +198,7 @@ def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@public(function=False, fast_path=view_block, when="inline", size=_SIZES.format("size"))
+@public(function=False, fast_path=view_block, inline_only=True, **_SIZE)
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
     """Return a view of ``input`` in the shape ``size``, or a view of its memory as elements of ``dtype``.
 
@@ -262,7 +270,7 @@ def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
 reshape_copy.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
-@public(name="reshape", fast_path=view_block, when="inline", size=_SIZES.format("shape"))
+@public(name="reshape", fast_path=view_block, inline_only=True, **_SIZE)
 def _reshape(input: Tensor, *shape: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` in the shape ``shape``: a view if the strides allow one, else a copy.
 
@@ -313,22 +321,21 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return reshape(input, other._array.shape)
 
 
-def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...]:
-    """Return the shape of ``flatten(array, start_dim, end_dim)``, for its fast path.
+def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...] | None:
+    """Return the shape of ``flatten(array, start_dim, end_dim)``.
 
-    Raises ValueError if dimension ``start_dim`` is not before dimension ``end_dim``; ``flatten`` then uses the generic
-    path.
+    Returns None if ``start_dim`` is not before ``end_dim``, because the shape is then unchanged.
     """
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
         return (array.size,)
     first, last = normalize_dim(start_dim, len(shape)), normalize_dim(end_dim, len(shape))
     if first >= last:
-        raise ValueError
+        return None
     return (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])
 
 
-@public(fast_path=view_block, when="inline", size=_flat)
+@public(fast_path=view_block, inline_only=True, size=_flat)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return ``input`` with the dimensions from ``start_dim`` to ``end_dim`` merged into one dimension.
 
@@ -375,7 +382,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:at], *infer_size((shape[at],), sizes), *shape[at + 1 :]))
 
 
-@view_op("alias", "AliasBackward0", inline_expr=("True", "self.view()"))
+@view_op("alias", "AliasBackward0", inline=lambda self: self.view())
 def alias(np: Any, self: Any, /) -> Any:
     """Return a view of ``self`` with the same shape and strides."""
     return self.view()
@@ -390,7 +397,7 @@ alias.derivative(self=1)
 @view_op(
     "unsqueeze",
     "UnsqueezeBackward0",
-    inline_expr=("dim >= 0", "self.reshape((*self.shape[:dim], 1, *self.shape[dim:]))"),
+    inline=lambda self, dim: self.reshape((*self.shape[:dim], 1, *self.shape[dim:])) if dim >= 0 else None,
 )
 def unsqueeze_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return a view of ``self`` with a new dimension of size 1 inserted before dimension ``dim``."""
@@ -411,7 +418,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return unsqueeze_block(input, normalize_dim(dim, input._array.ndim + 1))
 
 
-@view_op("squeeze_all", "SqueezeBackward0", inline_expr=("True", "self.squeeze()"))
+@view_op("squeeze_all", "SqueezeBackward0", inline=lambda self: self.squeeze())
 def squeeze_all(np: Any, self: Any, /) -> Any:
     """Return a view of ``self`` without its dimensions of size 1."""
     return self.squeeze()
@@ -465,7 +472,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 # -- Expanding -------------------------------------------------------------------------------------------------------
 
 
-@public(function=False, name="expand", fast_path=expand, size=_SIZES.format("size"))
+@public(function=False, name="expand", fast_path=expand, **_SIZE)
 def expand_method(input: Tensor, *size: Any, implicit: bool = False, **kwargs: Any) -> Tensor:
     """Return a view of ``input`` in the shape ``size``, where dimensions of size 1 are expanded without copying.
 
@@ -530,7 +537,9 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 # -- Permuting dimensions --------------------------------------------------------------------------------------------
 
 
-@view_op("transpose", "TransposeBackward0", inline_expr=("self.ndim", "self.swapaxes(dim0, dim1)"))
+@view_op(
+    "transpose", "TransposeBackward0", inline=lambda self, dim0, dim1: self.swapaxes(dim0, dim1) if self.ndim else None
+)
 def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
     """Return a view of ``self`` with dimensions ``dim0`` and ``dim1`` exchanged."""
     return self.swapaxes(dim0, dim1) if self.ndim else self.view()
@@ -539,7 +548,7 @@ def transpose_block(np: Any, self: Any, /, dim0: int, dim1: int) -> Any:
 transpose_block.derivative(self=lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1))
 
 
-@public(aliases=("swapdims",), fast_path=transpose_block, when="inline", dim0=AXIS, dim1=AXIS)
+@public(aliases=("swapdims",), fast_path=transpose_block, inline_only=True, dim0=AXIS, dim1=AXIS)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a view of ``input`` with dimensions ``dim0`` and ``dim1`` exchanged.
 
@@ -558,7 +567,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(input, axis0, axis1)
 
 
-@view_op("t", "TBackward0", inline_expr=("self.ndim < 3", "self.T"))
+@view_op("t", "TBackward0", inline=lambda self: self.T if self.ndim < 3 else None)
 def t_block(np: Any, self: Any, /) -> Any:
     """Return the transpose of the matrix ``self`` as a view; a 0-d or 1-d ``self`` keeps its shape."""
     return self.T
@@ -567,7 +576,7 @@ def t_block(np: Any, self: Any, /) -> Any:
 t_block.derivative(self=lambda F, g: F.t(g))
 
 
-@public(fast_path=t_block, when="inline")
+@public(fast_path=t_block, inline_only=True)
 def t(input: Tensor) -> Tensor:
     """Return the transpose of the matrix ``input`` as a view; a 0-d or 1-d ``input`` keeps its shape."""
     if input._array.ndim > 2:
@@ -575,7 +584,7 @@ def t(input: Tensor) -> Tensor:
     return t_block(input)
 
 
-@view_op("permute", "PermuteBackward0", inline_expr=("True", "self.transpose(dims)"))
+@view_op("permute", "PermuteBackward0", inline=lambda self, dims: self.transpose(dims))
 def permute_block(np: Any, self: Any, /, dims: tuple[int, ...]) -> Any:
     """Return a view of ``self`` whose ``i``-th dimension is dimension ``dims[i]`` of ``self``."""
     return self.transpose(dims)
@@ -588,17 +597,19 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...]:
+def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...] | None:
     """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``.
 
     ``dims`` holds ints or one sequence of ints. The function does not check that the ints are a permutation.
     """
+    if not dims:
+        return None
     order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
-    if min(order) < 0:
+    if order and min(order) < 0:
         ndim = array.ndim
         order = tuple([each + ndim if each < 0 else each for each in order])
         if min(order) < 0:
-            raise IndexError
+            return None
     return order
 
 
@@ -706,8 +717,8 @@ def _h(self: Tensor) -> Tensor:
     return _adjoint(self, "H")
 
 
-_fast_t = with_fast_path(_reversed_dims, permute_block, "self.ndim == 2", dims=(1, 0))
-_fast_mt = with_fast_path(_mt, transpose_block, "self.ndim == 2", dim0=0, dim1=1)
+_fast_t = with_fast_path(_reversed_dims, permute_block, if_arrays=lambda self: self.ndim == 2, dims=(1, 0))
+_fast_mt = with_fast_path(_mt, transpose_block, if_arrays=lambda self: self.ndim == 2, dim0=0, dim1=1)
 
 PROPERTIES = {
     "T": property(_fast_t, doc="View of the tensor with its dimensions in reverse order."),

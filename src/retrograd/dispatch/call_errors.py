@@ -1,0 +1,133 @@
+"""Errors of calls: the exception that a public function raises instead of one of a kernel.
+
+The exception is worked out from the arguments after the call has failed; the operation is not run again. The original
+exception stays available as ``__context__``. ``RETROGRAD_TRACEBACK=full`` shows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from ..core.tensor import Tensor
+from ..runtime import user_frame
+from .argument_errors import explain, retry_with_override
+from .fallback import fall_back
+from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
+from .operand_promotion import broadcast_error
+
+__retrograd_call__ = True  # see user_frame.CALL_MARK
+#: Attribute of exceptions that are final: an outer function must not translate them again.
+FINAL = "__retrograd_final__"
+
+
+def finish_error(error: Exception, original: Exception) -> Exception | None:
+    """Return ``error`` without the package's frames, or None if it is ``original`` and must keep its traceback.
+
+    ``original`` is the exception that the call raised. With ``RETROGRAD_TRACEBACK=full`` it becomes the cause of
+    ``error``, so that Python prints both.
+    """
+    stripped = user_frame.strip_frames(error)
+    if stripped is None and error is not original:
+        error.__cause__ = error.__cause__ or original
+        return error
+    return stripped
+
+
+def _mark_final(error: Exception) -> Exception:
+    with suppress(AttributeError):  # an exception class with __slots__
+        setattr(error, FINAL, True)
+    return error
+
+
+def _as_keywords(
+    form: Any, args: list[Any], unknown: Any, out: Any
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Return the positional arguments by name, the keyword arguments, and the defaults of a call, as ``explain`` takes them."""
+    values = dict(zip(form.args[: form.positional], args, strict=False))
+    named = {**dict(zip(form.keywords, args[form.positional :], strict=True)), **(unknown or {})}
+    defaults = dict(form.argument_defaults)
+    if form.takes_out:
+        named["out"], defaults["out"] = out, None
+    elif form.space == "Tensor":  # methods have no out=, so that even out=None is an error
+        defaults.pop("out", None)
+    return values, named, defaults
+
+
+def repeat_with_override(
+    form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any, out: Any
+) -> Callable[[], Any] | None:
+    """Return a function that repeats a failed call by a ``__torch_function__`` that is not registered yet, or None."""
+    if not form.wrapped or hasattr(error, FINAL):
+        return None
+    values, named, defaults = _as_keywords(form, args, unknown, out)
+    return retry_with_override(form.space, form.name, values, rest, named, defaults)
+
+
+def call_error(
+    form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any, out: Any, computed: bool
+) -> Exception | None:
+    """Return the exception that a failed call raises instead of ``error``, or None to raise ``error`` as it is.
+
+    If ``computed`` is true, the kernel has succeeded, and the recording of the call has failed.
+    """
+    original = error
+    if computed or hasattr(error, FINAL):
+        return finish_error(error, error)
+    if form.pointwise and isinstance(error, ValueError):
+        error = shape_error(form, args) or error
+    elif form.spec is not None or form.inline is not None:
+        # A variant of the kernel does not check its arguments: the fallback raises PyTorch's error.
+        try:
+            fall_back(form, args, rest, unknown, out)
+        except Exception as checked:
+            error = checked
+    if not form.wrapped or hasattr(error, FINAL):
+        return finish_error(error, original)
+    values, named, defaults = _as_keywords(form, args, unknown, out)
+    target = None if form.spec is None else form.spec.target
+    found = explain(error, target, form.space, form.name, values, rest, named, defaults)
+    return finish_error(_mark_final(error if found is None else found), original)
+
+
+def shape_error(form: Any, args: list[Any]) -> RuntimeError | None:
+    """Return PyTorch's error if the operands cannot be broadcast, or not to the first one that an operation modifies."""
+    operands = [args[i] for i in form.operands]
+    error = broadcast_error(operands)
+    if error is None and form.over and isinstance(operands[0], Tensor):
+        shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]
+        try:
+            check_shape(operands[0], numpy.broadcast_shapes(*shapes))
+        except RuntimeError as raised:
+            return raised
+    return error
+
+
+def check_result(x: Tensor, result: Any) -> None:
+    """Raise RuntimeError if the array ``result`` cannot be written into ``x`` because of its shape or dtype."""
+    check_shape(x, result.shape)
+    check_cast(dtypes.dtype_of(result.dtype), x.dtype)
+
+
+def inference_error(op: Any, name: str, node: Any) -> RuntimeError:
+    """Return the error for an inference tensor that ``node`` would save as ``name``."""
+    return RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}")
+
+
+def repeat_public_with_override(
+    form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any
+) -> Callable[[], Any] | None:
+    """Return the same as :func:`repeat_with_override`, for the public wrapper of a Python function."""
+    values = dict(zip(form.args, args, strict=True))
+    return retry_with_override(form.space, form.name, values, rest, unknown, form.passed_defaults)
+
+
+def public_error(form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any) -> Exception | None:
+    """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
+    values = dict(zip(form.args, args, strict=True))
+    found = explain(error, form.target, form.space, form.name, values, rest, unknown, form.passed_defaults)
+    return finish_error(_mark_final(error if found is None else found), error)

@@ -1,0 +1,407 @@
+"""``Form``: the description of one function of an operation, by which the templates of calls are specialised.
+
+An operation has several functions: the one that the package calls, those that users call (function, method, operator,
+in-place method), and for each Python function with a fast path one that runs the operation directly.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+from ..kernels.numba_dispatch import for_ufunc, stretched
+from ..runtime.specialization import lambda_tree
+from . import signatures
+from .fallback import PASSED
+from .kernel_traits import supported_dtypes, ufunc_of
+from .node_classes import all_results_class, node_class, uses_arithmetic
+from .op import MISSING, arguments, is_shared
+from .operand_promotion import annotated_numbers
+
+#: ``result_class`` of a fast path that returns only the first result of its operation.
+FIRST = "first"
+#: Values in ``fixed``: the parameter is a dimension (of the operand, or a new one); negative ones are normalised for the
+#: operation.
+AXIS, NEW_AXIS = "axis", "new axis"
+#: Kinds of parameters besides AXIS, NEW_AXIS and PASSED: computed from arguments, a constant.
+COMPUTED, CONSTANT = "computed", "constant"
+#: The ``public`` kind of operators, which take operands and no other arguments.
+OPERATOR = "operator"
+#: Parameters that are numbers, for which PyTorch accepts a 0-d tensor.
+NUMBERS_SAVED = frozenset({"alpha", "beta", "correction", "eps", "max_val", "min_val", "number", "value"})
+#: The numbers in ``Form.sources`` of the first operand's dtype, of the array module and of the first parameter.
+DTYPE, MODULE, PARAMETERS = -1, -2, -3
+
+
+class FastPathSpec:
+    """Fast path of a public Python function (``surface``), which calls the operation ``op`` directly for common calls.
+
+    ``declare.public`` has the same options under other names. The arguments of the constructor:
+
+    op        the record of the operation (an ``Op``)
+    surface   the public Python function; it is the fallback if the fast path does not apply
+    when      a function of some of the public function's arguments: whether the fast path applies, or None
+    if_arrays a function of operands (as arrays), parameters and ``_d``: whether the fast path applies, or None
+    inline    if true, the operation's variant ``op.inline`` must apply, too
+    fixed     values for parameters of the operation: a value, AXIS or NEW_AXIS, the name of an argument, or a function,
+              called with the array and the arguments that it names (or the tuple of the positional ones); if it returns
+              None, the fast path does not apply
+    gives     the tuple class of several results, or FIRST: only the first result is returned
+    operands  the names of the function's arguments that are the operation's tensors; its first parameters by default
+    other     the fast path to try if this one does not apply
+    over      if true, the result is written into the first operand
+    itself    a function of operands, parameters and ``_d``: whether the function returns its first operand, or None
+    """
+
+    def __init__(
+        self, op: Any, surface: Any, when: Callable[..., Any] | None, if_arrays: Callable[..., Any] | None, inline: bool,
+        fixed: dict[str, Any], gives: Any = None, operands: Sequence[str] = (), other: FastPathSpec | None = None,
+        over: bool = False, itself: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        code = surface.__code__
+        self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
+        self.when, self.if_arrays, self.inline, self.itself = when, if_arrays, inline, itself
+        self.target = self.surface = surface  # surface: the fallback if the fast path does not apply
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.names: tuple[str, ...] = code.co_varnames[:count]
+        self.spread = bool(code.co_flags & inspect.CO_VARARGS)
+        self.named = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        self.positional: int = code.co_argcount
+        self.operands = tuple(operands) or self.names[: len(op.tensors)]
+        given = surface.__defaults__ or ()
+        self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
+        self.defaults.update(surface.__kwdefaults__ or {})
+
+    def behind(self, surface: Any) -> FastPathSpec:
+        """Return a copy with the function ``surface``, which takes the same arguments, as the fallback."""
+        made = copy(self)
+        made.surface = surface
+        return made
+
+    def before_operator(self, surface: Any) -> FastPathSpec:
+        """Return a copy for an operator with the fallback ``surface``; it has the positional arguments only."""
+        made = self.behind(surface)
+        made.names = self.names[: self.positional]
+        return made
+
+    def read(self) -> set[str]:
+        """Return the public function's arguments that the operation or the conditions of the fast path use."""
+        found = [each for value in self.fixed.values() if inspect.isfunction(value) for each in arguments(value)]
+        found += [value for value in self.fixed.values() if value.__class__ is str]
+        return {*self.operands, *self.op.params, *found, *arguments(self.when)}
+
+    def for_users(self) -> FastPathSpec:
+        """Return a copy for a public function, in which ignored keyword-only arguments are collected by ``**unknown``.
+
+        They are passed rarely, and each one as a parameter with a default would make every call 7 ns slower.
+        """
+        made, ours = copy(self), self.read()
+        made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
+        return made
+
+
+class Form:
+    """Description of one function of the operation ``op``.
+
+    op      the operation
+    slow    the fallback for calls that the fast path does not support
+    spec    the fast path of a Python function, or None: the function has the operation's own arguments
+    public  "function" or "method" for a function that users call, "operator" for an operator, which has no parameters
+            besides its operands, and "" for a function that only the package calls
+    over    whether the result is written into the first operand
+    name    the function's name, and ``space`` its namespace (for errors)
+
+    Attributes that the templates read: ``args`` has the names of the arguments, ``operands`` the indices in ``args`` of
+    the operation's tensors, and ``parameters`` for each parameter its index, its kind, the index of its argument (or
+    its value, or the function that computes it), and the indices of that function's arguments.
+    """
+
+    def __init__(
+        self, op: Any, slow: Any, spec: FastPathSpec | None, public: str, over: bool, name: str, space: str = "torch"
+    ) -> None:
+        self.tree: ast.FunctionDef | None = None
+        wrapped = self.wrapped = public not in ("", OPERATOR)
+        if spec is not None and wrapped:
+            spec = spec.for_users()
+        self.op, self.slow, self.spec, self.public, self.over, self.name, self.space = (
+            op, slow, spec, public, over, name, space,
+        )  # fmt: skip
+        self.count = len(op.tensors)
+        self.indices = tuple(range(self.count))
+        self.pointwise, self.general, self.view = (op.kind == each for each in ("pointwise", "general", "view"))
+        self.takes_number = tuple([self.pointwise and bool(op.numbers) and i > 0 for i in self.indices])
+        self.optional = tuple([not over and each in op.optional for each in op.tensors])
+        self.results = max(len(op.outputs), 1)
+        gives = None if spec is None else spec.gives
+        self.result_class = None if gives is FIRST else gives
+        self.shown = 1 if gives is FIRST else self.results
+        self.records = op.has_rules and op.result is None
+        self.single = not op.several and (not op.outputs or op.differentiable == 1)
+        if op.ufunc is None and op.united is None:
+            op.ufunc, op.united = ufunc_of(op), {}
+            op.dtypes = supported_dtypes(op)
+        self.ufunc, self.dtypes = op.ufunc, op.dtypes
+        self.refuses_floats = op.refuses is not None and "f" in op.refuses[1]
+        self.parallel_ufunc = for_ufunc(op.ufunc)
+        self.threaded_kernel = stretched(op.kernel, self.count)
+        self._set_arguments(wrapped)
+        self._set_parameters()
+        self.modifies = not (op.several or op.outputs or self.view or op.result is not None)
+        rules = op.rules
+        self.one_rule = not over and all(rule is None for rule in rules[1:])
+        self.has_edge = tuple([rule is not None or i == 0 for i, rule in enumerate(rules)])
+        self.further = () if op.several else range(1, self.shown)[: (op.differentiable or self.shown) - 1]
+        self.saved = op.saved()
+        held = {each.index for each in self.saved if each.kind == "tensor"}
+        self.saves_first, self.saved_operands = 0 in held, tuple([i for i in held if i])
+        self.node = all_results_class(op, in_place=over)
+        self.lone_nodes = [node_class(op, in_place=over, only=i) for i in self.indices if i == 0 or self.count < 3]
+
+    def _set_arguments(self, wrapped: bool) -> None:
+        """Set what concerns the arguments of the function."""
+        op, spec = self.op, self.spec
+        if spec is None:
+            names = [{"self": "input"}.get(each, each) for each in op.tensors]
+            self.args = (*names, *op.params) if self.public != OPERATOR else tuple(names)
+            self.positional = self.count + op.positional
+            self.operands = self.indices
+            self.argument_defaults = op.defaults
+            self.takes_out, self.spread, named = self.public == "function" and not self.over, False, False
+            self.ignored: tuple[tuple[int, Any], ...] = ()
+        else:
+            self.args, self.positional = spec.names, spec.positional
+            self.operands = tuple([self.args.index(each) for each in spec.operands])
+            self.argument_defaults = spec.defaults
+            self.takes_out, self.spread, named = False, spec.spread, spec.named
+            ours = spec.read()
+            self.ignored = tuple([(i, spec.defaults[each]) for i, each in enumerate(self.args) if each not in ours])
+        self.has_rest = wrapped or self.spread
+        self.has_unknown = spec is not None and (wrapped or named)
+        self.takes_rest, self.takes_unknown = self.has_rest and not self.spread, self.has_unknown
+        self.keywords = self.args[self.positional :]
+        self.by_value = {i: default.__class__ in (int, float, str) for i, default in self.ignored}
+        known = signatures.numbers("torch", op.shown) | annotated_numbers(op.kernel) if wrapped else frozenset()
+        self.numbers = tuple([i for i, each in enumerate(self.args) if each in known and each in op.params])
+        if spec is not None:
+            self.numbers = tuple([i for i in self.numbers if self.args[i] not in spec.fixed])
+        self.when = None if spec is None else spec.when
+        self.when_arguments = tuple([self.args.index(each) for each in arguments(self.when)])
+
+    def _set_parameters(self) -> None:
+        """Set what concerns the parameters of the operation."""
+        op, fixed = self.op, {} if self.spec is None else self.spec.fixed
+        self.parameters: list[tuple[int, str, Any, tuple[int, ...]]] = []
+        for j, each in enumerate(op.params):
+            value = fixed.get(each, MISSING)
+            if value is not MISSING and value.__class__ is str and value in (AXIS, NEW_AXIS):
+                self.parameters.append((j, value, self.args.index(each), ()))
+            elif value.__class__ is str:
+                self.parameters.append((j, PASSED, self.args.index(value), ()))
+            elif value is not MISSING and inspect.isfunction(value):
+                names = () if self.spread else arguments(value)[1:]
+                given = [self.args.index(name) if name in self.args else -1 - op.params.index(name) for name in names]
+                self.parameters.append((j, COMPUTED, value, tuple(given)))
+            elif value is not MISSING:
+                self.parameters.append((j, CONSTANT, value, ()))
+            elif each in self.args:
+                self.parameters.append((j, PASSED, self.args.index(each), ()))
+            else:
+                self.parameters.append((j, CONSTANT, op.defaults[each], ()))
+        self.passed = tuple([self.args.index(each) for each in op.params if each in self.args])
+        varies = [j for j, kind, _, _ in self.parameters if kind != CONSTANT]
+        self.defaults = tuple([(j, op.defaults[op.params[j]]) for j in varies if op.params[j] in op.defaults])
+        # A 0-d tensor as such a parameter is converted by the fallback, because rules need the number.
+        numbers = [j for j in varies if op.params[j] in NUMBERS_SAVED or self.pointwise]
+        self.number_parameters = tuple(numbers) if op.ufunc is None else ()
+        self.ufunc_parameters = tuple(numbers) if op.ufunc is not None else ()
+        self.inline, self.inline_arguments = op.inline, self.sources(op.inline)
+        self.inline_declines = op.inline is not None and _declines(op.inline)
+        self.inline_only = self.spec is not None and self.spec.inline
+        write: tuple[Any, Any] = op.over or (None, None)
+        self.write_if, self.write = write
+        self.write_if_arguments, self.write_arguments = self.sources(self.write_if), self.sources(self.write)
+        self.if_arrays = None if self.spec is None else self.spec.if_arrays
+        self.array_arguments = self.sources(self.if_arrays)
+        self.identity_if = None if self.spec is None else self.spec.itself
+        self.identity_arguments = self.sources(self.identity_if)
+
+    def sources(self, function: Any) -> tuple[int, ...]:
+        """Return for each argument of a variant of the kernel which value it gets, as a number for ``templates.picked``.
+
+        An operand is 0 or more. ``_d`` is the dtype of the first operand, and ``np`` the array module.
+        """
+        places = {each: i for i, each in enumerate(self.op.tensors)}
+        places |= {each: PARAMETERS - j for j, each in enumerate(self.op.params)}
+        places |= {"_d": DTYPE, "np": MODULE}
+        return tuple([places[each] for each in arguments(function)])
+
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the specialised function; their defaults are globals (:meth:`default_values`)."""
+        optional = [*([] if self.public == OPERATOR else self.argument_defaults)]
+        missing = self.public not in ("", OPERATOR)
+        args = [ast.arg(each) for each in self.args]
+        defaults = [
+            ast.Name(f"default_{each}" if each in optional else "MISSING", ast.Load())
+            if each in optional or missing else None
+            for each in self.args
+        ]  # fmt: skip
+        free, keywords = args[: self.positional], args[self.positional :]
+        given: list[Any] = [each for each in defaults[: self.positional] if each is not None]
+        named: list[Any] = defaults[self.positional :]
+        if self.takes_out:
+            keywords, named = [*keywords, ast.arg("out")], [*named, ast.Constant(None)]
+        rest = ast.arg("rest") if self.has_rest else None
+        return ast.arguments([], free, rest, keywords, named, ast.arg("unknown") if self.has_unknown else None, given)
+
+    def absent(self) -> dict[str, ast.expr]:
+        """Return the values of those parameters of the templates that the function does not have, as expressions."""
+        found: dict[str, ast.expr] = {}
+        if not self.has_rest:
+            found["rest"] = ast.Tuple([], ast.Load())
+        if not self.has_unknown:
+            found["unknown"] = ast.Dict([], [])
+        if not self.takes_out:
+            found["out"] = ast.Constant(None)
+        return found
+
+    def default_values(self) -> dict[str, Any]:
+        """Return the globals of the specialised function that :meth:`signature` names."""
+        return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
+
+
+def _declines(function: Any) -> bool:
+    """Whether a variant of a kernel may return None because it does not apply."""
+    tree = lambda_tree(function)
+    if tree is None:
+        return True
+    body = tree.body
+    return isinstance(body, ast.IfExp) and isinstance(body.orelse, ast.Constant) and body.orelse.value is None
+
+
+#: Values of ``PublicForm.out``: a method, which has no ``out=``; a positional parameter; a keyword.
+METHOD, POSITIONAL, KEYWORD = "method", "positional", "keyword"
+
+
+class PublicForm:
+    """Description of the public wrapper of the Python function ``target``, called ``name`` in the namespace ``space``."""
+
+    def __init__(self, target: Any, space: str, name: str) -> None:
+        self.target, self.space, self.name = target, space, name
+        self.tree: ast.FunctionDef | None = None
+        code = getattr(target, "own_code", target.__code__)  # own_code: the original, while __code__ is replaced
+        spread = code.co_flags & inspect.CO_VARARGS  # a target with *args gets the positional arguments as they are
+        self.args: tuple[str, ...] = () if spread else code.co_varnames[: code.co_argcount]
+        given = () if spread else target.__defaults__ or ()
+        defaults = dict(zip(self.args[len(self.args) - len(given) :], given, strict=True))
+        self.argument_defaults = {**defaults, **(target.__kwdefaults__ or {})}
+        # Methods have no out=, so that even out=None is an error.
+        self.passed_defaults = {
+            each: value for each, value in self.argument_defaults.items() if each != "out" or space != "Tensor"
+        }
+        self.array_factory = getattr(target, "common", None)
+        self.required = tuple([i for i, each in enumerate(self.args) if each not in defaults])
+        self.loose = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        self.keywords = frozenset(target.__kwdefaults__ or ())
+        known = signatures.numbers(space, name) | annotated_numbers(target)
+        self.numbers = tuple([i for i, each in enumerate(self.args) if each in known])
+        self.number_keywords = sorted(known.difference(self.args).intersection(self.keywords))
+        self.out_index = self.args.index("out") if "out" in self.args else 0
+        takes_out = "out" in self.argument_defaults
+        takes_out = takes_out or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
+        self.out = (
+            None if not takes_out else METHOD if space == "Tensor" else POSITIONAL if "out" in self.args else KEYWORD
+        )
+
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the specialised function; their defaults are globals (:meth:`default_values`)."""
+        args = [ast.arg(each) for each in self.args]
+        defaults: list[Any] = [
+            ast.Name(f"default_{each}" if each in self.argument_defaults else "MISSING", ast.Load())
+            for each in self.args
+        ]
+        return ast.arguments([], args, ast.arg("rest"), [], [], ast.arg("unknown"), defaults)
+
+    def absent(self) -> dict[str, ast.expr]:
+        """Return an empty dictionary: the function has all parameters of the template."""
+        return {}
+
+    def default_values(self) -> dict[str, Any]:
+        """Return the globals of the specialised function that :meth:`signature` names."""
+        return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
+
+
+class VjpForm:
+    """Description of the vjp of a node class, by which ``templates.vjp`` is specialised.
+
+    op         the operation
+    saved      the saved values of the node class
+    conjugate  whether saved values are conjugated, because an operand or the result is complex
+    record     whether gradients are Tensors, so that saved arrays become Tensors of the graph
+    only       the index of the only operand with a gradient edge, or None
+    """
+
+    def __init__(self, op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> None:
+        self.op, self.record, self.only = op, record, only
+        self.count, self.rules = len(op.rules), op.rules
+        self.live = tuple(range(self.count)) if only is None else (only,)
+        self.saved = list(enumerate(saved))
+        self.saved_arrays = [(k, each) for k, each in self.saved if each.array]
+        self.conjugate = conjugate and op.holomorphic
+        self.several = bool(op.several or (op.outputs and op.differentiable != 1))
+        rules = [op.rules[i] for i in self.live]
+        self.uses_namespace = conjugate or any("F" in arguments(rule) for rule in rules)
+        large = (
+            not record
+            and any(map(uses_arithmetic, rules))
+            and (op.kind == "pointwise" or (len(op.tensors) == 1 and bool(self.saved_arrays)))
+        )
+        #: The saved value whose size decides whether arrays are computed in parallel; -1 for the gradient.
+        self.large_sample = None if not large else -1 if op.kind == "pointwise" else self.saved_arrays[0][0]
+        self.scalars = op.kind == "pointwise" and bool(self.saved_arrays) and not record
+        places = {each.name: k for k, each in self.saved} | {"F": -1, "g": -2}
+        self.factors = [rule if isinstance(rule, (int, float)) else None for rule in op.rules]
+        self.calls = [callable(rule) for rule in op.rules]
+        self.takes_gradient = ["g" in arguments(rule) for rule in op.rules]
+        self.sources = [
+            tuple([places[each] for each in arguments(rule)]) if i in self.live else ()
+            for i, rule in enumerate(op.rules)
+        ]
+        self.sharing = [
+            [k for k, each in enumerate(op.rules) if each is rule] if is_shared(rule) else None for rule in op.rules
+        ]
+        self.position = [None if each is None else each.index(i) for i, each in enumerate(self.sharing)]
+
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the vjp."""
+        names = ("node", "g", "edges", "keep")
+        return ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
+
+
+class KernelForm:
+    """Description of the kernel of ``op`` as derivative rules call it, with ``by_dtype`` for other dtypes than float32."""
+
+    def __init__(self, op: Any, by_dtype: Callable[..., Any]) -> None:
+        self.op, self.by_dtype, self.tree = op, by_dtype, None
+        self.args, self.positional = (*op.tensors, *op.params), len(op.tensors) + op.positional
+        self.keywords = self.args[self.positional :]
+
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the kernel; their defaults are globals (:meth:`default_values`)."""
+        args = [ast.arg(each) for each in self.args]
+        defaults: list[Any] = [
+            ast.Name(f"default_{each}", ast.Load()) if each in self.op.defaults else None for each in self.args
+        ]
+        given = [each for each in defaults[: self.positional] if each is not None]
+        free, keywords = args[: self.positional], args[self.positional :]
+        return ast.arguments([], free, None, keywords, defaults[self.positional :], None, given)
+
+    def absent(self) -> dict[str, ast.expr]:
+        """Return an empty dictionary: the function has all parameters of the template."""
+        return {}
+
+    def default_values(self) -> dict[str, Any]:
+        """Return the globals that :meth:`signature` names."""
+        return {f"default_{each}": value for each, value in self.op.defaults.items()}

@@ -1,0 +1,77 @@
+"""Properties of kernels that trial calls find: the ufunc that a kernel is, and the dtypes that it preserves."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy
+
+from ..core import dtypes
+from .operand_promotion import F32, F64, OTHERS
+
+
+class _Probe:
+    """Stand-in for the array module in a trial call of a kernel (see :func:`ufunc_of`).
+
+    Every attribute is a function that returns the attribute's name and the arguments of the call.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: (name, given)
+
+
+def ufunc_of(op: Any) -> Any:
+    """Return the NumPy ufunc that the kernel of ``op`` calls, if the kernel does nothing else; otherwise None.
+
+    Generated functions call the ufunc instead of the kernel, which saves 60 of 1200 ns.
+    """
+    if op.kind != "pointwise" or len(op.defaults) < len(op.params):
+        return None
+    operands = [_Operand() for _ in op.tensors]
+    try:
+        name, given = op.kernel(_Probe(), *operands, **op.defaults)
+    except Exception:  # the kernel looks at its operands: it is more than one ufunc
+        return None
+    found = getattr(numpy, name, None)
+    same = len(given) == len(operands) and all(a is b for a, b in zip(given, operands, strict=True))
+    return found if isinstance(found, numpy.ufunc) and same else None
+
+
+class _Operand:
+    """Stand-in for an operand in a trial call of a kernel (see :func:`ufunc_of`); it has no attributes."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise TypeError(
+            "the kernel reads an attribute of its operand"
+        )  # no AttributeError: getattr would return a default
+
+
+def supported_dtypes(op: Any) -> frozenset[Any]:
+    """Return the dtypes besides float32 and float64 that generated functions pass to the kernel of ``op`` unconverted.
+
+    For an elementwise operation, these are the dtypes that the kernel preserves in a trial call; float16 and bfloat16
+    are included only if the kernel is a ufunc, because NumPy's ufuncs compute these in float32. For other operations,
+    these are all dtypes, but not float16 and bfloat16 if the operation is declared with ``opmath``.
+    """
+    if op.kind != "pointwise":
+        return frozenset({F32, F64} | OTHERS - dtypes.HALF_PRECISION if op.opmath else {F32, F64} | OTHERS)
+    found = set()
+    for dtype in OTHERS:
+        short = dtype in dtypes.HALF_PRECISION
+        kinds = "" if op.refuses is None else op.refuses[1]
+        refused = "bif"[dtypes.dtype_of(dtype).category] in kinds or (short and "h" in kinds)
+        if refused or (op.floats and not short) or (short and op.ufunc is None) or (op.check and dtype.kind == "b"):
+            continue
+        one = numpy.ones(1, dtype)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                result = op.kernel(numpy, *(one for _ in op.tensors), **op.defaults)
+        except Exception:  # the kernel does not take this dtype, or has required parameters
+            continue
+        if isinstance(result, (numpy.ndarray, numpy.generic)) and result.dtype == (op.result or dtype):
+            found.add(dtype)
+    return frozenset(found)

@@ -1,0 +1,884 @@
+"""Templates of the functions of operations: what happens in a call, in an in-place call, and in a vjp.
+
+The first parameter of a template describes the function: ``form`` is a :class:`~.form.Form` (for a vjp, a ``Vjp``). The
+templates run as they stand; ``dispatch/fast_path.py`` makes a specialised copy for each function
+(``runtime/specialization.py``), in which all attributes of ``form`` are known. With ``RETROGRAD_CODEGEN=0`` no copies
+are made.
+
+``args`` are the arguments by position, ``rest`` further positional arguments, ``unknown`` further keyword arguments.
+Lists with one item for each operand: ``x`` has the operands, ``a`` their arrays (a number stays a number), and ``e``
+their gradient edges. ``p`` are the parameters of the operation, ``r`` the arrays of the results, and ``y`` the results.
+``d`` is the dtype of the first operand.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import Any
+
+import numpy
+
+from ..core.devices import CPU
+from ..core.grad_mode import in_inference, recording
+from ..core.graph import AccumulateGrad, OutputEdge, next_number
+from ..core.rule_namespace import RULE_NAMESPACES
+from ..core.rule_namespace import rule_namespace_of as level_of
+from ..core.saved_tensor_hooks import before_modification
+from ..core.tensor import Tensor, leaf_from_array, new, share_memory, wrap
+from ..core.views import current_edge, freed_error, modified_inplace_error, rebase_history, view_of, views_of
+from ..kernels.numba_dispatch import LARGE, plain, raised
+from ..kernels.threaded_ufuncs import MANY
+from ..runtime.specialization import bind, inlined, slots
+from ..runtime.user_frame import MARK
+from .call_errors import (
+    call_error,
+    check_result,
+    inference_error,
+    public_error,
+    repeat_public_with_override,
+    repeat_with_override,
+)
+from .fallback import PASSED, fall_back
+from .form import AXIS, COMPUTED, KEYWORD, METHOD, NEW_AXIS, POSITIONAL
+from .generic_path import watched
+from .node_classes import FIXED, SCALAR_GRADIENTS, counted
+from .op import MISSING
+from .operand_promotion import F32, F64, INTEGERS, NUMBERS, PLAIN, SCALARS, plain_number, promote_operands
+from .out_argument import call_into_out
+from .signatures import check_keywords
+
+__retrograd_call__ = True  # frames between the user's call and the operation: user_frame.CALL_MARK
+ndarray, asarray = numpy.ndarray, numpy.asarray
+make_tuple = tuple.__new__
+ARRAYS, TENSORS = RULE_NAMESPACES[ndarray], RULE_NAMESPACES[Tensor]
+
+
+@inlined
+def unsupported(form: Any, d: Any) -> Any:
+    """Return true if the kernel of an elementwise operation does not accept the dtype ``d`` without conversion."""
+    return d not in form.dtypes if form.refuses_floats else d is not F32 and d is not F64 and d not in form.dtypes
+
+
+@inlined
+def picked(k: int, a: Any, p: Any, d: Any) -> Any:
+    """Return the value that the argument of a lambda expression gets, from its number in :meth:`Form.sources`."""
+    return d if k == -1 else numpy if k == -2 else a[k] if k >= 0 else p[-3 - k]
+
+
+@inlined
+def rank(kind: str, a: Any) -> Any:
+    """Return the number of dimensions among which a parameter of this kind selects one."""
+    return a[0].ndim + 1 if kind == NEW_AXIS else a[0].ndim
+
+
+@inlined
+def is_number(form: Any, i: int, a: Any, x: Any) -> Any:
+    """Return true if operand ``i`` is a number, and False without a test if it can only be a tensor."""
+    return form.takes_number[i] and a[i] is x[i]
+
+
+@inlined
+def returned(form: Any, y: Any) -> Any:
+    """Return the result of a call in the form of the public function."""
+    return y[0] if form.shown == 1 else make_tuple(form.result_class, (*y,)) if form.result_class is not None else (*y,)
+
+
+@inlined
+def kernel_call(form: Any, kernel: Any, a: Any, p: Any) -> Any:
+    """Call ``kernel`` with the operands and parameters."""
+    return kernel(
+        numpy, *a, *p[: form.op.positional], **dict(zip(form.op.params[form.op.positional :], p[form.op.positional :]))
+    )
+
+
+# --- A new tensor, or a view ----------------------------------------------------------------------------------------
+
+
+def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
+    """Return the result of an operation: new tensors, or views of the first operand."""
+    computed = False
+    try:
+        if (form.takes_rest and rest) or (form.takes_unknown and unknown) or (form.takes_out and out is not None):
+            return fall_back(form, args, rest, unknown, out)
+        if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
+            return fall_back(form, args, rest, unknown, out)
+        for i in form.numbers:
+            if args[i].__class__ in SCALARS:
+                args[i] = plain_number(args[i])
+        if form.when is not None:
+            if not form.when(*[args[i] for i in form.when_arguments]):
+                return fall_back(form, args, rest, unknown, out)
+        x = slots(form.count)
+        for i in form.indices:
+            bind(x, i, args[form.operands[i]])
+        a = slots(form.count)
+        e = slots(form.count)
+        mixed = False
+
+        # The operands: plain tensors of a dtype that the kernel accepts without conversion, and numbers.
+        for i in form.indices:
+            kind = x[i].__class__
+            if kind is Tensor or kind in PLAIN:
+                a[i] = x[i]._array
+                # What current_edge() does for a view that is in no graph, and for one that is and was not modified since.
+                e[i] = (
+                    x[i]._grad_edge
+                    if (base := x[i]._view) is None
+                    or (
+                        x[i]._grad_edge is None
+                        if base._grad_edge is None
+                        else x[i]._grad_edge is not None and x[i]._counter and x[i]._view_version == x[i]._counter[0]
+                    )
+                    else current_edge(x[i])
+                )
+                if i == 0:
+                    if a[0].__class__ is not ndarray:
+                        return fall_back(form, args, rest, unknown, out)
+                    d = a[0].dtype
+                if form.general:
+                    if (a[i].dtype is not d if i else d is not F32 and d is not F64) and a[i].dtype not in form.dtypes:
+                        return fall_back(form, args, rest, unknown, out)
+                elif form.pointwise and i:
+                    mixed = a[1].dtype is not d if i == 1 else mixed or a[i].dtype is not d
+            elif form.takes_number[i] and kind in NUMBERS:
+                # A float beside integers makes floats of them, and short floats are calculated in float32.
+                a[i], e[i] = x[i], None
+                usual = (kind is not bool if form.op.check is not None else True) and (
+                    d is F32 or d is F64 or (kind is int and d in INTEGERS and 0 <= x[i] < 128)
+                )
+                mixed = not usual if i == 1 else mixed or not usual
+            elif form.optional[i] and x[i] is None:
+                a[i] = e[i] = None
+            else:
+                return fall_back(form, args, rest, unknown, out)
+
+        p = slots(len(form.parameters))
+        for j, kind, source, given in form.parameters:
+            if kind == PASSED:
+                bind(p, j, args[source])
+            elif kind == AXIS or kind == NEW_AXIS:
+                if args[source].__class__ is not int:
+                    return fall_back(form, args, rest, unknown, out)
+                bind(p, j, args[source] if args[source] >= 0 else args[source] + rank(kind, a))
+                if not 0 <= p[j] < rank(kind, a):
+                    return fall_back(form, args, rest, unknown, out)
+            elif kind == COMPUTED:
+                bind(
+                    p,
+                    j,
+                    source(a[0], rest)
+                    if form.spread
+                    else source(a[0], *[args[k] if k >= 0 else p[-1 - k] for k in given]),
+                )
+                if p[j] is None:
+                    return fall_back(form, args, rest, unknown, out)
+            else:
+                bind(p, j, source)
+        if any([p[j].__class__ is Tensor for j in form.number_parameters]):
+            return fall_back(form, args, rest, unknown, out)
+
+        if form.pointwise:
+            if (form.count > 1 and mixed) or unsupported(form, d):
+                promoted = promote_operands(form.op, form.dtypes, *a)
+                if promoted is None:
+                    return fall_back(form, args, rest, unknown, out)
+                a[:], d = promoted
+        if form.if_arrays is not None:
+            if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
+                return fall_back(form, args, rest, unknown, out)
+        if form.identity_if is not None:
+            if form.identity_if(*[picked(k, a, p, d) for k in form.identity_arguments]):
+                return x[0]
+
+        # The kernel.
+        r = slots(form.results)
+        if form.ufunc is not None:
+            if all([p[j] == default for j, default in form.defaults]):
+                if form.parallel_ufunc is not None and a[0].size >= LARGE:
+                    found = form.parallel_ufunc(
+                        *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices]
+                    )
+                else:
+                    found = form.ufunc(*[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices])
+            elif any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
+                return fall_back(form, args, rest, unknown, out)
+            else:
+                b = slots(form.count)
+                for i in form.indices:
+                    bind(b, i, asarray(a[i], d) if is_number(form, i, a, x) else a[i])
+                found = kernel_call(form, form.op.kernel, b, p)
+        elif form.inline is not None:
+            found = form.inline(*[picked(k, a, p, d) for k in form.inline_arguments])
+            if form.inline_declines:
+                if found is None:
+                    if form.inline_only:
+                        return fall_back(form, args, rest, unknown, out)
+                    found = kernel_call(form, form.op.kernel, a, p)
+        elif form.pointwise and a[0].size >= MANY:
+            found = kernel_call(form, form.threaded_kernel, a, p)
+        else:
+            found = kernel_call(form, form.op.kernel, a, p)
+        if form.results == 1:
+            bind(r, 0, found)
+        else:
+            r[:] = found
+
+        computed = True
+
+        # The results as Tensors.
+        mode = recording()
+        y = slots(form.shown)
+        if form.op.several:
+            if form.view:
+                bind(y, 0, views_of(x[0], r[0]))
+            else:
+                bind(y, 0, tuple([wrap(each) for each in r[0]]))
+            if not mode:
+                if not form.view and in_inference():
+                    for each in y[0]:
+                        each._counter = ()
+                return returned(form, y)
+        elif form.view:
+            if not mode:
+                return view_of(x[0], r[0])
+            y[0], base, counter = new(Tensor), x[0]._view, x[0]._counter
+            if not counter:
+                if counter is not None:  # an inference tensor
+                    return view_of(x[0], r[0])
+                counter = x[0]._counter = [0, None]
+            y[0]._array, y[0]._counter, y[0]._view_version = r[0], counter, counter[0]
+            y[0]._grad_edge = y[0]._grad = None
+            if base is None:
+                y[0]._view, y[0]._creation_meta = x[0], 0
+            else:
+                y[0]._view, y[0]._creation_meta = base, x[0]._creation_meta
+        else:
+            for k in range(form.results):
+                if r[k].__class__ is not ndarray:
+                    r[k] = asarray(r[k])
+                if form.op.in_order:
+                    if r[k].ndim > 1 and not r[k].flags.c_contiguous:
+                        r[k] = r[k].copy()
+            for k in range(form.shown):
+                y[k] = new(Tensor)
+                y[k]._array = r[k]
+                y[k]._view = y[k]._grad = y[k]._grad_edge = y[k]._counter = None
+            if not mode:
+                if in_inference():
+                    for k in range(form.shown):
+                        y[k]._counter = ()
+                return returned(form, y)
+
+        # The node.
+        if form.records:
+            if mode is not True:
+                watched(form.op, (*x,), (*a,), (*p,), (*e,), y[0] if form.op.several else (*y, *r[form.shown :]))
+            elif form.op.several:
+                if e[0] is not None and d.kind in "fcV" and r[0]:
+                    node = counted(form.node, len(r[0]))()
+                    node.edges = (e[0],)
+                    save_values(form, None, node, x, a, e, p, r, y)
+                    node.number, node.hooks, node.shape, node.dtype = next_number(), None, r[0][0].shape, d
+                    note_location(node)
+                    for position, array in enumerate(r[0]):
+                        edge = y[0][position]._grad_edge = new(OutputEdge)
+                        edge.node, edge.position, edge.shape, edge.dtype = node, position, array.shape, d
+                        edge.hooks, edge.number = None, next_number()
+            else:
+                record(form, x, a, e, p, r, y, d)
+        return returned(form, y)
+    except FloatingPointError:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
+        if computed:
+            raise
+        again = None
+    except Exception as error:
+        again = None if computed else repeat_with_override(form, error, [*args], rest, unknown, out)
+        if again is None:
+            error = call_error(form, error, [*args], rest, unknown, out, computed)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
+    return fall_back(form, args, rest, unknown, out) if again is None else again()
+
+
+# --- In place -------------------------------------------------------------------------------------------------------
+
+
+def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
+    """Write the result of an operation into its first operand, and return this operand."""
+    computed = False
+    try:
+        if (form.takes_rest and rest) or (form.takes_unknown and unknown):
+            return fall_back(form, args, rest, unknown, out)
+        if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
+            return fall_back(form, args, rest, unknown, out)
+        for i in form.numbers:
+            if args[i].__class__ in SCALARS:
+                args[i] = plain_number(args[i])
+        if form.when is not None:
+            if not form.when(*[args[i] for i in form.when_arguments]):
+                return fall_back(form, args, rest, unknown, out)
+        if before_modification or not form.modifies:
+            return fall_back(form, args, rest, unknown, out)
+        x = slots(form.count)
+        for i in form.indices:
+            bind(x, i, args[form.operands[i]])
+        a = slots(form.count)
+        e = slots(form.count)
+        mixed = False
+
+        # The operands.
+        for i in form.indices:
+            kind = x[i].__class__
+            if kind is Tensor or kind in PLAIN:
+                a[i] = x[i]._array
+                if i == 0:
+                    if a[0].__class__ is not ndarray:
+                        return fall_back(form, args, rest, unknown, out)
+                    d = a[0].dtype
+                if form.general:
+                    if (a[i].dtype is not d if i else d is not F32 and d is not F64) and a[i].dtype not in form.dtypes:
+                        return fall_back(form, args, rest, unknown, out)
+                elif form.pointwise and i:
+                    mixed = a[1].dtype is not d if i == 1 else mixed or a[i].dtype is not d
+            elif form.takes_number[i] and kind in NUMBERS:
+                a[i] = x[i]
+                usual = (kind is not bool if form.op.check is not None else True) and (
+                    d is F32 or d is F64 or (kind is int and d in INTEGERS and 0 <= x[i] < 128)
+                )
+                mixed = not usual if i == 1 else mixed or not usual
+            else:
+                return fall_back(form, args, rest, unknown, out)
+        versions = x[0]._counter
+        if not versions:
+            if versions is not None:
+                return fall_back(form, args, rest, unknown, out)
+            versions = x[0]._counter = [0, None]
+
+        # Their edges. The fallback handles leaves, views created in a special way, hooks, and operands that share memory.
+        if form.op.has_rules:
+            mode = recording()
+            if mode:
+                base = x[0]._view
+                if base is not None and (
+                    x[0]._creation_meta
+                    or base._grad_edge.__class__ is AccumulateGrad
+                    or (base._grad_edge is None and x[0]._grad_edge is not None)
+                ):
+                    return fall_back(form, args, rest, unknown, out)
+                e[0] = x[0]._grad_edge if base is None else current_edge(x[0])
+                for i in form.indices[1:]:
+                    if is_number(form, i, a, x):
+                        e[i] = None
+                    else:
+                        e[i] = x[i]._grad_edge if x[i]._view is None else current_edge(x[i])
+                if all([e[i] is None for i in form.indices]):
+                    mode = False
+                elif (
+                    mode is not True
+                    or d.kind != "f"
+                    or (e[0] is not None and (e[0].__class__ is AccumulateGrad or e[0].hooks is not None))
+                    or any([not is_number(form, i, a, x) and x[i]._counter is versions for i in form.saved_operands])
+                ):
+                    return fall_back(form, args, rest, unknown, out)
+                elif form.saves_first:
+                    old = a[0].copy()
+        if a[0].base is not None and 0 in a[0].strides:  # elements may share memory
+            return fall_back(form, args, rest, unknown, out)
+        for i in form.indices[1:]:
+            if (
+                not is_number(form, i, a, x)
+                and a[i] is not a[0]
+                and (a[0].base is not None or a[i].base is not None)
+                and share_memory(a[i], a[0])
+            ):
+                return fall_back(form, args, rest, unknown, out)
+
+        p = slots(len(form.parameters))
+        for j, kind, source, given in form.parameters:
+            if kind == PASSED:
+                bind(p, j, args[source])
+            elif kind == AXIS or kind == NEW_AXIS:
+                if args[source].__class__ is not int:
+                    return fall_back(form, args, rest, unknown, out)
+                bind(p, j, args[source] if args[source] >= 0 else args[source] + rank(kind, a))
+                if not 0 <= p[j] < rank(kind, a):
+                    return fall_back(form, args, rest, unknown, out)
+            elif kind == COMPUTED:
+                bind(
+                    p,
+                    j,
+                    source(a[0], rest)
+                    if form.spread
+                    else source(a[0], *[args[k] if k >= 0 else p[-1 - k] for k in given]),
+                )
+                if p[j] is None:
+                    return fall_back(form, args, rest, unknown, out)
+            else:
+                bind(p, j, source)
+        if any([p[j].__class__ is Tensor for j in form.number_parameters]):
+            return fall_back(form, args, rest, unknown, out)
+
+        if form.if_arrays is not None:
+            if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
+                return fall_back(form, args, rest, unknown, out)
+
+        # The kernel.
+        plain_dtypes = form.pointwise and not ((form.count > 1 and mixed) or unsupported(form, d))
+        if form.ufunc is not None and plain_dtypes and all([p[j] == default for j, default in form.defaults]):
+            try:
+                if form.parallel_ufunc is not None and a[0].size >= LARGE:
+                    form.parallel_ufunc(
+                        *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0]
+                    )
+                else:
+                    form.ufunc(
+                        *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0]
+                    )
+            except (Warning, FloatingPointError):  # NumPy raises them after everything is written
+                pass
+            written = True
+        elif (
+            form.write is not None
+            and (not form.pointwise or (plain_dtypes and (d is F32 or d is F64)))
+            and (form.write_if is None or form.write_if(*[picked(k, a, p, d) for k in form.write_if_arguments]))
+        ):
+            form.write(*[picked(k, a, p, d) for k in form.write_arguments])
+            written = True
+        else:
+            written = False
+        if not written:
+            if any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
+                return fall_back(form, args, rest, unknown, out)
+            target = a[0]
+            if form.pointwise and not plain_dtypes:
+                promoted = promote_operands(form.op, form.dtypes, *a)
+                if promoted is None:
+                    return fall_back(form, args, rest, unknown, out)
+                a[:], common = promoted
+            result = kernel_call(form, form.op.kernel, a, p)
+            if result.shape != target.shape or result.dtype.kind != d.kind:
+                check_result(x[0], result)
+            target[...] = result
+            a[0] = target
+        computed = True
+        versions[0] += 1
+        try:
+            frame = _getframe(1)
+            while MARK in frame.f_globals:
+                frame = frame.f_back  # type: ignore[assignment]
+            versions[1] = frame.f_code, frame.f_lasti
+        except (ValueError, AttributeError):  # a thread runs just this function: no frame is above
+            versions[1] = None, -1
+
+        # The node.
+        if form.op.has_rules:
+            if mode:
+                s = slots(form.count)
+                if form.saves_first:
+                    bind(s, 0, old)
+                for i in form.indices[1:]:
+                    bind(s, i, a[i])
+                if form.count < 3 and base is None and (form.count == 1 or e[1] is None):
+                    node = form.lone_nodes[0]()
+                    node.edge = e[0]
+                    save_values(form, 0, node, x, s, e, p, a, x)
+                elif form.count == 2 and base is None and e[0] is None:
+                    node = form.lone_nodes[1]()
+                    node.edge = e[1]
+                    save_values(form, 1, node, x, s, e, p, a, x)
+                else:
+                    node = form.node()
+                    node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
+                    save_values(form, None, node, x, s, e, p, a, x)
+                node.number, node.hooks, node.dtype = next_number(), None, d
+                node.shape = a[0].shape if e[0] is None else e[0].shape
+                node.code, node.instruction = versions[1]
+                if base is None:
+                    x[0]._grad_edge = node
+                else:
+                    rebase_history(x[0], node)
+        return x[0]
+    except FloatingPointError:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
+        if computed:
+            raise
+        again = None
+    except Exception as error:
+        again = None if computed else repeat_with_override(form, error, [*args], rest, unknown, out)
+        if again is None:
+            error = call_error(form, error, [*args], rest, unknown, out, computed)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
+    return fall_back(form, args, rest, unknown, out) if again is None else again()
+
+
+def call_fallback(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
+    """Call the fallback of an operation without operands, which has no fast path."""
+    try:
+        return fall_back(form, args, rest, unknown, out)
+    except Exception as error:
+        again = repeat_with_override(form, error, [*args], rest, unknown, out)
+        if again is None:
+            error = call_error(form, error, [*args], rest, unknown, out, False)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from error.__cause__
+    return again()
+
+
+# --- The node -------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def record(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, d: Any) -> None:
+    """Create the node of a call, with its edges and saved values, unless no operand has a gradient edge."""
+    if form.pointwise or r[0].dtype is d or r[0].dtype.kind in "fcV":  # integers have no derivative
+        if form.single and (form.count == 1 or form.one_rule):
+            if e[0] is not None:
+                record_lone(form, 0, x, a, e, p, r, y)
+        elif form.single and form.count == 2:
+            if e[1] is None:
+                if e[0] is not None:
+                    record_lone(form, 0, x, a, e, p, r, y)
+            elif e[0] is None:
+                record_lone(form, 1, x, a, e, p, r, y)
+            else:
+                record_all(form, x, a, e, p, r, y)
+        elif any([e[i] is not None for i in form.indices]):
+            record_all(form, x, a, e, p, r, y)
+
+
+@inlined
+def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+    """Create the node of a call in which operand ``only`` is the only one with a gradient edge."""
+    node = form.lone_nodes[only]()
+    node.edge = e[only]
+    save_values(form, only, node, x, a, e, p, r, y)
+    complete_node(form, only, node, x, a, e, r, y)
+
+
+@inlined
+def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+    """Create the node of a call that has an edge for each operand."""
+    node = form.node()
+    node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
+    save_values(form, None, node, x, a, e, p, r, y)
+    complete_node(form, None, node, x, a, e, r, y)
+
+
+@inlined
+def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: Any, y: Any) -> None:
+    """Set the number, shape, dtype and location of ``node``, and make it the gradient edge of the results.
+
+    If an elementwise result has the shape of an operand, the node gets the same tuple object: the backward pass then
+    checks the shape of a gradient by identity.
+    """
+    node.number = next_number()
+    node.hooks = None
+    if form.single:
+        y[0]._grad_edge = node
+    else:
+        y[0]._grad_edge = OutputEdge(node, 0, r[0].shape, r[0].dtype)
+        for k in form.further:
+            if r[k].dtype.kind in "fcV":
+                y[k]._grad_edge = OutputEdge(node, k, r[k].shape, r[k].dtype)
+    if form.op.one:
+        node.shape = ()
+    elif not form.pointwise:
+        node.shape = r[0].shape
+    elif form.count == 1:
+        node.shape = e[0].shape
+    else:
+        if only is not None:
+            shape = e[only].shape
+        elif form.count == 2:
+            shape = e[0].shape
+        else:
+            shape = (e[0] if e[0] is not None else e[1] if e[1] is not None else e[2]).shape
+        if not is_number(form, 1, a, x) and r[0].shape != shape:
+            shape = r[0].shape
+        node.shape = shape
+    node.dtype = r[0].dtype
+    note_location(node)
+
+
+@inlined
+def note_location(node: Any) -> None:
+    """Store the user's line in ``node``."""
+    try:
+        frame = _getframe(1)
+        while MARK in frame.f_globals:
+            frame = frame.f_back  # type: ignore[assignment]
+        node.code = frame.f_code
+        node.instruction = frame.f_lasti
+    except (ValueError, AttributeError):  # a thread runs just this function: no frame is above
+        node.code, node.instruction = None, -1
+
+
+@inlined
+def save_values(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+    """Save the values that the rules need on ``node``; ``only`` is the only operand with an edge, or None."""
+    for each in form.saved:
+        if only is None and len(each.rules) < form.count and form.count > 2:
+            if any([e[k] is not None for k in each.rules]):
+                save_value(form, only, each, node, x, a, e, p, r, y)
+        elif only is None or only in each.rules:
+            save_value(form, only, each, node, x, a, e, p, r, y)
+
+
+@inlined
+def save_value(form: Any, only: Any, each: Any, node: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+    """Save one value, described by ``each``, in its attribute of ``node``."""
+    if each.kind == "result":
+        setattr(node, each.held, r[each.index])
+        if form.over:
+            setattr(node, each.cell, x[0]._counter)
+            setattr(node, each.seen, x[0]._counter[0])
+        elif each.index < form.shown:
+            version_counter = y[each.index]._counter = [0, None]
+            setattr(node, each.cell, version_counter)
+            setattr(node, each.seen, 0)
+        else:
+            setattr(node, each.cell, FIXED)
+            setattr(node, each.seen, 0)
+    elif each.kind == "tensor":
+        if form.optional[each.index] and a[each.index] is None:
+            setattr(node, each.held, None)
+            setattr(node, each.cell, None)
+            setattr(node, each.seen, 0)
+        elif is_number(form, each.index, a, x) or (form.over and each.index == 0):
+            setattr(node, each.held, a[each.index])
+            setattr(node, each.cell, FIXED)
+            setattr(node, each.seen, 0)
+        else:
+            version_counter = x[each.index]._counter
+            if not version_counter:
+                if version_counter is not None:
+                    raise inference_error(form.op, each.name, node)
+                version_counter = x[each.index]._counter = [0, None]
+            setattr(node, each.held, a[each.index])
+            setattr(node, each.cell, version_counter)
+            setattr(node, each.seen, version_counter[0])
+    elif each.kind == "shape":
+        if each.index == only:
+            setattr(node, each.held, e[each.index].shape)
+        else:
+            setattr(node, each.held, () if is_number(form, each.index, a, x) else a[each.index].shape)
+    elif each.kind == "dtype":
+        setattr(node, each.held, r[0].dtype if is_number(form, each.index, a, x) else a[each.index].dtype)
+    elif each.kind == "strides":
+        setattr(node, each.held, a[each.index].strides)
+    elif each.kind == "device":
+        setattr(node, each.held, CPU)
+    elif each.kind == "out_shape":
+        setattr(node, each.held, r[0].shape)
+    elif each.kind == "out_dtype":
+        setattr(node, each.held, r[0].dtype)
+    else:
+        setattr(node, each.held, p[each.index])
+
+
+# --- A Python function ----------------------------------------------------------------------------------------------
+
+
+def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
+    """Call the Python function ``form.target`` with PyTorch's rules for arguments, ``out=`` included."""
+    try:
+        if form.array_factory is not None:
+            if not unknown:
+                if not form.args or not rest:
+                    array = form.array_factory(*args) if form.args else form.array_factory(rest)
+                    if array is not None:
+                        made = new(Tensor)
+                        made._array = array
+                        made._view = made._grad = made._grad_edge = None
+                        made._counter = () if in_inference() else None
+                        return made
+            elif len(unknown) == 1 and unknown.get("requires_grad") is True and (not form.args or not rest):
+                array = form.array_factory(*args) if form.args else form.array_factory(rest)
+                if array is not None:
+                    return leaf_from_array(array)
+        if not form.loose and any([args[i] is MISSING for i in form.required]):
+            raise TypeError
+        if form.loose:  # the function would accept any keyword
+            if unknown and not form.keywords.issuperset(unknown):
+                check_keywords(form.space, form.name, unknown)
+        for i in form.numbers:
+            if args[i].__class__ in SCALARS:
+                args[i] = plain_number(args[i])
+        for each in form.number_keywords:
+            if unknown and unknown.get(each).__class__ in SCALARS:
+                unknown[each] = plain_number(unknown[each])
+        if form.out == METHOD:
+            if "out" in unknown:
+                raise TypeError
+        elif form.out == POSITIONAL:
+            if args[form.out_index] is not None:
+                unknown = {**unknown, **dict(zip(form.args[form.out_index :], args[form.out_index :]))}
+                return call_into_out(form.target, form.space, form.name, args[: form.out_index], unknown)
+        elif form.out == KEYWORD:
+            if unknown and unknown.get("out") is not None:
+                return call_into_out(form.target, form.space, form.name, [*args, *rest], unknown)
+        if unknown:
+            return form.target(*args, *rest, **unknown)
+        if rest or not form.args:
+            return form.target(*args, *rest)
+        if form.loose and any([args[i] is MISSING for i in form.required]):
+            raise TypeError
+        return form.target(*args)
+    except Exception as error:
+        again = repeat_public_with_override(form, error, [*args], rest, unknown)
+        if again is None:
+            error = public_error(form, error, [*args], rest, unknown)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
+    return again()
+
+
+# --- The vector-Jacobian product of a node ----------------------------------------------------------------------------
+
+
+def vjp(form: Any, node: Any, g: Any, edges: Any, keep: Any) -> Any:
+    """Return the gradients of the operands that have an edge, from the gradient ``g`` of the result.
+
+    The gradients are a tuple, or one gradient if there is only one operand. If ``keep`` is false, the saved arrays are
+    released. ``v`` has the saved values, and ``e`` the edges of the operands.
+    """
+    e = slots(form.count)
+    if form.only is None:
+        e[:] = edges
+    if not form.uses_namespace:
+        F = None
+    elif form.record:
+        F = TENSORS
+    elif form.several:
+        F = level_of(next(each for each in g if each is not None))
+    else:
+        F = ARRAYS if g.__class__ is ndarray else level_of(g)
+    v = slots(len(form.saved))
+    for k, each in form.saved:
+        if form.only is not None or any([e[i] is not None for i in each.rules]):
+            load_value(form, k, each, node, v, F)
+    if form.large_sample is not None:
+        large = (g if form.large_sample == -1 else v[form.large_sample]).__class__ is ndarray and (
+            g if form.large_sample == -1 else v[form.large_sample]
+        ).size >= LARGE
+        if large:
+            if g.__class__ is ndarray:
+                g = raised(g)
+            for k, each in form.saved_arrays:
+                if form.only is not None or any([e[i] is not None for i in each.rules]):
+                    v[k] = raised(v[k])
+    if form.scalars:
+        if g.__class__ is not ndarray and g.__class__ in SCALAR_GRADIENTS:
+            for k, each in form.saved_arrays:
+                if (form.only is not None or any([e[i] is not None for i in each.rules])) and v[k].__class__ is ndarray:
+                    v[k] = v[k][()]
+    shared = slots(form.count)
+    out = slots(form.count)
+    for i in form.live:
+        if form.rules[i] is None:
+            bind(out, i, None)
+        elif form.sharing[i] is None:
+            if form.only is not None:
+                bind(out, i, gradient(form, i, g, F, v))
+            else:
+                bind(out, i, gradient(form, i, g, F, v) if e[i] is not None else None)
+        else:
+            if i == form.sharing[i][0] or form.only is not None:
+                if form.only is not None:
+                    shared[form.sharing[i][0]] = gradient(form, i, g, F, v)
+                else:
+                    shared[form.sharing[i][0]] = (
+                        gradient(form, i, g, F, v) if any([e[k] is not None for k in form.sharing[i]]) else None
+                    )
+            if form.only is not None:
+                bind(out, i, shared[form.sharing[i][0]][form.position[i]])
+            else:
+                bind(out, i, shared[form.sharing[i][0]][form.position[i]] if e[i] is not None else None)
+    if form.large_sample is not None:
+        if large:
+            for i in form.live:
+                if form.rules[i] is not None:
+                    out[i] = plain(out[i])
+    if not keep:
+        for k, each in form.saved_arrays:
+            setattr(node, each.held, None)
+    return out[form.live[0]] if len(form.live) == 1 else tuple([out[i] for i in form.live])
+
+
+@inlined
+def gradient(form: Any, i: int, g: Any, F: Any, v: Any) -> Any:
+    """Return the gradient of operand ``i`` by its rule."""
+    return (
+        (
+            g
+            if form.factors[i] == 1
+            else -g
+            if form.factors[i] == -1
+            else None
+            if form.factors[i] == 0
+            else g * form.factors[i]
+        )
+        if form.factors[i] is not None
+        else form.rules[i](*[F if k == -1 else g if k == -2 else v[k] for k in form.sources[i]])
+        if form.takes_gradient[i]
+        else g
+        * (
+            form.rules[i](*[F if k == -1 else v[k] for k in form.sources[i]])
+            if form.calls[i]
+            else v[form.sources[i][0]]
+        )
+    )
+
+
+@inlined
+def load_value(form: Any, k: int, each: Any, node: Any, v: Any, F: Any) -> None:
+    """Load a saved value and check that it has not been modified since; in a recorded pass it becomes a Tensor."""
+    v[k] = getattr(node, each.held)
+    if each.array:
+        counter = getattr(node, each.cell)
+        if v[k] is None:
+            if counter is not None:  # None: None was passed for an optional tensor
+                raise freed_error(node)
+        elif counter[0] != getattr(node, each.seen):
+            raise modified_inplace_error(
+                node, v[k], counter, getattr(node, each.seen), saved_edge(form, each, node, v[k])
+            )
+        if form.record:
+            if v[k].__class__ not in NUMBERS and v[k].__class__ is not complex and counter is not None:
+                array = v[k]
+                v[k] = new(Tensor)
+                v[k]._array, v[k]._counter, v[k]._view, v[k]._grad = array, counter, None, None
+                v[k]._grad_edge = saved_edge(form, each, node, array) if array.dtype.kind in "fcV" else None
+        # The vjp of a holomorphic function multiplies by the conjugate of its derivative. The derivatives have real
+        # coefficients, so that this is the derivative at the conjugate: rules need no conjugation.
+        if form.conjugate:
+            if v[k].__class__ not in NUMBERS and counter is not None:
+                v[k] = F.conj_physical(v[k])
+
+
+@inlined
+def saved_edge(form: Any, each: Any, node: Any, value: Any) -> Any:
+    """Return the gradient edge of a saved tensor."""
+    return (
+        (None if each.constant else node.place(each.index, value))
+        if each.kind != "tensor"
+        else node.edges[each.index]
+        if form.only is None
+        else node.edge
+        if each.index == form.only
+        else None
+    )
+
+
+# --- A kernel, as derivative rules call it ----------------------------------------------------------------------------
+
+
+def rule_kernel(form: Any, args: Any) -> Any:
+    """Call the kernel of an operation that computes float16 and bfloat16 in float32."""
+    if args[0].__class__ is ndarray and args[0].dtype is F32:
+        return form.op.kernel(numpy, *args[: form.positional], **dict(zip(form.keywords, args[form.positional :])))
+    return form.by_dtype(*args[: form.positional], **dict(zip(form.keywords, args[form.positional :])))

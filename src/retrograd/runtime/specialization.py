@@ -1,0 +1,566 @@
+"""Specialisation of templates: partial evaluation of a Python function whose first parameter is known.
+
+A template is an ordinary function ``template(form, …)``. It runs as it stands. :func:`specialize` returns the same
+function for one value of ``form``: attributes of ``form`` are replaced by their values, conditions on them are decided,
+loops over them are unrolled, and lists made by :func:`slots` become local variables. The code of the result keeps the
+file and the lines of the template, so that debuggers, tracebacks and coverage show the template.
+
+Static expressions consist of ``form``, variables of loops over static values, constants, and calls of ``len``,
+``range``, ``enumerate`` and ``zip`` with static arguments. The specialiser reduces, where a part is static:
+
+    if, and, or, not, x if c else y     to the part that applies
+    for x in static                     to one copy of the body for each item
+    any([… for x in static])            to ``or``; ``all`` to ``and``, ``tuple`` to a tuple
+    s = slots(n), s[i], f(*s[i:])       to variables; ``bind(s, i, name)`` makes ``s[i]`` another name for a variable
+    f(**dict(zip(names, s)))            to keyword arguments
+    getattr(x, name), setattr(x, name, value)    to ``x.name`` and an assignment
+    form.function(a, b)                 to the body of the function, if it is a lambda expression with known source
+    helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`
+
+Any other static value becomes a global variable of the result.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import operator
+from collections.abc import Callable, Sequence
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+FOLDED = (bool, int, float, str, type(None))
+PURE = {"enumerate": enumerate, "len": len, "range": range, "zip": zip}
+COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
+    ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+REDUCTIONS = ("any", "all", "tuple")
+
+
+def slots(count: int) -> list[Any]:
+    """Return a list of ``count`` times None; in a specialised function its items are local variables."""
+    return [None] * count
+
+
+def bind(values: list[Any], index: int, value: Any) -> None:
+    """Set ``values[index]`` to ``value``; in a specialised function no code is generated if ``value`` is a variable."""
+    values[index] = value
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a helper of templates that is called as a statement; a specialised function has its body instead."""
+    INLINED.add(function)
+    return function
+
+
+INLINED: set[Any] = set()
+
+
+class Template:
+    """Syntax tree of a template function, with the names that occur in each of its nodes."""
+
+    def __init__(self, tree: ast.FunctionDef) -> None:
+        self.tree = tree
+        self.names: dict[int, frozenset[str]] = {}
+        self._collect(tree)
+
+    def _collect(self, node: ast.AST) -> frozenset[str]:
+        found = {node.id} if isinstance(node, ast.Name) else set()
+        for each in ast.iter_child_nodes(node):
+            found |= self._collect(each)
+        names = self.names[id(node)] = frozenset(found)
+        return names
+
+
+@cache
+def _file_templates(file: str) -> dict[str, Template]:
+    """Return the templates of a source file: its top-level functions by name."""
+    tree = ast.parse("".join(linecache.getlines(file)), file)
+    return {each.name: Template(each) for each in tree.body if isinstance(each, ast.FunctionDef)}
+
+
+@cache
+def _file_names(file: str) -> dict[int, frozenset[str]]:
+    """Return the names that occur in each node of the templates of a source file."""
+    found: dict[int, frozenset[str]] = {}
+    for each in _file_templates(file).values():
+        found.update(each.names)
+    return found
+
+
+@cache
+def _names_in(file: str) -> frozenset[str]:
+    """Return all names that occur in the templates of a source file."""
+    return frozenset().union(*_file_names(file).values())
+
+
+def template_of(function: Any) -> Template:
+    """Return the syntax tree of ``function``, a function at the top level of a source file."""
+    return _file_templates(function.__code__.co_filename)[function.__name__]
+
+
+@cache
+def _lambdas(file: str) -> dict[int, list[ast.Lambda]]:
+    """Return the lambda expressions of a source file by the line where they begin."""
+    found: dict[int, list[ast.Lambda]] = {}
+    for each in ast.walk(ast.parse("".join(linecache.getlines(file)) or "0", file)):
+        if isinstance(each, ast.Lambda):
+            found.setdefault(each.lineno, []).append(each)
+    return found
+
+
+def lambda_tree(function: Any) -> ast.Lambda | None:
+    """Return the syntax tree of ``function``, or None if it is no lambda expression or its source is not available."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_name != "<lambda>":
+        return None
+    same = _lambdas(code.co_filename).get(code.co_firstlineno, [])
+    if len(same) > 1:  # several begin in this line: compare positions in it
+        spots = [spot for spot in code.co_positions() if None not in spot]
+        first = min((spot[0], spot[2]) for spot in spots)
+        same = [
+            each for each in same
+            if (each.body.lineno, each.body.col_offset) <= first <= (each.body.end_lineno, each.body.end_col_offset)
+        ][-1:]  # fmt: skip
+    if not same or same[0].args.vararg or same[0].args.kwonlyargs or same[0].args.kwarg:
+        return None
+    return same[0] if [each.arg for each in same[0].args.args] == [*code.co_varnames[: code.co_argcount]] else None
+
+
+def _at(made: Any, place: Any) -> Any:
+    """Return the node ``made`` with the position of the node ``place``."""
+    return ast.copy_location(made, place)
+
+
+class _Specializer:
+    """Partial evaluation of one template; ``space`` collects the globals of the result.
+
+    ``known`` maps the names of static variables to their values, ``lists`` the names of lists of slots to the
+    expressions that replace their items, and ``renamed`` the names of other variables to the expressions that replace
+    them.
+    ``names`` has the names that occur in each node, and ``arguments`` the names of the parameters of the result.
+    """
+
+    def __init__(
+        self, known: dict[str, Any], lists: dict[str, list[ast.expr]], renamed: dict[str, ast.expr], space: dict[str, Any],
+        names: dict[int, frozenset[str]], arguments: frozenset[str],
+    ) -> None:  # fmt: skip
+        self.known, self.lists, self.renamed, self.space = known, lists, renamed, space
+        self.names, self.arguments = names, arguments
+        functions = {name for name, value in space.items() if isinstance(value, FunctionType) and value in INLINED}
+        constants = {name: value for name, value in space.items() if name.isupper() and value.__class__ in FOLDED}
+        self.inlined, self.constants = functions, constants
+        self.special = {
+            "getattr",
+            "setattr",
+            "bind",
+            "slots",
+            *REDUCTIONS,
+            *known,
+            *lists,
+            *renamed,
+            *functions,
+            *constants,
+        }
+
+    # -- Static expressions
+
+    def untouched(self, node: ast.AST) -> bool:
+        names = self.names.get(id(node))
+        return names is not None and self.special.isdisjoint(names)
+
+    def is_static(self, node: ast.AST) -> bool:
+        """Whether the value of the expression ``node`` is known."""
+        match node:
+            case ast.Constant():
+                return True
+            case ast.Name(id=name):
+                return name in self.known or name in PURE or name in self.constants
+            case ast.Attribute(value=value):
+                return self.is_static(value)
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in PURE:
+                return all([self.is_static(each) for each in args])
+            case ast.Call(func=ast.Name(id="getattr"), args=args, keywords=[]):
+                return all([self.is_static(each) for each in args])
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp() | ast.Tuple() | ast.Subscript() | ast.BinOp():
+                return all([self.is_static(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)])
+            case ast.Slice(lower=lower, upper=upper, step=None):
+                return all([each is None or self.is_static(each) for each in (lower, upper)])
+        return False
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of a static expression."""
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                return self.known[name] if name in self.known else self.constants.get(name, PURE.get(name))
+            case ast.Attribute(value=value, attr=attr):
+                return getattr(self.value(value), attr)
+            case ast.Compare(left=left, ops=[operation], comparators=[right]):
+                return COMPARISONS[operation.__class__](self.value(left), self.value(right))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self.value(operand)
+        expression = ast.fix_missing_locations(ast.Expression(node))
+        return eval(compile(expression, "<static>", "eval"), {**PURE, **self.constants, "getattr": getattr}, self.known)
+
+    def constant(self, value: Any, node: ast.expr) -> ast.expr:
+        """Return an expression for ``value``: a constant, or the name of a global variable of the result."""
+        if value.__class__ in FOLDED:
+            return _at(ast.Constant(value), node)
+        name = "".join(each if each.isalnum() else "_" for each in ast.unparse(node)).strip("_")
+        return self.global_variable(name, value, node)
+
+    def global_variable(self, name: str, value: Any, node: ast.expr) -> ast.expr:
+        """Return the name of a global variable of the result for ``value``: ``name`` if that is not in use."""
+        first, count = name, 1
+        while name in self.arguments or self.space.setdefault(name, value) is not value:
+            count += 1
+            name = f"{first}_{count}"
+        return _at(ast.Name(name, ast.Load()), node)
+
+    # -- Expressions
+
+    def expr(self, node: Any) -> Any:
+        """Return what remains of the expression ``node``."""
+        if self.untouched(node):
+            return node
+        if isinstance(node, ast.Name):
+            if node.id in self.known:
+                return self.constant(self.value(node), node)
+            if node.id in self.lists:
+                return _at(ast.List([*self.lists[node.id]], ast.Load()), node)
+            if node.id in self.renamed:
+                found = self.renamed[node.id]
+                return _at(ast.Name(found.id, node.ctx), node) if isinstance(found, ast.Name) else found
+            return self.constant(self.value(node), node) if node.id in self.constants else node
+        if self.is_static(node) and not isinstance(node, (ast.Constant, ast.Slice)):
+            return self.constant(self.value(node), node)
+        match node:
+            case ast.BoolOp():
+                return self.boolean(node)
+            case ast.UnaryOp(op=ast.Not()):
+                inner = self.expr(node.operand)
+                if isinstance(inner, ast.Constant):
+                    return _at(ast.Constant(not inner.value), node)
+                return _at(ast.UnaryOp(node.op, inner), node)
+            case ast.IfExp():
+                test = self.expr(node.test)
+                if isinstance(test, ast.Constant):
+                    return self.expr(node.body if test.value else node.orelse)
+                return _at(ast.IfExp(test, self.expr(node.body), self.expr(node.orelse)), node)
+            case ast.Subscript(value=ast.Name(id=name)) if name in self.lists and self.is_static(node.slice):
+                return self.item(node, name)
+            case ast.Call():
+                return self.call(node)
+            case ast.ListComp(elt=elt, generators=[ast.comprehension(target, values, [], 0)]) if self.is_static(values):
+                return _at(
+                    ast.List([self.with_item(target, each, elt) for each in self.value(values)], ast.Load()), node
+                )
+            case ast.Tuple() | ast.List():
+                return _at(node.__class__(self.several(node.elts), node.ctx), node)
+        return self.rebuilt(node)
+
+    def item(self, node: ast.Subscript, name: str) -> ast.expr:
+        """Return the variable, or for a slice the tuple of variables, that replaces an indexed list of slots."""
+        if isinstance(node.slice, ast.Slice):
+            low, high = (None if each is None else self.value(each) for each in (node.slice.lower, node.slice.upper))
+            chosen = self.lists[name][low:high]
+            if isinstance(node.ctx, ast.Store):
+                chosen = [_at(ast.Name(each.id, ast.Store()), node) for each in chosen if isinstance(each, ast.Name)]
+            return _at(ast.Tuple([*chosen], node.ctx), node)
+        found = self.lists[name][self.value(node.slice)]
+        if isinstance(node.ctx, ast.Store):
+            assert isinstance(found, ast.Name), "only variables can be assigned to"
+            return _at(ast.Name(found.id, ast.Store()), node)
+        return found if isinstance(found, ast.Constant) else _at(ast.Name(found.id, ast.Load()), node)
+
+    def boolean(self, node: ast.BoolOp) -> ast.expr:
+        """Return what remains of ``and`` or ``or``: static parts are decided, in conditions as in values."""
+        stops, left = isinstance(node.op, ast.Or), list[ast.expr]()
+        for value in node.values:
+            each = self.expr(value)
+            if self.is_static(value):
+                each = _at(ast.Constant(bool(self.value(value))), value)
+            if not isinstance(each, ast.Constant) or bool(each.value) is stops:
+                left.append(each)
+            if isinstance(each, ast.Constant) and bool(each.value) is stops:
+                break
+        if not left:
+            return _at(ast.Constant(not stops), node)
+        return left[0] if len(left) == 1 else _at(ast.BoolOp(node.op, left), node)
+
+    def several(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
+        """Return what remains of expressions in a row, in which starred lists of slots become their variables."""
+        found: list[ast.expr] = []
+        for each in nodes:
+            if isinstance(each, ast.Starred):
+                inner = self.expr(each.value)
+                found += (
+                    inner.elts
+                    if isinstance(inner, (ast.Tuple, ast.List))
+                    else [_at(ast.Starred(inner, each.ctx), each)]
+                )
+            else:
+                found.append(self.expr(each))
+        return found
+
+    def with_item(self, target: ast.expr, value: Any, node: ast.expr) -> ast.expr:
+        """Return what remains of ``node`` if the loop variables ``target`` have the item ``value``."""
+        before, special = self.known, self.special
+        self.bind(target, value)
+        try:
+            return self.expr(node)
+        finally:
+            self.known, self.special = before, special
+
+    def bind(self, target: ast.expr, value: Any) -> None:
+        """Make the loop variables ``target`` static, with the item ``value``."""
+        if isinstance(target, ast.Name):
+            self.known, self.special = {**self.known, target.id: value}, {*self.special, target.id}
+        else:
+            assert isinstance(target, ast.Tuple)
+            for each, part in zip(target.elts, value, strict=True):
+                self.bind(each, part)
+
+    def keywords(self, nodes: Sequence[ast.keyword]) -> list[ast.keyword]:
+        """Return what remains of keyword arguments; ``**dict(zip(names, values))`` becomes one for each name."""
+        found = []
+        for each in nodes:
+            match each:
+                case ast.keyword(
+                    arg=None, value=ast.Call(func=ast.Name(id="dict"), args=[ast.Call(args=[names, values])])
+                ) if self.is_static(names):
+                    inner = self.expr(values)
+                    pairs = zip(self.value(names), inner.elts, strict=True)
+                    found += [_at(ast.keyword(name, value), each) for name, value in pairs]
+                case _:
+                    inner = self.expr(each.value)
+                    if each.arg is not None or not isinstance(inner, ast.Dict) or inner.keys:
+                        found.append(_at(ast.keyword(each.arg, inner), each))
+        return found
+
+    def call(self, node: ast.Call) -> ast.expr:
+        """Return what remains of a call."""
+        if isinstance(node.func, ast.Name) and node.func.id in self.inlined:
+            return self.inlined_value(self.space[node.func.id], node.args)
+        args, keywords = self.several(node.args), self.keywords(node.keywords)
+        if isinstance(node.func, ast.Name):
+            if node.func.id == "getattr" and isinstance(args[1], ast.Constant):
+                return _at(ast.Attribute(args[0], str(args[1].value), ast.Load()), node)
+            if node.func.id in REDUCTIONS and len(args) == 1 and isinstance(args[0], ast.List):
+                return self.reduction(node.func.id, args[0].elts, node)
+        elif self.is_static(node.func) and not keywords:
+            function = self.value(node.func)
+            tree = lambda_tree(function)
+            simple = all([isinstance(each, (ast.Name, ast.Constant)) for each in args])
+            if tree is not None and simple and len(args) == len(tree.args.args):
+                return self.spliced(function, tree, args, node)
+        return _at(ast.Call(self.expr(node.func), args, keywords), node)
+
+    def reduction(self, name: str, elements: list[ast.expr], node: ast.expr) -> ast.expr:
+        """Return ``any``, ``all`` or ``tuple`` of expressions as ``or``, ``and`` or a tuple."""
+        if name == "tuple":
+            return _at(ast.Tuple(elements, ast.Load()), node)
+        stops = name == "any"
+        left = [each for each in elements if not isinstance(each, ast.Constant) or bool(each.value) is stops]
+        if not left or any(isinstance(each, ast.Constant) for each in left):
+            return _at(ast.Constant(stops if left else not stops), node)
+        return left[0] if len(left) == 1 else _at(ast.BoolOp(ast.Or() if stops else ast.And(), left), node)
+
+    def spliced(self, function: Any, tree: ast.Lambda, args: list[ast.expr], hole: ast.expr) -> ast.expr:
+        """Return the body of the lambda expression ``function`` with ``args`` in place of its parameters.
+
+        Its global variables and cells become globals of the result. All positions are that of the call.
+        """
+        values = dict(zip([each.arg for each in tree.args.args], args, strict=True))
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        outer = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
+
+        def copy(node: Any, own: frozenset[str]) -> Any:
+            if isinstance(node, list):
+                return [copy(each, own) for each in node]
+            if not isinstance(node, ast.AST):
+                return node
+            if isinstance(node, ast.Name) and node.id not in own:
+                if node.id in values:
+                    return values[node.id]
+                if isinstance(node.ctx, ast.Load) and node.id in outer:
+                    value = outer[node.id]
+                    if value.__class__ in FOLDED:
+                        return _at(ast.Constant(value), hole)
+                    return self.global_variable(node.id, value, hole)
+                if not isinstance(node.ctx, ast.Load) or not hasattr(builtins, node.id):
+                    return _at(ast.Name(f"_{node.id.lstrip('_')}", node.ctx), hole)  # set by := in the lambda
+            if isinstance(node, ast.Lambda):
+                own = own.union(each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))
+            if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+                own = own.union(
+                    each.id for one in node.generators for each in ast.walk(one.target) if isinstance(each, ast.Name)
+                )
+            made = node.__class__(**{key: copy(value, own) for key, value in ast.iter_fields(node)})
+            return _at(made, hole) if "lineno" in node._attributes else made
+
+        return copy(tree.body, frozenset())
+
+    def rebuilt(self, node: Any) -> Any:
+        """Return ``node`` with what remains of its parts."""
+
+        def part(each: Any) -> Any:
+            if isinstance(each, list):
+                return self.body(each) if each and isinstance(each[0], ast.stmt) else [part(one) for one in each]
+            if isinstance(each, ast.expr):
+                return self.expr(each)
+            return self.rebuilt(each) if isinstance(each, ast.AST) else each
+
+        if not node._fields or self.untouched(node):
+            return node
+        made = node.__class__(**{key: part(value) for key, value in ast.iter_fields(node)})
+        return _at(made, node) if "lineno" in node._attributes else made
+
+    # -- Statements
+
+    def body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Return what remains of statements."""
+        left: list[ast.stmt] = []
+        for each in statements:
+            if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                continue  # a docstring
+            left += [each] if self.untouched(each) else self.statement(each)
+            if left and isinstance(left[-1], (ast.Return, ast.Raise, ast.Continue)):
+                break
+        return left
+
+    def is_inlined(self, node: ast.stmt) -> bool:
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+                return name in self.inlined
+        return False
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        """Return the statements that remain of ``node``."""
+        match node:
+            case ast.If():
+                test = self.expr(node.test)
+                if isinstance(test, ast.Constant):
+                    return self.body(node.body if test.value else node.orelse)
+                body, other = self.body(node.body), self.body(node.orelse)
+                if not body and not other:
+                    return []
+                return [_at(ast.If(test, body or [_at(ast.Pass(), node)], other), node)]
+            case ast.For() if self.is_static(node.iter):
+                left = []
+                before, special = self.known, self.special
+                for each in self.value(node.iter):
+                    self.bind(node.target, each)
+                    left += self.body(node.body)
+                self.known, self.special = before, special
+                return left
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id="slots"), args=[count])):
+                self.lists[name] = [ast.Name(f"{name}_{k}", ast.Load()) for k in range(self.value(count))]
+                self.special = {*self.special, name}
+                return []
+            case ast.Expr(value=ast.Call(func=ast.Name(id="bind"), args=[ast.Name(id=name), index, value])):
+                remains, at = self.expr(value), self.value(index)
+                if isinstance(remains, (ast.Name, ast.Constant)):
+                    self.lists[name][at] = remains
+                    return []
+                variable = f"{name}_{at}"
+                self.lists[name][at] = ast.Name(variable, ast.Load())
+                return [_at(ast.Assign([_at(ast.Name(variable, ast.Store()), node)], remains), node)]
+            case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[target, key, value])):
+                place = _at(ast.Attribute(self.expr(target), self.expr(key).value, ast.Store()), node)
+                return [_at(ast.Assign([place], self.expr(value)), node)]
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args)) if self.is_inlined(node):
+                return self.inlined_body(self.space[name], args)
+        made = self.rebuilt(node)
+        return [made]
+
+    def inlined_body(self, function: Any, args: Sequence[ast.expr]) -> list[ast.stmt]:
+        """Return the statements of an inlined helper."""
+        tree, before = self.enter(function, args)
+        left = self.body(tree.body)
+        self.known, self.lists, self.special, self.renamed = before
+        return left
+
+    def inlined_value(self, function: Any, args: Sequence[ast.expr]) -> ast.expr:
+        """Return the expression that an inlined helper returns; this is its only statement."""
+        tree, before = self.enter(function, args)
+        final = tree.body[-1]
+        assert isinstance(final, ast.Return), "an inlined helper in an expression must only return a value"
+        result = self.expr(final.value)
+        self.known, self.lists, self.special, self.renamed = before
+        return result
+
+    def enter(self, function: Any, args: Sequence[ast.expr]) -> tuple[ast.FunctionDef, Any]:
+        """Bind the parameters of an inlined helper, and return its syntax tree and the bindings of before.
+
+        An argument must be a variable, a list of slots or static.
+        """
+        tree = template_of(function).tree
+        if id(tree) not in self.names:
+            self.names = {**self.names, **_file_names(function.__code__.co_filename)}
+            for name, value in function.__globals__.items():
+                if isinstance(value, FunctionType) and value in INLINED and self.space.setdefault(name, value) is value:
+                    self.inlined = {*self.inlined, name}
+            self.special = {*self.special, *self.inlined}
+        before = self.known, self.lists, self.special, self.renamed
+        known, lists, renamed = dict(self.known), dict(self.lists), dict(self.renamed)
+        for parameter, given in zip(tree.args.args, args, strict=True):
+            name = parameter.arg
+            known.pop(name, None), lists.pop(name, None), renamed.pop(name, None)
+            if isinstance(given, ast.Name) and given.id in before[1]:
+                lists[name] = before[1][given.id]
+            elif self.is_static(given):
+                known[name] = self.value(given)
+            else:
+                remains = self.expr(given)
+                assert isinstance(remains, (ast.Name, ast.Constant, ast.Tuple, ast.Dict)), ast.unparse(remains)
+                if not (isinstance(remains, ast.Name) and remains.id == name):
+                    renamed[name] = remains
+        self.known, self.lists, self.renamed = known, lists, renamed
+        self.special = {*self.special, *known, *lists, *renamed}
+        return tree, before
+
+
+def function_definition(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
+    """Return the syntax tree of a function; the fields of the node depend on Python's version."""
+    made: Any = ast.FunctionDef(name, arguments, body, [])
+    if "type_params" in made._fields:
+        made.type_params = []
+    return made  # type: ignore[no-any-return]
+
+
+def specialize(
+    template: Any, form: Any, name: str, arguments: ast.arguments, parts: dict[str, Any], space: dict[str, Any]
+) -> ast.FunctionDef:
+    """Return the syntax tree of the function ``name``, a copy of ``template`` for its first argument ``form``.
+
+    arguments  the parameters of the result
+    parts      for a parameter of the template that is a list of arguments, the names of these in ``arguments``; for a
+               parameter that the result does not have, the expression that replaces it
+    space      the globals of the result: initially those that the template uses, to which static values are added
+    """
+    tree = template_of(template).tree
+    known = {tree.args.args[0].arg: form}
+    lists: dict[str, list[ast.expr]] = {
+        key: [ast.Name(each, ast.Load()) for each in names] for key, names in parts.items() if isinstance(names, list)
+    }
+    renamed = {key: value for key, value in parts.items() if not isinstance(value, list)}
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    own = frozenset(each.arg for each in every)
+    names = _file_names(template.__code__.co_filename)
+    shared = {each.arg for each in tree.args.args}
+    for each in own.intersection(_names_in(template.__code__.co_filename)).difference(shared):
+        # A variable of the template with the name of a parameter of the result gets another name.
+        renamed[each] = ast.Name(f"{each}_", ast.Load())
+        if each in space:
+            space[f"{each}_"] = space[each]
+    worker = _Specializer(known, lists, renamed, space, names, own)
+    body = worker.body(tree.body)
+    made = _at(function_definition(name, arguments, body or [_at(ast.Pass(), tree)]), tree)
+    return ast.fix_missing_locations(made)
