@@ -455,7 +455,7 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
                 promoted = promote_operands(form.op, form.dtypes, *a)
                 if promoted is None:
                     return fall_back(form, args, rest, unknown, out)
-                a[:], common = promoted
+                a[:], _ = promoted
             result = kernel_call(form, form.op.kernel, a, p)
             if result.shape != target.shape or result.dtype.kind != d.kind:
                 check_result(x[0], result)

@@ -532,7 +532,7 @@ def function_definition(name: str, arguments: ast.arguments, body: list[ast.stmt
     made: Any = ast.FunctionDef(name, arguments, body, [])
     if "type_params" in made._fields:
         made.type_params = []
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def specialize(
