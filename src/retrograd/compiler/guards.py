@@ -260,21 +260,7 @@ class Guards:
         failed = ["    except (KeyError, IndexError, AttributeError, ValueError):", "        return False"]
         lines = ["def holds(args, kwargs):", "    try:", *body, *failed]
         self.source = "\n".join(lines)
-        told = [
-            line.replace("return False", f"return {line.strip().removeprefix('if not (').partition('): return')[0]!r}")
-            for line in lines
-        ]
-        self.told = "\n".join(told)
         return compile_source("<compiled guard>", lines, self.space, "holds")
-
-    def failing(self, args: Any, kwargs: Any) -> Any:
-        """Return the source text of the first condition that a call with ``args`` and ``kwargs`` does not meet.
-
-        If the call meets all conditions, the result is the bool True.
-        """
-        space = dict(self.space)
-        exec(self.told, space)
-        return space["holds"](args, kwargs)
 
 
 _MODULE_ATTRIBUTES = frozenset(vars(Module())) | {"forward"}
