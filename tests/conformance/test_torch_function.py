@@ -97,13 +97,13 @@ def test_dispatch_is_installed_until_the_last_mode_ends() -> None:
     use()
     before = codes()
     with torch.overrides.BaseTorchFunctionMode(), torch.overrides.BaseTorchFunctionMode():
-        assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
+        assert {code.co_filename for code in codes()} == {"<retrograd:looking for overrides>"}
         use()
     assert codes() == before
     type("Own", (torch.Tensor,), {})
     with torch.overrides.BaseTorchFunctionMode():
         pass
-    assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
+    assert {code.co_filename for code in codes()} == {"<retrograd:looking for overrides>"}
 
 
 def test_code_generated_under_a_mode_is_kept() -> None:
@@ -114,7 +114,7 @@ def test_code_generated_under_a_mode_is_kept() -> None:
             first = torch.tanh(torch.ones(2)), torch.ones(2).sum(0), torch.nn.functional.softplus(torch.ones(1))
             torch.clamp(torch.ones(1), min=2)
         for name in ("tanh", "sum", "clamp"):
-            assert getattr(torch, name).__code__.co_filename != "<looking for overrides>"
+            assert getattr(torch, name).__code__.co_filename != "<retrograd:looking for overrides>"
         assert torch.tanh.op.source
         assert torch.allclose(torch.tanh(torch.ones(2)), first[0]) and torch.clamp(torch.ones(1), min=2) == 2
         with torch.overrides.BaseTorchFunctionMode():
@@ -134,7 +134,7 @@ def test_modules_imported_under_a_mode_dispatch() -> None:
         made = x + 1, torch.fft.fft(x), torch.nn.functional.relu(x), torch.linalg.norm(x), torch.special.erf(x)
         assert [type(each) for each in made] == [My] * 5
         with torch.overrides.BaseTorchFunctionMode():
-            assert torch.nn.functional.relu.__code__.co_filename == "<looking for overrides>"
+            assert torch.nn.functional.relu.__code__.co_filename == "<retrograd:looking for overrides>"
     """
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -143,9 +143,9 @@ def test_frequent_modes_keep_dispatch_installed() -> None:
     for _ in range(torch_function.MAX_REMOVALS + 1):
         with torch.overrides.BaseTorchFunctionMode():
             pass
-    assert {code.co_filename for code in codes()} == {"<looking for overrides>"}
+    assert {code.co_filename for code in codes()} == {"<retrograd:looking for overrides>"}
     torch_function.forget_classes()
-    assert "<looking for overrides>" not in {code.co_filename for code in codes()}
+    assert "<retrograd:looking for overrides>" not in {code.co_filename for code in codes()}
 
 
 def test_signatures_and_help_under_dispatch() -> None:

@@ -24,12 +24,12 @@ from ..core.graph import Node, OutputEdge, next_number
 from ..core.pytree import tree_flatten
 from ..core.tensor import Tensor, at_edge, new, wrap
 from ..core.views import current_edge, freed_error, modified_inplace_error
-from ..dispatch.codegen import compile_source
 from ..dispatch.generic_path import apply
 from ..dispatch.transform_tensor import active_levels
 from ..kernels import numba_dispatch
 from ..nn import Module
 from ..runtime import user_frame
+from ..runtime.codegen import compile_source
 from .backward import differentiate
 from .cross_entropy_pattern import merge_cross_entropy
 from .fusion import decompose, is_cheap, read_through_views

@@ -16,9 +16,9 @@ from typing import Any
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor
-from ..dispatch.codegen import compile_source
 from ..nn import Module
 from ..optim import Optimizer
+from ..runtime.codegen import compile_source
 from ..runtime.user_frame import MARK
 
 SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)

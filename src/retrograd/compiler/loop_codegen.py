@@ -10,7 +10,6 @@ or rows. A loop over at least ``LARGE`` elements distributes these iterations ov
 
 from __future__ import annotations
 
-import linecache
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy
 
 from ..kernels import numba_dispatch
 from ..kernels.numba_dispatch import LARGE, RUNNING
+from ..runtime.codegen import compile_source
 from .fusion import BLOCK_ELEMENTS, BLOCK_ROWS, MEANS, SUMS, Loop, merged_dims, reduced_merged_dims
 from .ir import Step, Value
 from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_literal
@@ -253,9 +253,7 @@ def _compile_loop(source: str, dtype: Any, parallel: bool) -> Any:
         space[each] = getattr(scalars, each)
     text = source.replace("def loop(", f"def {name}(", 1)
     filename = _write_source(name, text)
-    exec(compile(text, filename, "exec"), space)
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    function: FunctionType = space[name]
+    function: FunctionType = compile_source(filename, text.splitlines(), space, name)
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "parallel": parallel}
     if os.path.exists(filename):
         try:

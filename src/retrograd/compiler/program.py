@@ -14,12 +14,12 @@ import numpy
 
 from ..core import dtypes
 from ..core.tensor import wrap
-from ..dispatch.codegen import compile_source
 from ..dispatch.generic_path import _cast, retype, run
 from ..dispatch.kernel_traits import ufunc_of
 from ..dispatch.operand_promotion import F32, common_dtype
 from ..kernels import numba_dispatch
 from ..kernels.matmul import FEW, product
+from ..runtime.codegen import compile_source
 from .fusion import Loop, fuse, is_contiguous
 from .ir import Step, Value, short_repr
 from .loop_codegen import loop_call

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
 from ..runtime import specialization, user_frame
+from ..runtime.codegen import PREFIX, compile_source, compile_tree
 from ..runtime.specialization import specialize
 
 #: Whether functions are specialised; otherwise they run the templates as they stand (``RETROGRAD_CODEGEN=0``).
@@ -29,9 +29,8 @@ def specialized(
     space[user_frame.MARK] = space[user_frame.CALL_MARK] = True
     space["__name__"] = None  # see Note [Silenced modules]
     tree = specialize(template, form, name, arguments, parts, space)
-    exec(compile(ast.Module([tree], []), template.__code__.co_filename, "exec"), space)
     form.tree = tree
-    return space.pop(name)
+    return compile_tree(tree, template.__code__.co_filename, space)
 
 
 def binding(template: Any, form: Any, name: str, space: dict[str, Any]) -> Any:
@@ -45,8 +44,7 @@ def binding(template: Any, form: Any, name: str, space: dict[str, Any]) -> Any:
     space.update(
         {user_frame.MARK: True, user_frame.CALL_MARK: True, "__name__": None, "template": template, "form": form}
     )
-    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), template.__code__.co_filename, "exec"), space)
-    return space.pop(name)
+    return compile_tree(tree, template.__code__.co_filename, space)
 
 
 def set_code(function: FunctionType, made: Any) -> None:
@@ -55,25 +53,9 @@ def set_code(function: FunctionType, made: Any) -> None:
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
 
 
-def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
-    """Compile the source ``lines``, with ``space`` as globals, and return the function ``name`` that they define.
-
-    The source is added to ``linecache`` as the file ``filename``, such as ``<mul>``, so that tracebacks and debuggers
-    show it. If another source has the same filename, a number is appended: ``<mul 2>``.
-    """
-    source = "\n".join(lines) + "\n"
-    source_lines, first_filename, count = source.splitlines(keepends=True), filename, 1
-    while filename in linecache.cache and linecache.cache[filename][2:3] != (source_lines,):
-        count += 1  # a public function with two fast paths has two sources
-        filename = f"{first_filename[:-1]} {count}>"
-    space[user_frame.MARK] = True  # marks frames of the package, which tracebacks leave out
-    exec(compile(source, filename, "exec"), space)
-    linecache.cache[filename] = (len(source), None, source_lines, filename)
-    return space[name]
-
 
 #: The file names of the code of functions that are not generated yet, and of functions that the profiler times.
-UNWRITTEN, TIMED = "<first call>", "<timed>"
+UNWRITTEN, TIMED = f"{PREFIX}first call>", f"{PREFIX}timed>"
 #: Prefixes of the file names of code that only forwards a call; error messages skip its frames.
 PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
 #: All functions created by ``lazy_function``, for the profiler, which replaces their code (``profiler/recorder.py``).
@@ -101,3 +83,5 @@ _FIRST_CALL: CodeType = compile_source(
     ],
     {}, "first_call",
 ).__code__  # fmt: skip
+
+__all__ = ["LAZY_FUNCTIONS", "PASSED_OVER", "TIMED", "UNWRITTEN", "compile_source", "lazy_function"]

@@ -19,10 +19,10 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, TypeVar, cast
 
+from .codegen import MARK as MARK
+
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
-#: Name in the globals of all modules and generated functions of the package.
-MARK = "__retrograd__"
 #: Name in the globals of public functions, and of the modules that run between them and a kernel.
 CALL_MARK = "__retrograd_call__"
 

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
-from ...dispatch.codegen import compile_source
 from ...operations.nn.losses import parse_reduction
+from ...runtime.codegen import compile_source
 from .module import Module
 
 Layer = TypeVar("Layer", bound=type)

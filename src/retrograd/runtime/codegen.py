@@ -1,0 +1,42 @@
+"""Compilation of generated source text.
+
+All generated code of the package is compiled here, so that its file names, its entries in ``linecache`` and the mark of
+its frames are the same everywhere (tests/architecture/test_codegen.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Sequence
+from typing import Any
+
+#: Name in the globals of all modules and generated functions of the package.
+MARK = "__retrograd__"
+#: Prefix of the file names of generated code. A plain name such as ``<t>`` could also be the name of a user's code,
+#: whose tracebacks would then show lines of the package.
+PREFIX = "<retrograd:"
+
+
+def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
+    """Compile the source ``lines``, with ``space`` as globals, and return the function ``name`` that they define.
+
+    ``filename`` is the path of a file that has these lines, or a title such as ``<mul>``, from which the file name
+    ``<retrograd:mul>`` is made. The source is added to ``linecache`` under this name, so that tracebacks and debuggers
+    show it. If another source has the same title, a number is appended: ``<retrograd:mul 2>``.
+    """
+    source = "\n".join(lines) + "\n"
+    source_lines = source.splitlines(keepends=True)
+    if filename.startswith("<"):
+        filename = first_filename = PREFIX + filename.removeprefix(PREFIX).removeprefix("<")
+        count = 1
+        while filename in linecache.cache and linecache.cache[filename][2:3] != (source_lines,):
+            count += 1  # a public function with two fast paths has two sources
+            filename = f"{first_filename[:-1]} {count}>"
+    space[MARK] = True  # marks frames of the package, which tracebacks leave out
+    exec(compile(source, filename, "exec"), space)
+    linecache.cache[filename] = (len(source), None, source_lines, filename)
+    return space[name]
+
+
+__all__ = ["MARK", "PREFIX", "compile_source"]
