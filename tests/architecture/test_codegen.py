@@ -1,4 +1,4 @@
-"""Generated code has file names that no code of a user has."""
+"""Generated code has file names that no code of a user has; renamed functions are copies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 import retrograd as torch
-from retrograd.runtime.codegen import PREFIX, compile_source
+from retrograd.runtime.codegen import PREFIX, compile_source, renamed
 
 
 def test_code_of_the_user_is_never_shown_with_lines_of_the_package() -> None:
@@ -42,3 +42,18 @@ def test_generated_code_has_file_names_of_its_own() -> None:
     assert names == [f"{PREFIX}same title>", f"{PREFIX}same title 2>", f"{PREFIX}same title>"]
     assert linecache.getline(names[1], 1) == "def f(): return 2\n"
     assert compile_source(f"{PREFIX}other>", ["def f(): pass"], {}, "f").__code__.co_filename == f"{PREFIX}other>"
+
+
+def test_renamed_functions_are_copies_under_another_name() -> None:
+    cell = 3
+
+    def original(a: int, /, b: int = 2, *, c: int = 4) -> int:
+        """Return a sum."""
+        return a + b + c + cell
+
+    made = renamed(original, "shown", "Class.shown")
+    assert (made(1), made.__name__, made.__qualname__, made.__doc__) == (10, "shown", "Class.shown", "Return a sum.")
+    assert (made.__module__, made.__annotations__) == (original.__module__, original.__annotations__)
+    assert (made.__code__.co_name, original.__code__.co_name) == ("shown", "original")
+    with pytest.raises(TypeError, match=r"^Class\.shown\(\) missing 1 required positional argument: 'a'$"):
+        made()

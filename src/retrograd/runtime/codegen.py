@@ -1,4 +1,4 @@
-"""Compilation of generated source text.
+"""Compilation of generated source text, and copies of functions under other names.
 
 All generated code of the package is compiled here, so that its file names, its entries in ``linecache`` and the mark of
 its frames are the same everywhere (tests/architecture/test_codegen.py).
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
 #: Name in the globals of all modules and generated functions of the package.
@@ -39,4 +40,19 @@ def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], n
     return space[name]
 
 
-__all__ = ["MARK", "PREFIX", "compile_source"]
+def renamed(function: Any, name: str, qualname: str | None = None) -> Any:
+    """Return a copy of the Python function ``function`` called ``name``, also in tracebacks.
+
+    ``qualname`` is the qualified name, which Python shows in errors about arguments; by default it is ``name``. The
+    copy has the module, defaults, docstring and attributes of ``function``.
+    """
+    qualname = name if qualname is None else qualname
+    code = function.__code__.replace(co_name=name, co_qualname=qualname)
+    made = FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
+    made.__qualname__, made.__module__, made.__doc__ = qualname, function.__module__, function.__doc__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+__all__ = ["MARK", "PREFIX", "compile_source", "renamed"]

@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar, cast
 
 from .codegen import MARK as MARK
+from .codegen import renamed
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
@@ -100,9 +101,7 @@ def strips_frames(function: Callee) -> Callee:
                 raise
             raise error from error.__cause__
 
-    wrapper: Any = outer
-    wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return cast(Callee, wrapper)
+    return cast(Callee, renamed(outer, function.__name__, function.__qualname__))
 
 
 #: Lines of generated code that raise the error caught as ``_error``: Python deletes that name afterwards, and so frees
