@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from ..runtime import user_frame
+from ..runtime import codegen, user_frame
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -116,10 +116,7 @@ def name_constructors(namespace: dict[str, Any]) -> None:
             continue
         base: Any = cls.__init__  # type: ignore[misc]
         if isinstance(base, FunctionType) and base.__qualname__.partition(".")[0] not in base.__globals__["__all__"]:
-            own = FunctionType(base.__code__, base.__globals__, "__init__", base.__defaults__, base.__closure__)
-            own.__kwdefaults__, own.__annotations__ = base.__kwdefaults__, base.__annotations__
-            own.__qualname__, own.__module__, own.__doc__ = f"{name}.__init__", base.__module__, base.__doc__
-            cls.__init__ = own  # type: ignore[misc]
+            cls.__init__ = codegen.renamed(base, "__init__", f"{name}.__init__")  # type: ignore[misc]
 
 
 __all__ = ["TorchNamed", "add_former_modules", "name_constructors", "new_instance", "pickled_as", "show_as_torch"]
