@@ -416,3 +416,12 @@ def test_matmul_by_numba_threads(kind: str, shapes: Any) -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+@compiled
+def test_local_variables_are_not_arguments_that_may_be_numbers() -> None:
+    def body(x: Any, g: Any, out: Any) -> None:
+        h = 2
+        out[0] = x[0] * g[0] * h
+
+    assert numba_dispatch.loops("jit").loop(body).flexible == {1}

@@ -35,7 +35,8 @@ class Loop:
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
         self.function, self.flags = function, flags
         self.__doc__ = function.__doc__
-        names = function.__code__.co_varnames
+        code = function.__code__
+        names = code.co_varnames[: code.co_argcount]  # the local variables follow
         #: Positions of the arguments that may be a number instead of an array of equal elements: those named g or h.
         self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
