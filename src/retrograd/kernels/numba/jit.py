@@ -11,13 +11,13 @@ import threading
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 from zlib import crc32
 
 from numba import njit
 from numba.core import event
 
+from ...runtime import codegen
 from ..numba_dispatch import RUNNING
 
 #: Fast-math flags: a product and a sum may be rounded once. Nan and infinity are treated exactly.
@@ -72,10 +72,9 @@ def _compiled(function: Any, flags: frozenset[str], parallel: bool) -> Any:
 
     ``flags`` are LLVM's fast-math flags. If ``parallel`` is true, ``prange`` runs on several threads.
     """
-    copy = FunctionType(function.__code__, function.__globals__, function.__name__)
-    copy.__module__ = function.__module__
-    # Numba's cache uses this name.
-    copy.__qualname__ = f"{function.__name__}_{'all' if parallel else 'one'}_{_version()}"
+    # Numba's cache uses the qualified name.
+    name = function.__name__
+    copy = codegen.renamed(function, name, f"{name}_{'all' if parallel else 'one'}_{_version()}")
     options = {"nogil": True, "error_model": "numpy", "fastmath": set(flags), "parallel": parallel}
     try:
         return njit(copy, cache=True, **options)

@@ -48,27 +48,23 @@ def part(function: Any) -> Any:
 
 
 def forms(function: Any, single: Any, double: Any) -> None:
-    """Register the implementations of the placeholder ``function`` for compiled loops.
+    """Register the implementations of the placeholder ``function`` of one argument for compiled loops.
 
-    ``single`` is used if the first argument is a float32, ``double`` if the first argument is a float64.
+    ``single`` is used if the argument ``x`` is a float32, ``double`` if it is a float64.
     """
 
-    def choose(x: Any, *rest: Any) -> Any:
+    def choose(x):  # type: ignore[no-untyped-def]
         return single if x == types.float32 else double if x == types.float64 else None
 
-    single.__annotations__ = double.__annotations__ = {}  # Numba compares them
-    code = f"def choose({', '.join(_names(single))}): return chosen(x)"
-    space: dict[str, Any] = {"chosen": choose}
-    exec(code, space)
-    overload(function, jit_options=OPTIONS)(space["choose"])
+    single.__annotations__ = double.__annotations__ = {}  # Numba compares the signatures
+    overload(function, jit_options=OPTIONS)(choose)
 
 
-def _names(function: Any) -> tuple[str, ...]:
-    """Return the parameter names of ``function``."""
-    return tuple(function.__code__.co_varnames[: function.__code__.co_argcount])
-
-
-forms(like, lambda x, value: numpy.float32(value), lambda x, value: numpy.float64(value))
+@overload(like, jit_options=OPTIONS)
+def _like(x, value):  # type: ignore[no-untyped-def]
+    if x == types.float32:
+        return lambda x, value: numpy.float32(value)
+    return (lambda x, value: numpy.float64(value)) if x == types.float64 else None
 
 
 def at(x: Any, i: Any) -> Any:
