@@ -27,18 +27,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager  # noqa: F401 - in signatures
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from inspect import BoundArguments, Parameter, Signature, getcallargs
+from inspect import signature as signature_of
 from types import FunctionType, MappingProxyType, ModuleType, SimpleNamespace
 from typing import Any, Self
 
 import numpy
 
 from . import determinism
+from .compat.annotations import UnquotedAnnotation
 from .compat.lazy_imports import module_dir, module_getattr
 from .compat.type_names import type_name
 from .core import devices, dtypes
-from .dispatch.codegen import compile_source
 from .operations.nn.attention import ENABLED_BACKENDS
-from .runtime.user_frame import warn
+from .runtime.user_frame import strips_frames, warn
 
 Names = dict[str, Any]
 #: Blocks by the name of their namespace below ``torch``.
@@ -880,55 +882,90 @@ def _inductor_config() -> Names:
 # -- From the table to modules -----------------------------------------------------------------------------------------
 
 
-def _parameters(signature: str) -> str:
-    """Return the argument list, as source text, of a call that forwards all parameters of ``signature``."""
-    function = ast.parse(f"def {signature}: ...").body[0]
+def _signature(text: str) -> Signature:
+    """Return the signature ``text``, a key of the table without the name, such as ``(seed: int = 0) -> None``.
+
+    An annotation is its text. A default value is a literal.
+    """
+    function = ast.parse(f"def function{text}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
-    given = function.args
-    starred = [("*", given.vararg), ("**", given.kwarg)]
-    return ", ".join(
-        [
-            *(each.arg for each in (*given.posonlyargs, *given.args)),
-            *(f"{each.arg}={each.arg}" for each in given.kwonlyargs),
-            *(star + each.arg for star, each in starred if each is not None),
-        ]
-    )
+    given, kinds = function.args, Parameter
+    assert not (given.kwonlyargs or given.vararg), "parameters that no function of the table has"
+    places = [kinds.POSITIONAL_ONLY] * len(given.posonlyargs) + [kinds.POSITIONAL_OR_KEYWORD] * len(given.args)
+    names = [*given.posonlyargs, *given.args]
+    defaults = [Parameter.empty] * (len(names) - len(given.defaults)) + [ast.literal_eval(x) for x in given.defaults]
+    parameters = [
+        Parameter(each.arg, kind, default=default, annotation=_annotation(each.annotation))
+        for each, kind, default in zip(names, places, defaults, strict=True)
+    ]
+    if given.kwarg is not None:
+        rest = given.kwarg
+        parameters.append(Parameter(rest.arg, kinds.VAR_KEYWORD, annotation=_annotation(rest.annotation)))
+    return Signature(parameters, return_annotation=_annotation(function.returns))
 
 
-def _definition(signature: str, answer: Any, space: Names) -> tuple[str, str]:
-    """Return the source text of the body and the docstring of the function with the signature ``signature``.
+def _annotation(tree: ast.expr | None) -> Any:
+    return Parameter.empty if tree is None else UnquotedAnnotation(ast.unparse(tree))
 
-    ``answer`` is the function's value in the table: a constant, an exception to raise, or a function to call. A
-    function is added to ``space``, the global namespace of the generated function.
+
+def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments], Any], str]:
+    """Return the implementation and the docstring of a function in the table with the value ``answer``.
+
+    ``answer`` is a constant, an exception to raise, or a function to call. The implementation is called with the name of the module
+    and the arguments. ``returns`` is the annotation of the result.
     """
     if isinstance(answer, BaseException):
-        kind, words = type(answer).__name__, str(answer)
-        return f"raise {kind}({words!r})", f"Raise {kind} because the device is not present."
-    if answer is None and signature.endswith("-> None"):
-        return "pass", "Do nothing."
-    if not callable(answer):
-        return f"return {answer!r}", f"Return {answer!r}."
-    inner = f"_{signature.partition('(')[0]}"
-    space[inner] = answer
-    arguments = "__name__, locals()" if isinstance(answer, ByName) else _parameters(signature)
-    return f"return {inner}({arguments})", answer.__doc__ or ""
+        kind, words = type(answer), str(answer)
+
+        def fail(module_name: str, given: BoundArguments) -> None:
+            raise kind(words)
+
+        return fail, f"Raise {kind.__name__} because the device is not present."
+    if isinstance(answer, ByName):
+        return lambda module_name, given: answer(module_name, given.arguments), answer.__doc__ or ""
+    if callable(answer):
+        return lambda module_name, given: answer(*given.args, **given.kwargs), answer.__doc__ or ""
+    doc = "Do nothing." if answer is None and returns == "None" else f"Return {answer!r}."
+    return lambda module_name, given: answer, doc
 
 
-def _functions(module_name: str, answers: Names) -> Names:
-    """Return a dictionary of the functions of the module ``module_name``, generated from ``answers``.
+def _function(module_name: str, key: str, answer: Any) -> Any:
+    """Return the function of the module ``module_name`` for an entry of the table: a signature and its value."""
+    name, parenthesis, rest = key.partition("(")
+    signature = _signature(parenthesis + rest)
+    behaviour, doc = _behaviour(answer, signature.return_annotation)
 
-    ``answers`` is a dictionary from signatures to values in the table.
+    def function(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError:
+            raise _argument_error(named, args, kwargs) from None
+        given.apply_defaults()
+        return behaviour(module_name, given)
+
+    named: Any = function
+    named.__name__ = named.__qualname__ = name
+    named.__module__, named.__doc__, named.__signature__ = module_name, doc, signature
+    annotations = {each.name: each.annotation for each in signature.parameters.values()}
+    annotations["return"] = signature.return_annotation
+    named.__annotations__ = {each: value for each, value in annotations.items() if value is not Parameter.empty}
+    return strips_frames(named)
+
+
+def _argument_error(function: Any, args: tuple[Any, ...], kwargs: Names) -> TypeError:
+    """Return the error that Python raises for a call with arguments that the signature of ``function`` does not accept.
+
+    The words of :meth:`inspect.Signature.bind` are different.
     """
-    space, lines, docs = {**globals(), "__name__": module_name}, [], {}
-    for signature, answer in answers.items():
-        name = signature.partition("(")[0]
-        body, docs[name] = _definition(signature, answer, space)
-        lines += [f"def {signature}:", f"    {body}", ""]
-    if docs:
-        compile_source(f"<{module_name}>", lines, space, name)
-    for each, doc in docs.items():
-        space[each].__doc__ = doc
-    return {each: space[each] for each in docs}
+    try:
+        getcallargs(function, *args, **kwargs)  # has the words of Python's errors, and ignores the slash
+    except TypeError as error:
+        return error
+    parameters = signature_of(function).parameters.values()
+    names = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_ONLY and each.name in kwargs]
+    return TypeError(
+        f"{function.__name__}() got some positional-only arguments passed as keyword arguments: {', '.join(names)!r}"
+    )
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
@@ -937,7 +974,6 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
         value.__module__ = module_name
-        value.__code__ = value.__code__.replace(co_name=name, co_qualname=name)
     return value
 
 
@@ -967,7 +1003,7 @@ class TableLoader(Loader):
                 values[key] = _adopted(value, key, full)
             else:
                 values[key] = importlib.import_module(f"{full}.{key}")
-        own = {**values, **_functions(full, answers)}
+        own = {**values, **{key.partition("(")[0]: _function(full, key, answer) for key, answer in answers.items()}}
         exported = [*own, *(each for each, flag in flags.items() if isinstance(flag, property))]
         vars(module).update(own, __doc__=block.__doc__, __all__=sorted(exported))
         vars(module).update(__getattr__=module_getattr(full, _parts(name)), __dir__=module_dir(vars(module)))
