@@ -911,8 +911,8 @@ def _annotation(tree: ast.expr | None) -> Any:
 def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments], Any], str]:
     """Return the implementation and the docstring of a function in the table with the value ``answer``.
 
-    ``answer`` is a constant, an exception to raise, or a function to call. The implementation is called with the name of the module
-    and the arguments. ``returns`` is the annotation of the result.
+    ``answer`` is a constant, an exception to raise, or a function to call. The implementation is called with the name of
+    the module and the arguments. ``returns`` is the annotation of the result.
     """
     if isinstance(answer, BaseException):
         kind, words = type(answer), str(answer)

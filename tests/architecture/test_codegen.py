@@ -1,14 +1,120 @@
-"""Generated code has file names that no code of a user has; renamed functions are copies."""
+"""Generated code: the files that may compile it or replace code objects, and its file names.
+
+Calls of the builtins ``compile``, ``exec`` and ``eval`` and of ``types.FunctionType``, and assignments to ``__code__``,
+are found in the syntax trees of the package's files.
+"""
 
 from __future__ import annotations
 
+import ast
 import linecache
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import retrograd as torch
 from retrograd.runtime.codegen import PREFIX, compile_source, renamed
+
+PACKAGE = Path(torch.__file__).parent
+BUILTINS = ("compile", "exec", "eval")
+MAKERS = ("types.FunctionType", "types.LambdaType")
+
+#: Files that compile source text or syntax trees, or make functions from code objects.
+COMPILES = {
+    "runtime/codegen.py",
+    "runner.py",  # runs the user's program
+    # rewritten by templates:
+    "amp/redirect.py",
+    "dispatch/codegen.py",
+    "dispatch/torch_function_overrides.py",
+    "profiler/recorder.py",
+}
+#: Files that assign to ``__code__``.
+ASSIGNS_CODE = {
+    # rewritten by templates:
+    "amp/redirect.py",
+    "dispatch/fast_path.py",
+    "dispatch/generic_path.py",
+    "dispatch/public_wrapper.py",
+    "dispatch/torch_function_overrides.py",
+    "profiler/recorder.py",
+}
+
+
+def imported(tree: ast.AST) -> dict[str, str]:
+    """Return a dictionary from each name that ``from module import name`` defines to ``module.name``."""
+    return {
+        alias.asname or alias.name: f"{'.' * node.level}{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+def compiling(tree: ast.AST) -> Iterator[int]:
+    """Yield the line of each use of compile, exec or eval, and of each call of FunctionType.
+
+    A builtin counts without a call, too: ``run = exec``, or ``builtins.exec``. FunctionType in a type check does not.
+    """
+    origins = {each: f"builtins.{each}" for each in BUILTINS}
+    origins |= {node.name: node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} | imported(tree)
+    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            name = origins.get(ast.unparse(node), ast.unparse(node))
+            if name in {f"builtins.{each}" for each in BUILTINS} or (node in called and name in MAKERS):
+                yield node.lineno
+
+
+def assigning(tree: ast.AST) -> Iterator[int]:
+    """Yield the line of each assignment to an attribute ``__code__``, also by ``setattr``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "__code__" and not isinstance(node.ctx, ast.Load):
+            yield node.lineno
+        setter = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "__setattr__"))
+        if setter and "'__code__'" in map(ast.unparse, node.args):
+            yield node.lineno
+
+
+def trees() -> Iterator[tuple[str, ast.AST]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_few_files_compile_code() -> None:
+    assert {file for file, tree in trees() if any(compiling(tree))} == COMPILES
+
+
+def test_few_files_replace_code_objects() -> None:
+    assert {file for file, tree in trees() if any(assigning(tree))} == ASSIGNS_CODE
+
+
+@pytest.mark.parametrize(
+    ("source", "compiles", "assigns"),
+    [
+        ("exec(compile(text, name, 'exec'), space)", 2, 0),
+        ("import builtins\nbuiltins.eval('1')", 1, 0),
+        ("from builtins import exec as run\nrun('1')", 1, 0),
+        ("import ast\nast.literal_eval('1')", 0, 0),
+        ("run = exec", 1, 0),
+        ("from types import FunctionType\nf = FunctionType(code, {})", 1, 0),
+        ("from types import FunctionType as F\nf = F(code, {})", 1, 0),
+        ("import types\nf = types.FunctionType(code, {})", 1, 0),
+        ("from types import FunctionType\nisinstance(f, FunctionType)", 0, 0),
+        ("ir.FunctionType(kind, [kind])", 0, 0),
+        ("re.compile('a'); model.eval(); torch.compile(f)", 0, 0),
+        ("from .compiled_function import compile\ncompile(f)", 0, 0),
+        ("f.__code__ = g.__code__", 0, 1),
+        ("f.__code__, x = g.__code__, 1", 0, 1),
+        ("setattr(f, '__code__', code)", 0, 1),
+        ("code = f.__code__.replace(co_name='g')", 0, 0),
+    ],
+)
+def test_the_search_finds_what_it_names(source: str, compiles: int, assigns: int) -> None:
+    tree = ast.parse(source)
+    assert (len([*compiling(tree)]), len([*assigning(tree)])) == (compiles, assigns)
 
 
 def test_code_of_the_user_is_never_shown_with_lines_of_the_package() -> None:
