@@ -35,9 +35,7 @@ COMPILES = {
 ASSIGNS_CODE = {
     # rewritten by templates:
     "amp/redirect.py",
-    "dispatch/fast_path.py",
-    "dispatch/generic_path.py",
-    "dispatch/public_wrapper.py",
+    "dispatch/codegen.py",
     "dispatch/torch_function_overrides.py",
     "profiler/recorder.py",
 }

@@ -53,7 +53,6 @@ def set_code(function: FunctionType, made: Any) -> None:
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
 
 
-
 #: The file names of the code of functions that are not generated yet, and of functions that the profiler times.
 UNWRITTEN, TIMED = f"{PREFIX}first call>", f"{PREFIX}timed>"
 #: Prefixes of the file names of code that only forwards a call; error messages skip its frames.

@@ -29,6 +29,7 @@ from ..core.views import (
     views_of,
 )
 from ..runtime import user_frame
+from ..runtime.codegen import renamed
 from ..runtime.fp_warnings import IGNORED, errors
 from .node_classes import FIXED, counted, node_class
 from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, number_in, plain_number
@@ -126,10 +127,9 @@ def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable
         except Exception as error:
             raise user_frame.strip_frames(error) or error from None
 
-    operator.__code__ = operator.__code__.replace(co_name=name)
-    operator.__name__ = operator.__qualname__ = name
-    operator.__module__, operator.__doc__ = "retrograd", function.__doc__
-    return operator
+    made = renamed(operator, name)
+    made.__module__, made.__doc__ = "retrograd", function.__doc__
+    return made  # type: ignore[no-any-return]
 
 
 def _fresh(op: Any, array: Any) -> Tensor:

@@ -40,6 +40,15 @@ def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], n
     return space[name]
 
 
+def compile_tree(tree: ast.FunctionDef, filename: str, space: dict[str, Any]) -> Any:
+    """Compile the syntax tree of a function, with ``space`` as globals, and return the function.
+
+    Nodes of ``tree`` that have positions refer to lines of the file ``filename``, which tracebacks and debuggers show.
+    """
+    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), filename, "exec"), space)
+    return space.pop(tree.name)
+
+
 def renamed(function: Any, name: str, qualname: str | None = None) -> Any:
     """Return a copy of the Python function ``function`` called ``name``, also in tracebacks.
 
@@ -55,4 +64,4 @@ def renamed(function: Any, name: str, qualname: str | None = None) -> Any:
     return made
 
 
-__all__ = ["MARK", "PREFIX", "compile_source", "renamed"]
+__all__ = ["MARK", "PREFIX", "compile_source", "compile_tree", "renamed"]

@@ -38,6 +38,7 @@ COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
+ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Sub: operator.sub}
 REDUCTIONS = ("any", "all", "tuple")
 
 
@@ -192,7 +193,7 @@ class _Specializer:
                 return all([each is None or self.is_static(each) for each in (lower, upper)])
         return False
 
-    def value(self, node: ast.expr) -> Any:
+    def value(self, node: Any) -> Any:
         """Return the value of a static expression."""
         match node:
             case ast.Constant(value=value):
@@ -203,10 +204,28 @@ class _Specializer:
                 return getattr(self.value(value), attr)
             case ast.Compare(left=left, ops=[operation], comparators=[right]):
                 return COMPARISONS[operation.__class__](self.value(left), self.value(right))
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return not self.value(operand)
-        expression = ast.fix_missing_locations(ast.Expression(node))
-        return eval(compile(expression, "<static>", "eval"), {**PURE, **self.constants, "getattr": getattr}, self.known)
+            case ast.UnaryOp(op=operation, operand=operand):
+                return not self.value(operand) if isinstance(operation, ast.Not) else -self.value(operand)
+            case ast.BoolOp(op=operation, values=values):
+                found = None
+                for each in values:
+                    found = self.value(each)
+                    if bool(found) is isinstance(operation, ast.Or):
+                        break
+                return found
+            case ast.BinOp(left=left, op=operation, right=right):
+                return ARITHMETIC[operation.__class__](self.value(left), self.value(right))
+            case ast.Call(func=ast.Name(id="getattr"), args=args):
+                return getattr(*map(self.value, args))
+            case ast.Call(func=function, args=args):
+                return self.value(function)(*map(self.value, args))
+            case ast.Tuple(elts=elements):
+                return tuple(map(self.value, elements))
+            case ast.Slice(lower=low, upper=high):
+                return slice(*[None if each is None else self.value(each) for each in (low, high)])
+            case ast.Subscript(value=value, slice=index):
+                return self.value(value)[self.value(index)]
+        raise TypeError(f"no static expression: {ast.unparse(node)}")
 
     def constant(self, value: Any, node: ast.expr) -> ast.expr:
         """Return an expression for ``value``: a constant, or the name of a global variable of the result."""
