@@ -5,6 +5,7 @@ Times are per operation of a row. Each row has its own target ratio.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -306,6 +307,20 @@ def saved_through_hooks(torch: Any) -> Callable[[], Any]:
     return run
 
 
+def after_interception(torch: Any) -> Callable[[], Any]:
+    x, y = torch.ones(8, requires_grad=True), torch.ones(8)
+    for _ in range(50):
+        with torch.overrides.BaseTorchFunctionMode():
+            x * y
+    own: Any = type("Own", (torch.Tensor,), {})
+    y.as_subclass(own) * x
+    del own
+    gc.collect()
+    with torch.profiler.profile(), torch.autocast("cpu"):
+        x * y
+    return lambda: x * y
+
+
 def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
     """Return a program of one call on tensors of 8 or 8 x 8 elements."""
 
@@ -377,6 +392,7 @@ def again() -> Iterator[Row]:
     yield Row("a hook after accumulation on 20 leaves", accumulated, 1.0)
     yield Row("chain of 100 of a function of one's own", own_function, 1.0, 100)
     yield Row("chain of 50 saved through hooks", saved_through_hooks, 1.0, 50)
+    yield Row("x * y after modes, a subclass and a profiler have gone", after_interception, 1.5)
 
 
 def calls() -> Iterator[Row]:

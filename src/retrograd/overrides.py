@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from .core import torch_function
 from .core.tensor import Tensor
 from .dispatch import torch_function_overrides
+from .dispatch.intercept import go_on
 from .dispatch.torch_function_overrides import Overridable
 from .nn import functional as _functional
 from .runtime.user_frame import warn
@@ -63,7 +64,7 @@ class TorchFunctionMode:
         return self
 
     def __exit__(self, *error: object) -> None:
-        torch_function.leave_mode()
+        torch_function.leave_mode(self)
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
@@ -146,7 +147,9 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """
     known = _overridables().get(func)
     if known is not None:
-        return known.plain(*args, **(kwargs or {}))
+        if known.python:
+            return go_on(known.function, args, kwargs or {})
+        return torch_function.call_without_overrides(go_on, (known.function, args, kwargs or {}), {})
     _skip_next.set(True)
     try:
         return func(*args, **(kwargs or {}))

@@ -25,20 +25,10 @@ MAKERS = ("types.FunctionType", "types.LambdaType")
 COMPILES = {
     "runtime/codegen.py",
     "runner.py",  # runs the user's program
-    # rewritten by templates:
-    "amp/redirect.py",
-    "dispatch/codegen.py",
-    "dispatch/torch_function_overrides.py",
-    "profiler/recorder.py",
+    "dispatch/codegen.py",  # functions whose code is generated at their first call
 }
 #: Files that assign to ``__code__``.
-ASSIGNS_CODE = {
-    # rewritten by templates:
-    "amp/redirect.py",
-    "dispatch/codegen.py",
-    "dispatch/torch_function_overrides.py",
-    "profiler/recorder.py",
-}
+ASSIGNS_CODE = {"dispatch/codegen.py"}
 
 
 def imported(tree: ast.AST) -> dict[str, str]:

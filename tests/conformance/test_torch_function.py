@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import json
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 import retrograd as torch
 from retrograd.core import torch_function
 from retrograd.dispatch import torch_function_overrides
+from retrograd.dispatch.intercept import HANDLERS, OVERRIDING
 from retrograd.dispatch.operand_promotion import PLAIN
 from tests.conformance.torch_function_cases import handler_arguments, recorded, resolve
 
@@ -93,17 +95,18 @@ def test_no_dispatch_without_overrides() -> None:
     assert codes() == before
 
 
-def test_dispatch_is_installed_until_the_last_mode_ends() -> None:
+def test_nothing_is_left_of_modes_and_classes() -> None:
     use()
     before = codes()
-    with torch.overrides.BaseTorchFunctionMode(), torch.overrides.BaseTorchFunctionMode():
-        assert {code.co_filename for code in codes()} == {"<retrograd:looking for overrides>"}
-        use()
-    assert codes() == before
-    type("Own", (torch.Tensor,), {})
-    with torch.overrides.BaseTorchFunctionMode():
-        pass
-    assert {code.co_filename for code in codes()} == {"<retrograd:looking for overrides>"}
+    for _ in range(50):
+        with torch.overrides.BaseTorchFunctionMode(), torch.overrides.BaseTorchFunctionMode():
+            assert len(HANDLERS) == 2
+            use()
+    own = type("Own", (torch.Tensor,), {})
+    assert len(OVERRIDING) == 1 and type(own([1.0]) * 2) is own
+    del own
+    gc.collect()
+    assert codes() == before and HANDLERS == [] and not OVERRIDING
 
 
 def test_code_generated_under_a_mode_is_kept() -> None:
@@ -113,8 +116,6 @@ def test_code_generated_under_a_mode_is_kept() -> None:
         with torch.overrides.BaseTorchFunctionMode():
             first = torch.tanh(torch.ones(2)), torch.ones(2).sum(0), torch.nn.functional.softplus(torch.ones(1))
             torch.clamp(torch.ones(1), min=2)
-        for name in ("tanh", "sum", "clamp"):
-            assert getattr(torch, name).__code__.co_filename != "<retrograd:looking for overrides>"
         assert torch.tanh.op.source
         assert torch.allclose(torch.tanh(torch.ones(2)), first[0]) and torch.clamp(torch.ones(1), min=2) == 2
         with torch.overrides.BaseTorchFunctionMode():
@@ -133,19 +134,17 @@ def test_modules_imported_under_a_mode_dispatch() -> None:
         x = My([1.0, 2.0])
         made = x + 1, torch.fft.fft(x), torch.nn.functional.relu(x), torch.linalg.norm(x), torch.special.erf(x)
         assert [type(each) for each in made] == [My] * 5
-        with torch.overrides.BaseTorchFunctionMode():
-            assert torch.nn.functional.relu.__code__.co_filename == "<retrograd:looking for overrides>"
+        names = []
+        class Log(torch.overrides.TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                names.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+        with Log():
+            import retrograd.nn.init
+            torch.nn.init.zeros_(torch.nn.functional.relu(torch.ones(1)))
+        assert names == ["ones", "relu", "zero_"], names
     """
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_frequent_modes_keep_dispatch_installed() -> None:
-    for _ in range(torch_function.MAX_REMOVALS + 1):
-        with torch.overrides.BaseTorchFunctionMode():
-            pass
-    assert {code.co_filename for code in codes()} == {"<retrograd:looking for overrides>"}
-    torch_function.forget_classes()
-    assert "<retrograd:looking for overrides>" not in {code.co_filename for code in codes()}
 
 
 def test_signatures_and_help_under_dispatch() -> None:
@@ -199,20 +198,11 @@ def test_argument_error_shows_one_frame(monkeypatch: pytest.MonkeyPatch) -> None
         assert len(below) == 1
 
 
-def test_subclass_tensors_take_the_fast_path() -> None:
-    """By generated code: nothing but the subclass's own handler costs more."""
+def test_subclasses_leave_the_fast_path() -> None:
     own = type("Own", (torch.Tensor,), {})
-    assert own in PLAIN
-    called = []
-    x = own([1.0, 2.0])
-    with torch._C.DisableTorchFunctionSubclass():
-        torch.exp(x)
-        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
-        try:
-            torch.exp(x)
-        finally:
-            sys.setprofile(None)
-    assert "apply" not in called
+    assert own not in PLAIN and torch.nn.Parameter in PLAIN
+    y = own([1.0, 2.0]).requires_grad_() * 2
+    assert type(y) is own and y.grad_fn is not None
 
 
 def test_modes_are_per_thread() -> None:

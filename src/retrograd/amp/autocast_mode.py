@@ -1,7 +1,8 @@
 """``autocast``: a context manager that runs matrix products in half precision, and losses in float32.
 
-The lists of operations are those of PyTorch for the CPU or for CUDA. Note [Detours] in ``redirect.py`` explains how
-function calls are intercepted inside the context manager without any cost outside.
+The lists of operations are those of PyTorch for the CPU or for CUDA. While autocast is enabled, a handler
+intercepts the calls of these functions, also those inside the package (Note [Interception] in
+``dispatch/intercept.py``).
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from ..core.dtypes import dtype, float32, float64
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS
+from ..dispatch.intercept import GO_ON, Call, Handler
+from ..dispatch.op import Op
 from ..nn import functional
 from ..runtime.user_frame import warn
-from .redirect import Detour, Detours, underlying_functions
 
 #: Operations that PyTorch runs in half precision …
 LOWER = """
@@ -110,38 +112,54 @@ def _own(x: Tensor, found: list[Tensor], short: dtype) -> dtype:
 _FALLBACK_RULES = {"lstm": _first}
 
 
-def _casting_call(rule: Callable[..., dtype]) -> Callable[..., Any]:
-    """Return a detour: a function that is called in place of a public function while ``autocast`` is active.
+class _Casting(Handler):
+    """The handler that converts the arguments of the functions in the tables above to the dtype of their rule."""
 
-    The detour converts the tensor arguments to the dtype that ``rule`` returns, and calls the original function with
-    autocast disabled. Note [Detours] in ``redirect.py`` explains detours.
-    """
+    def __init__(self) -> None:
+        self.rules: dict[Any, Callable[..., dtype]] = {}  # see _key_of
+        self.known: dict[Any, Any] = {}  # the rules of the functions that were called inside autocast
 
-    def detour(plain: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        on, name = _on.get(), plain.__name__
-        if not on or kwargs.get("out") is not None:
-            return plain(*args, **kwargs)
-        ruled = rule if name not in ONLY_IF or ONLY_IF[name](*args, **kwargs) else _FALLBACK_RULES.get(name)
-        if ruled is None:
-            return plain(*args, **kwargs)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.known.clear()
+
+    def wanted(self, function: Any) -> Any:
+        """Return the rule of ``function`` while autocast is enabled, or None."""
+        if not _on.get():
+            return None
+        try:
+            return self.known[function]
+        except KeyError:
+            self.rules = self.rules or _rules()
+            found = self.known[function] = self.rules.get(_key_of(function))
+            return found
+
+    def around(self, known: Any, call: Call) -> Any:
+        """Return the result of ``call`` with converted tensors; ``known`` is the rule, for a function of floats."""
+        on, args, kwargs = _on.get(), call.args, call.kwargs
+        if kwargs.get("out") is not None:
+            return GO_ON
+        if known is _NOTHING:
+            return None
+        name = _name_of(call.function)
+        rule = known if name not in ONLY_IF or ONLY_IF[name](*args, **kwargs) else _FALLBACK_RULES.get(name)
+        if rule is None:
+            return GO_ON
         found: list[Tensor] = []
         for each in (*args, *kwargs.values()):
             _gather(each, found)
-        kind = "cuda" if any(each.is_cuda for each in found) else "cpu"
+        kind = "cuda" if any(devices.device_of(each._array) != devices.CPU for each in found) else "cpu"
         if kind not in on:
-            return plain(*args, **kwargs)
+            return GO_ON
         short = get_autocast_dtype(kind)
         chosen = [each for each in found if _eligible(each)]
         before = _on.set(on - {kind})
         try:
-            return plain(
-                *[_converted(each, ruled, chosen, short) for each in args],
-                **{name: _converted(each, ruled, chosen, short) for name, each in kwargs.items()},
-            )
+            call.args = tuple([_converted(each, rule, chosen, short) for each in args])
+            call.kwargs = {name: _converted(each, rule, chosen, short) for name, each in kwargs.items()}
+            return call.go_on()
         finally:
             _on.reset(before)
-
-    return detour
 
 
 def _gather(value: Any, found: list[Tensor]) -> None:
@@ -153,7 +171,8 @@ def _gather(value: Any, found: list[Tensor]) -> None:
 
 
 def _eligible(x: Tensor) -> bool:
-    return x.dtype.is_floating_point and x.dtype is not float64
+    dtype = dtypes.dtype_of(x._array.dtype)  # not x.dtype, which would be intercepted
+    return dtype.is_floating_point and dtype is not float64
 
 
 def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], short: dtype) -> Any:
@@ -161,7 +180,7 @@ def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], shor
         if not _eligible(value):
             return value
         target = rule(value, found, short)
-        return value if value.dtype is target else _cast(value, target)
+        return value if dtypes.dtype_of(value._array.dtype) is target else _cast(value, target)
     if isinstance(value, (list, tuple)) and any(isinstance(each, (Tensor, list, tuple)) for each in value):
         return type(value)([_converted(each, rule, found, short) for each in value])
     return value
@@ -183,51 +202,53 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
     return kept[key][1]
 
 
-def _detours_of(names: str, detour: Callable[..., Any], seen: set[int]) -> list[Detour]:
-    """Return a list of :class:`Detour` objects that replace the public functions ``names`` by ``detour``.
+def _key_of(function: Any) -> Any:
+    """Return the object by which the rule of ``function`` is found.
 
-    ``names`` is a string of names separated by spaces. ``seen`` contains the ids of the functions that already have a
-    :class:`Detour`; the function adds to it.
+    It is the operation of a function that calls one, the Python function behind a public wrapper or a fast path, or
+    ``function`` itself.
     """
-    made = []
-    for name in names.split():
-        space, _, last = name.rpartition(".")
-        places: list[Any] = [FUNCTIONS.get(last), METHODS.get(last), vars(functional).get(last)]
-        if space:
-            places = [FUNCTIONS.get(f"linalg_{last}"), METHODS.get(f"linalg_{last}"), vars(linalg).get(last)]
-        for place in filter(None, places):
-            for function in underlying_functions(_unwrap(place)):
-                if id(function) not in seen and isinstance(function, FunctionType):
-                    seen.add(id(function))
-                    made.append(Detour(function, detour))
-    return made
+    front = getattr(function, "front", None)
+    if front is not None:
+        return front.target
+    if (op := getattr(function, "op", None)) is not None:
+        return None if function.over else op
+    space = function.__globals__ if function.__class__ is FunctionType else {}
+    return space["target"] if "write" in space and "target" in space else function
 
 
-def _unwrap(function: Any) -> Any:
-    """Return the function that the public wrapper ``function`` calls, or ``function`` if it is not a wrapper."""
-    target = function.__globals__.get("target") if hasattr(function, "__globals__") else None
-    return function if target is None or getattr(function, "op", None) or getattr(function, "front", None) else target
+def _name_of(function: Any) -> str:
+    key = _key_of(function)
+    return str(key.name if key.__class__ is Op else key.__name__)
 
 
-def _make_detours() -> list[Detour]:
+def _nothing() -> None:
+    """Rule of a function that does nothing inside autocast."""
+
+
+_NOTHING: Any = _nothing
+
+
+def _rules() -> dict[Any, Any]:
+    """Return the rules of all functions in the tables, by the object that :func:`_key_of` returns."""
     from ..nn.modules.rnn import RNNBase  # imported with the first autocast context
 
+    found: dict[Any, Any] = {RNNBase._check_dtype: _NOTHING}
     fourier = " ".join(name for name in fft_module.__all__ if not name.endswith(("freq", "shift")))
-    seen: set[int] = set()
-    made = _detours_of(LOWER, _casting_call(_lower), seen) + _detours_of(WIDEST, _casting_call(_widest), seen)
-    made += _detours_of(FULL, _casting_call(_full), seen) + _detours_of(AS_THE_FIRST, _casting_call(_first), seen)
-    made += _detours_of(AS_IT_IS, _casting_call(_own), seen)
-    check: Any = RNNBase._check_dtype
-    made.append(Detour(check, lambda plain, args, kwargs: None if _on.get() else plain(*args)))
+    for names, rule in ((LOWER, _lower), (WIDEST, _widest), (FULL, _full), (AS_THE_FIRST, _first), (AS_IT_IS, _own)):
+        for name in names.split():
+            space, _, last = name.rpartition(".")
+            places: list[Any] = [FUNCTIONS.get(last), METHODS.get(last), vars(functional).get(last)]
+            if space:
+                places = [FUNCTIONS.get(f"linalg_{last}"), METHODS.get(f"linalg_{last}"), vars(linalg).get(last)]
+            for place in filter(None, places):
+                found.setdefault(_key_of(place), rule)
     for name in fourier.split():
-        for function in underlying_functions(_unwrap(vars(fft_module)[name])):
-            if id(function) not in seen:
-                seen.add(id(function))
-                made.append(Detour(function, _casting_call(_full)))
-    return made
+        found.setdefault(_key_of(vars(fft_module)[name]), _full)
+    return found
 
 
-DETOURS = Detours(_make_detours)
+CASTING = _Casting()
 
 
 # -- The state --------------------------------------------------------------------------------------------------------
@@ -243,7 +264,7 @@ def _set_enabled(kind: str, enabled: bool) -> None:
     before = _on.get()
     _on.set(before | {kind} if enabled else before - {kind})
     if (kind in before) != enabled:
-        DETOURS.want(1 if enabled else -1)
+        CASTING.__enter__() if enabled else CASTING.__exit__()
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

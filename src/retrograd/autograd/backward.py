@@ -15,6 +15,8 @@ from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import AccumulateGrad, dead_ref
 from ..core.rule_namespace import rule_namespace_of
 from ..core.tensor import Tensor, wrap
+from ..core.torch_function import HANDLERS, OVERRIDING
+from ..dispatch.intercept import GO_ON, intercept, intercept_locals
 from ..dispatch.transform_tensor import active_levels, innermost
 from ..operations.linalg.derivative_programs import AUTOGRAD_FUNCTION
 from ..operations.tensor_methods import add_method
@@ -81,6 +83,8 @@ _ONE32, _ONE64 = numpy.ones((), _F32), numpy.ones((), _F64)
 
 @profiled(lambda index, out, edge, grad: "" if grad is not None else "aten::ones_like", operation=True)
 def _initial_gradient(index: int, out: Any, edge: Any, grad: Any) -> Any:
+    if HANDLERS and (answer := intercept(_initial_gradient, (index, out, edge, grad), {})) is not GO_ON:
+        return answer
     if out.__class__ is not Tensor and isinstance(out, graph.GradientEdge):
         out = graph.zeros_like_edge(out)
     array = out._array
@@ -150,6 +154,8 @@ def backward(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html.
     """
+    if (HANDLERS or OVERRIDING) and (answer := intercept_locals(backward, locals())) is not GO_ON:
+        return
     try:
         _backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
     except Exception as error:
@@ -276,6 +282,8 @@ def grad(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html.
     """
+    if (HANDLERS or OVERRIDING) and (answer := intercept_locals(grad, locals())) is not GO_ON:
+        return answer
     try:
         return _grad(
             outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,

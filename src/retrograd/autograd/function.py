@@ -23,6 +23,7 @@ from ..core.saved_tensor_hooks import PackedValue, active_hooks
 from ..core.tensor import Tensor, at_edge, wrap
 from ..core.views import CUSTOM, bump_version, current_edge, freed_error, modified_inplace_error, rebase_history
 from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
+from ..dispatch.intercept import GO_ON, HANDLERS, intercept
 from ..dispatch.saved_values import FREED, SavedTensor
 from ..dispatch.transform_tensor import TransformTensor, active_levels, innermost
 from ..operations.shape.views import alias
@@ -365,6 +366,8 @@ class Function(metaclass=FunctionMeta):
     @profiled(lambda cls, *args, **kwargs: cls.__name__, operation=True)
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call ``forward`` with ``args`` and ``kwargs``, record the call as one graph node, and return the result."""
+        if HANDLERS and (answer := intercept(vars(Function)["apply"].__func__, (cls, *args), kwargs)) is not GO_ON:
+            return answer
         split = cls.setup_context is not Function.setup_context
         if split or kwargs:
             args = _arguments(cls, args, kwargs, split)

@@ -268,7 +268,7 @@ class Trace(TransformLevel):
                 before = vars(each).pop(name).before
                 if before is not None:
                     vars(each)[name] = before
-        torch_function.leave_mode(True)
+        torch_function.leave_mode(self)
 
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
         """Return a replacement of the method ``name`` of ``optimizer`` that records each call and runs the method.

@@ -15,6 +15,7 @@ import numpy
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
+from .torch_function import GO_ON, HANDLERS, intercepted
 
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
@@ -170,6 +171,8 @@ def get_default_device() -> device:
 @strips_frames
 def set_default_device(device: Any) -> None:
     """Set the device of tensors created without ``device=`` (None: the CPU)."""
+    if HANDLERS and (answer := intercepted(set_default_device, device)) is not GO_ON:
+        return answer
     default = CPU if device is None else as_device(device)
     if default.type != "cuda":  # CUDA may be set before it is known whether a GPU is present
         array_module_for(default)

@@ -7,13 +7,13 @@ adds gradients that arrive at the same edge (``accumulate.py``), so nodes need n
 
 Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch
 adds the gradients of a leaf as soon as the last one has arrived, but only hooks of leaves can observe the difference.
-So while a leaf exists that has had a hook, a plan made before the backward pass counts the gradients that each leaf
-will receive, and the engine visits a leaf when that number has arrived.
+So while a leaf exists that has had a hook, or an observer runs the backward pass, a plan made before the backward pass
+counts the gradients that each leaf will receive, and the engine visits a leaf when that number has arrived.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
@@ -27,6 +27,11 @@ from .grad_mode import recording, restore_recording, set_recording
 from .gradients import as_tensor, unwrap_unless_recorded, validate_gradient
 from .graph import AccumulateGrad, Node, OutputEdge
 from .hooks import run_node_post_hooks, run_node_pre_hooks, run_tensor_hooks
+
+#: Functions of which the last is called when a backward pass begins. It returns an object that runs the steps of this
+#: backward pass (methods ``visit``, ``apply``, ``leaf``) and has a method ``end``, called at its end, or None. See
+#: ``profiler/recorder.py``.
+observers: list[Callable[[], Any]] = []
 
 
 def run_backward(
@@ -49,18 +54,19 @@ def run_backward(
         silent: If true, the backward pass is not recorded although gradients are Tensors, as in transformations.
     """
     before, saved_errstate = recording(), errors.get()
+    observer = observers[-1]() if observers else None
     plan = token = None
     try:
         if before is not (record and not silent):
             set_recording(record and not silent)
         if not record:  # recorded operations suppress NumPy's warnings themselves
             errors.set(IGNORED)
-        if AccumulateGrad.hooked:
-            plan = Plan(roots, wanted)
+        if AccumulateGrad.hooked or observer is not None:
+            plan = Plan(roots, wanted, True)
             token = _running.set(plan)
         elif wanted is not None and not _is_chain(roots, wanted):
             plan = Plan(roots, wanted)
-        _run(roots, keep, record, wanted, write, plan)
+        _run(roots, keep, record, wanted, write, plan, observer)
     except Exception as error:
         _note_origin(error)
         raise
@@ -71,6 +77,8 @@ def run_backward(
             errors.set(saved_errstate)
         if token is not None:
             _running.reset(token)
+        if observer is not None:
+            observer.end()
 
 
 def _note_origin(error: Exception) -> None:
@@ -89,9 +97,10 @@ def _note_origin(error: Exception) -> None:
 
 
 def _run(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any
-) -> None:
-    """Run the main loop of a backward pass; ``plan`` is the :class:`Plan` of the backward pass, or None.
+    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any,
+    observer: Any,
+) -> None:  # fmt: skip
+    """Run the main loop of a backward pass; ``plan`` is a :class:`Plan` or None, and ``observer`` is from ``observers``.
 
     ``roots``, ``keep``, ``record``, ``wanted`` and ``write`` are the arguments of :func:`run_backward`. The current
     edge and its gradient are local variables. Therefore a chain of nodes uses neither the heap of waiting nodes nor the
@@ -102,6 +111,10 @@ def _run(
     inner: dict[Any, bool] = {}
     if plan is not None:
         flow, inner, awaited = plan.flow, plan.inner, plan.awaited
+    visit, finish = _visit, visit_leaf
+    if observer is not None:
+        visit, finish = observer.visit, observer.leaf
+        inner = {**inner, None: False}
     if anomaly_mode.setting.enabled:
         anomaly_mode.begin()
         inner = {**inner, None: False}  # not empty: no node takes the fast path
@@ -150,7 +163,7 @@ def _run(
                 edges = current.edges
         else:
             edges = current.edges if flow is None else _within(flow, current.edges)
-            grads = _visit(current, grad, edges, keep, record, several, heap, wanted, inner)
+            grads = visit(current, grad, edges, keep, record, several, heap, wanted, inner)
             if grads is _WAITING:
                 current = None
                 continue
@@ -188,10 +201,10 @@ def _run(
                 if not awaited[edge] and (edge in pending or edge.hooks is not None):
                     array = arrived = None
                     leaves.pop(edge, None)
-                    visit_leaf(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
+                    finish(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
         grads = arrived = array = None
     for leaf in leaves:
-        visit_leaf(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+        finish(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
 
 
 def _enter(
@@ -227,17 +240,16 @@ _WAITING = object()
 
 
 def _visit(
-    edge: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any
-) -> Any:
+    edge: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any,
+    apply: Any = None,
+) -> Any:  # fmt: skip
     """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
 
-    This function is for edges whose gradient is requested, edges with hooks, and edges of nodes with several results.
-    ``grad`` is the gradient at ``edge``. A requested gradient is stored in the dict ``wanted``. ``inner`` is the
-    attribute of :class:`Plan`. If ``edge`` is an OutputEdge, ``grad`` is stored in ``several``, a dict from nodes to
-    lists of gradients, and the node is added to ``heap``, the priority queue of nodes to run.
-
-    The result is ``_WAITING`` if there are no gradients to pass on. This is the case if ``edge`` leads to no other
-    requested gradient, or if it is an OutputEdge, whose node runs later.
+    This function is for edges whose gradient is requested, edges with hooks, and results of nodes with several results.
+    It returns ``_WAITING`` if there are no gradients to pass on: the requested gradient has been stored and ``edge``
+    leads to no other requested gradient, or ``edge`` is one of several results, whose node runs later. ``several``,
+    ``heap`` and ``wanted`` are those of :func:`_run`, and ``inner`` is that of :class:`Plan`. ``apply`` is the method of
+    an observer that runs the node in place of :func:`_apply`.
     """
     if edge in inner:
         if not inner[edge]:
@@ -251,7 +263,7 @@ def _visit(
         grad = run_tensor_hooks(edge.hooks, grad, record)
         if edge.hooks.before and edge.single:
             grad = run_node_pre_hooks(edge, (grad,), record)[0]
-    return _apply(edge, grad, edges, keep, record, several)
+    return (apply or _apply)(edge, grad, edges, keep, record, several)
 
 
 def _collect_output_grad(
@@ -315,12 +327,12 @@ class Plan:
     ``seen`` is the set of all edges that gradients can reach, except leaves. ``flow`` is the set of edges from which a
     requested gradient can be reached, or None for all edges. ``inner`` maps each requested edge that is not a leaf to
     whether it leads to another requested edge. ``awaited`` maps each leaf to the number of gradients that the leaf will
-    receive, if any existing leaf has had a hook (see Note [The order of leaves]), and is None otherwise.
+    receive, if leaves are visited in PyTorch's order (see Note [The order of leaves]), and is None otherwise.
     """
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
 
-    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None) -> None:
+    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None, in_order: bool = False) -> None:
         seen: set[Any] = set()
         stack = [edge for edge, _ in roots]
         while stack:
@@ -351,8 +363,7 @@ class Plan:
                 elif leads:
                     flow.add(edge)
         self.seen, self.flow, self.inner = seen, flow, inner
-        hooked = AccumulateGrad.hooked
-        self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if hooked else None
+        self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if in_order else None
 
     def serves(self, edge: Any) -> bool:
         """Whether the backward pass visits the gradient edge ``edge``."""
@@ -363,7 +374,7 @@ class Plan:
 
 
 _running: ContextVar[Plan | None] = ContextVar("running", default=None)
-#: Return the plan of the backward pass that is running in this thread, if ``AccumulateGrad.hooked``.
+#: Return the plan of the backward pass that is running in this thread, if leaves are visited in PyTorch's order.
 running_plan = _running.get
 
 

@@ -142,7 +142,7 @@ def _forget(reference: weakref.ref[Any]) -> None:
     If :data:`_planned` is then empty, backward passes no longer traverse the graph first (see :func:`require_plan`).
     """
     _planned.discard(reference)
-    if not _planned and AccumulateGrad.hooked is True:  # a running profiler stores another value
+    if not _planned:
         AccumulateGrad.hooked = False
 
 

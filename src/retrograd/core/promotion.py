@@ -32,6 +32,7 @@ from .dtypes import (
     uint32,
     uint64,
 )
+from .torch_function import GO_ON, HANDLERS, intercepted
 
 _FLOAT_RANK = (float16, bfloat16, float32, float64)
 _WIDE_UNSIGNED = (uint16, uint32, uint64)
@@ -45,6 +46,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
     (torch.float16, torch.int16)
     """
+    if HANDLERS and (answer := intercepted(promote_types, type1, type2)) is not GO_ON:
+        return answer
     if type1 is type2 and isinstance(type1, dtype):
         return type1
     _check_dtypes("promote_types", type1=type1, type2=type2)
@@ -130,6 +133,8 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
     Conversions from complex to real, from floating to integer, and from integer to bool are not allowed.
     """
+    if HANDLERS and (answer := intercepted(can_cast, from_, to)) is not GO_ON:
+        return answer
     _check_dtypes("can_cast", from_=from_, to=to)
     if from_.is_complex and not to.is_complex:
         return False

@@ -33,6 +33,7 @@ from .error_context import with_remedy
 from .grad_mode import in_inference
 from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref, hooks_of
 from .size import Size, size_of
+from .torch_function import GO_ON, HANDLERS, OVERRIDING, intercepted
 
 new = object.__new__
 
@@ -184,10 +185,16 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """Size of every dimension."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("shape", self)) is not GO_ON:
+            return answer
         return size_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """Return the shape, or the size of dimension ``dim``."""
+        if HANDLERS or OVERRIDING:
+            given = () if dim is None else (dim,)
+            if (answer := intercepted(Tensor.size, self, *given)) is not GO_ON:
+                return answer
         if dim is None:
             return size_of(Size, self._array.shape)
         try:
@@ -212,10 +219,14 @@ class Tensor:
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("ndim", self)) is not GO_ON:
+            return answer
         return self._array.ndim
 
     def dim(self) -> int:
         """Return the number of dimensions."""
+        if (HANDLERS or OVERRIDING) and (answer := intercepted(Tensor.dim, self)) is not GO_ON:
+            return answer
         return self._array.ndim
 
     def numel(self) -> int:
@@ -242,11 +253,15 @@ class Tensor:
     @property
     def dtype(self) -> dtype:
         """Data type of the elements."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("dtype", self)) is not GO_ON:
+            return answer
         return dtypes.dtype_of(self._array.dtype)
 
     @property
     def device(self) -> device:
         """Device of the memory."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("device", self)) is not GO_ON:
+            return answer
         return devices.device_of(self._array)
 
     @property
@@ -298,6 +313,8 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded, so that gradients can be computed."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("requires_grad", self)) is not GO_ON:
+            return answer
         if self._grad_edge is not None or self._view is None:
             return self._grad_edge is not None
         return self._view._grad_edge is not None and self._array.dtype.kind in "fcV"
@@ -348,12 +365,16 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether the tensor is a leaf of the graph, that is, not the result of a recorded operation."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("is_leaf", self)) is not GO_ON:
+            return answer
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
         return node is None or node.__class__ is AccumulateGrad
 
     @property
     def grad_fn(self) -> Node | None:
         """Graph node that computed this tensor; None for a leaf."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("grad_fn", self)) is not GO_ON:
+            return answer
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
@@ -371,6 +392,8 @@ class Tensor:
         Only leaves that require gradients, and tensors that retain their gradient (see :meth:`retain_grad`), have a
         gradient.
         """
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("grad", self)) is not GO_ON:
+            return answer
         grad = self._grad
         if grad is None:
             if not _without_node(self) and not self.retains_grad:
@@ -453,6 +476,8 @@ class Tensor:
         >>> v.grad
         tensor([2., 4.])
         """
+        if (HANDLERS or OVERRIDING) and (answer := intercepted(Tensor.register_hook, self, hook)) is not GO_ON:
+            return answer
         if not self.requires_grad:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._grad_edge if self._view is None else Tensor._current(self)
@@ -472,6 +497,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """Tensor that shares the memory of this tensor, outside the graph and with its own version counter."""
+        if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("data", self)) is not GO_ON:
+            return answer
         out = wrap(self._array)
         out._version_counter = None if self._version_counter is None else [0, None]
         return out
@@ -506,6 +533,8 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """Return a tensor that shares the memory of this tensor and is not part of the graph."""
+        if (HANDLERS or OVERRIDING) and (answer := intercepted(Tensor.detach, self)) is not GO_ON:
+            return answer
         out = wrap(self._array)
         out._version_counter = self._version_counter
         return out
@@ -538,6 +567,11 @@ class Tensor:
 
     def __hash__(self) -> int:
         return id(self)
+
+
+def _intercepted_read(name: str, x: Tensor) -> Any:
+    """Return the result of an interception of reading the property ``name`` of ``x``, or ``GO_ON``."""
+    return intercepted(vars(Tensor)[name].fget, x)
 
 
 def wrap(array: Any) -> Tensor:

@@ -1,8 +1,7 @@
 """The ``__torch_function__`` protocol: which arguments and modes may override a call, and in what order.
 
-A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Public functions check for
-handlers only after the first class or mode has been registered here: ``dispatch/torch_function_overrides.py`` then
-replaces their code.
+A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Public functions ask for
+handlers only while ``HANDLERS`` or ``OVERRIDING`` is not empty (``dispatch/intercept.py``).
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+from weakref import ReferenceType
 
-from ..compat.lazy_imports import ON_LOAD
 from ..runtime.user_frame import warn
 
 #: Levels of disabling: all handlers are called, only those of modes, or none.
@@ -163,85 +162,79 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
 
 # --- Registration ---------------------------------------------------------------------------------------------------
 
-
-class _Watch:
-    """Callbacks that add checks for ``__torch_function__`` to public functions, and that remove these checks.
-
-    The module ``dispatch/torch_function_overrides.py`` sets the callbacks.
-    """
-
-    look: Callable[[], None] = staticmethod(lambda: None)  # install the checks in all functions
-    loaded: Callable[[], None] = staticmethod(lambda: None)  # called when a module has been loaded
-    rest: Callable[[], None] = staticmethod(lambda: None)  # remove the checks
-    take: Callable[[type], None] = staticmethod(lambda kind: None)  # add a subclass of Tensor to the operand classes
+#: Everything that intercepts calls of public functions in any thread: modes and other handlers. Every public function
+#: tests this list; whether a handler applies to the call's own thread is decided in ``dispatch/intercept.py``.
+HANDLERS: list[Any] = []
+#: Weak references to the classes whose ``__torch_function__`` overrides calls. Functions that do not test the classes of
+#: their arguments otherwise test this set, too. A reference is removed with its class.
+OVERRIDING: set[ReferenceType[type]] = set()
+#: Result of an interception after which the intercepted function runs its own body.
+GO_ON: Any = object()
+_changing = threading.Lock()
 
 
-installer = _Watch()
-ON_LOAD.append(lambda: installer.loaded())
-_registered = _entered = _removals = 0
-#: How often the checks are removed when the last mode ends. A removal takes as long as a thousand calls.
-MAX_REMOVALS = 10
-_counting = threading.Lock()
+def listen(handler: Any) -> None:
+    """Add ``handler`` to ``HANDLERS``."""
+    with _changing:
+        HANDLERS.append(handler)
+
+
+def unlisten(handler: Any) -> None:
+    """Remove ``handler`` from ``HANDLERS``, once."""
+    with _changing:
+        for index in reversed(range(len(HANDLERS))):
+            if HANDLERS[index] is handler:  # not remove(): a mode may define ==
+                del HANDLERS[index]
+                return
+
+
+class _Interceptor:
+    """The function ``intercept`` of ``dispatch/intercept.py``, which this layer cannot import."""
+
+    intercept: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+
+
+interceptor = _Interceptor()
+
+
+def intercepted(function: Any, *args: Any) -> Any:
+    """Return the result of ``dispatch.intercept.intercept`` for the call ``function(*args)`` of a function of ``core``."""
+    return interceptor.intercept(function, args, {})
 
 
 def register_class(kind: type) -> bool:
-    """Add the checks for ``__torch_function__`` to public functions if the class ``kind`` has this method.
-
-    Return whether the class has this method.
-    """
-    global _registered
+    """Add the class ``kind`` to ``OVERRIDING`` if it has a handler, and return whether it has one."""
     if not has_torch_function(kind):
         return False
-    with _counting:
-        _registered += 1
-        installer.look()
-        installer.take(kind)
+    OVERRIDING.add(ReferenceType(kind, OVERRIDING.discard))
     return True
 
 
 def forget_classes() -> None:
-    """Unregister all classes with a ``__torch_function__``, and remove the checks for it unless a mode is active.
-
-    Only tests call this function.
-    """
-    global _registered, _removals
-    with _counting:
-        _registered = _removals = 0
-        if not _entered:
-            installer.rest()
+    """Unregister all classes. Only tests call this function."""
+    OVERRIDING.clear()
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
     """Register the classes with a ``__torch_function__`` among the classes of ``values``.
 
-    ``values`` are the arguments of a call that failed because such a class was not registered. Instances of the class
-    ``ordinary`` are skipped. Return whether a class was registered.
+    The class ``ordinary`` is skipped. Return whether there is such a class.
     """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
-    return bool(overriding) and all(register_class(each.__class__) for each in overriding)
+    for each in overriding:
+        register_class(each.__class__)
+    return bool(overriding)
 
 
 def enter_mode(mode: Any) -> None:
-    """Activate ``mode``, whose ``__torch_function__`` is called before those of the modes that are already active."""
-    global _entered
-    with _counting:
-        _entered += 1
-        installer.look()
+    """Activate ``mode``; its handler is called before the handlers of the modes that are already active."""
     level, modes = _state.get()
+    listen(mode)
     _state.set((level, (*modes, mode)))
 
 
-def leave_mode(rest: bool = False) -> None:
-    """Deactivate the innermost mode.
-
-    If no other mode is active and no class is registered, the checks for ``__torch_function__`` are removed from public
-    functions. This is slow. Therefore it is done at most :data:`MAX_REMOVALS` times, unless ``rest`` is true.
-    """
-    global _entered, _removals
+def leave_mode(mode: Any) -> None:
+    """Deactivate ``mode``, which is the innermost mode."""
     level, modes = _state.get()
     _state.set((level, modes[:-1]))
-    with _counting:
-        _entered -= 1
-        if not _entered and not _registered and (rest or _removals < MAX_REMOVALS):
-            _removals += not rest
-            installer.rest()
+    unlisten(mode)

@@ -8,27 +8,20 @@ has the value ``MISSING``, which supports no operation, so that the call raises 
 
 from __future__ import annotations
 
-import ast
 import inspect
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 from ..compat.type_names import type_name
 from ..core import torch_function
 from ..core.tensor import Tensor
-from ..runtime import user_frame
 from . import signatures
-from .codegen import PASSED_OVER
-from .op import MISSING
+from .given_arguments import as_given
 from .operand_promotion import broadcast_error
-from .torch_function_overrides import Overridable, overridable
+from .torch_function_overrides import overridable
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
-#: The values of the global ``public`` in generated functions that users call (see ``declare.public_form``).
-PUBLIC = ("function", "method")
 
 
 def explain(
@@ -45,7 +38,7 @@ def explain(
     named     further keyword arguments of the call
     defaults  the default values of the parameters, by name
     """
-    args, named = _as_given(values, rest, named, defaults)
+    args, named = as_given(values, rest, named, defaults, defaulted=False)
     if space == "Tensor" and args and not isinstance(args[0], Tensor):
         kind = type(args[0]).__name__
         return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
@@ -69,26 +62,6 @@ def explain(
 ERROR_OVERRIDES: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
 
 
-def _as_given(
-    values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the positional and the keyword arguments as the user's call passed them.
-
-    Arguments that were not passed, and trailing ones that equal their defaults, are left out. The parameters are those
-    of :func:`explain`.
-    """
-    given = {key: value for key, value in values.items() if value is not MISSING}
-    keywords = [key for key in _keywords(sys._getframe(1)) if key in given]
-    unnamed = {key: value for key, value in named.items() if value is not defaults.get(key, MISSING)}
-    named = {**{key: given.pop(key) for key in keywords}, **unnamed}
-    if not rest:  # trailing arguments that equal their defaults count as not passed
-        for key in reversed(list(given)):
-            if given[key] is not defaults.get(key, MISSING):
-                break
-            del given[key]
-    return (*given.values(), *rest), named
-
-
 def retry_with_override(
     space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
 ) -> Callable[[], Any] | None:  # fmt: skip
@@ -101,7 +74,9 @@ def retry_with_override(
     if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
     function = overridable(space, name)
-    return None if function is None else partial(function.look, *_as_given(values, rest, named, defaults))
+    if function is None:
+        return None
+    return partial(function.repeat, *as_given(values, rest, named, defaults, 0, space == "Tensor"))
 
 
 #: The beginnings of NumPy's errors for shapes with too many elements.
@@ -228,24 +203,3 @@ def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, 
     except signatures.ArgumentMismatch as misfit:
         return str(misfit)
     return None
-
-
-def _keywords(frame: FrameType | None) -> tuple[str, ...]:
-    """Return the names of the keyword arguments in the call that ``frame`` is executing, for PyTorch's errors.
-
-    The names are read from the source. If the source is not available, all keyword names among the constants of the
-    frame's code are returned. Frames of generated functions are skipped.
-    """
-    while frame is not None and (
-        frame.f_code.co_filename.startswith(PASSED_OVER) or user_frame.CALL_MARK in frame.f_globals
-    ):
-        frame = frame.f_back
-    if frame is None:
-        return ()
-    if frame.f_code is Overridable.look.__code__:
-        return tuple(frame.f_locals["kwargs"])
-    call = user_frame.expression(frame)
-    if call is not None:
-        return tuple(each.arg for each in call.keywords if each.arg) if isinstance(call, ast.Call) else ()
-    tuples = [each for each in frame.f_code.co_consts if isinstance(each, tuple)]
-    return tuple(dict.fromkeys(name for names in tuples for name in names if isinstance(name, str)))

@@ -16,8 +16,10 @@ from ..core import dtypes
 from ..core.tensor import Tensor
 from ..runtime import user_frame
 from .argument_errors import explain, retry_with_override
+from .codegen import UNWRITTEN
 from .fallback import fall_back
 from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
+from .intercept import ask_classes_of_call, intercept_call
 from .operand_promotion import broadcast_error
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
@@ -44,27 +46,30 @@ def _mark_final(error: Exception) -> Exception:
     return error
 
 
-def _as_keywords(
-    form: Any, args: list[Any], unknown: Any, out: Any
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Return the positional arguments by name, the keyword arguments, and the defaults of a call, as ``explain`` takes them."""
-    values = dict(zip(form.args[: form.positional], args, strict=False))
-    named = {**dict(zip(form.keywords, args[form.positional :], strict=True)), **(unknown or {})}
-    defaults = dict(form.argument_defaults)
-    if form.takes_out:
-        named["out"], defaults["out"] = out, None
-    elif form.space == "Tensor":  # methods have no out=, so that even out=None is an error
-        defaults.pop("out", None)
-    return values, named, defaults
+def _raised_in(error: Exception) -> Any:
+    """Return the code of the function that the template called when ``error`` was raised, or None: the template itself."""
+    entry = error.__traceback__
+    return None if entry is None or entry.tb_next is None else entry.tb_next.tb_frame.f_code
+
+
+def _is_of_handler(error: Exception) -> bool:
+    """Whether a handler of calls has raised ``error``."""
+    return _raised_in(error) in (intercept_call.__code__, ask_classes_of_call.__code__)
+
+
+def _is_of_fallback(form: Any, error: Exception) -> bool:
+    """Whether the fallback of the function has raised ``error``."""
+    code = _raised_in(error)
+    return code is not None and (code is getattr(form.slow, "__code__", None) or code.co_filename == UNWRITTEN)
 
 
 def repeat_with_override(
     form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any, out: Any
 ) -> Callable[[], Any] | None:
     """Return a function that repeats a failed call by a ``__torch_function__`` that is not registered yet, or None."""
-    if not form.wrapped or hasattr(error, FINAL):
+    if not form.wrapped or hasattr(error, FINAL) or _is_of_handler(error):
         return None
-    values, named, defaults = _as_keywords(form, args, unknown, out)
+    values, named, defaults = form.given(args, unknown, out)
     return retry_with_override(form.space, form.name, values, rest, named, defaults)
 
 
@@ -76,11 +81,11 @@ def call_error(
     If ``computed`` is true, the kernel has succeeded, and the recording of the call has failed.
     """
     original = error
-    if computed or hasattr(error, FINAL):
+    if computed or hasattr(error, FINAL) or _is_of_handler(error):
         return finish_error(error, error)
     if form.pointwise and isinstance(error, ValueError):
         error = shape_error(form, args) or error
-    elif form.spec is not None or form.inline is not None:
+    elif (form.spec is not None or form.inline is not None) and not _is_of_fallback(form, error):
         # A variant of the kernel does not check its arguments: the fallback raises PyTorch's error.
         try:
             fall_back(form, args, rest, unknown, out)
@@ -88,7 +93,7 @@ def call_error(
             error = checked
     if not form.wrapped or hasattr(error, FINAL):
         return finish_error(error, original)
-    values, named, defaults = _as_keywords(form, args, unknown, out)
+    values, named, defaults = form.given(args, unknown, out)
     target = None if form.spec is None else form.spec.target
     found = explain(error, target, form.space, form.name, values, rest, named, defaults)
     return finish_error(_mark_final(error if found is None else found), original)
@@ -122,12 +127,16 @@ def repeat_public_with_override(
     form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any
 ) -> Callable[[], Any] | None:
     """Return the same as :func:`repeat_with_override`, for the public wrapper of a Python function."""
+    if _is_of_handler(error):
+        return None
     values = dict(zip(form.args, args, strict=True))
     return retry_with_override(form.space, form.name, values, rest, unknown, form.passed_defaults)
 
 
 def public_error(form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any) -> Exception | None:
     """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
+    if _is_of_handler(error):
+        return finish_error(error, error)
     values = dict(zip(form.args, args, strict=True))
     found = explain(error, form.target, form.space, form.name, values, rest, unknown, form.passed_defaults)
     return finish_error(_mark_final(error if found is None else found), error)

@@ -53,12 +53,8 @@ def set_code(function: FunctionType, made: Any) -> None:
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
 
 
-#: The file names of the code of functions that are not generated yet, and of functions that the profiler times.
-UNWRITTEN, TIMED = f"{PREFIX}first call>", f"{PREFIX}timed>"
-#: Prefixes of the file names of code that only forwards a call; error messages skip its frames.
-PASSED_OVER = (UNWRITTEN[:-1], TIMED[:-1])
-#: All functions created by ``lazy_function``, for the profiler, which replaces their code (``profiler/recorder.py``).
-LAZY_FUNCTIONS: list[FunctionType] = []
+#: The file name of the code of functions that are not generated yet.
+UNWRITTEN = f"{PREFIX}first call>"
 
 
 def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
@@ -68,10 +64,14 @@ def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[
     2,500 such functions on import; to generate their code at that time would make the import slow.
     """
     function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
-    LAZY_FUNCTIONS.append(function)
     space.update(write=write, function=function, brief=user_frame.strip_frames, __name__=None)
-    space[user_frame.MARK] = True
+    space[user_frame.MARK] = space[user_frame.CALL_MARK] = True
     return function
+
+
+def is_generated(function: Any) -> bool:
+    """Whether ``function`` was created by :func:`lazy_function`."""
+    return function.__class__ is FunctionType and function.__globals__.get("function") is function
 
 
 _FIRST_CALL: CodeType = compile_source(
@@ -82,5 +82,3 @@ _FIRST_CALL: CodeType = compile_source(
     ],
     {}, "first_call",
 ).__code__  # fmt: skip
-
-__all__ = ["LAZY_FUNCTIONS", "PASSED_OVER", "TIMED", "UNWRITTEN", "compile_source", "lazy_function"]

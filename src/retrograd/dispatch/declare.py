@@ -390,11 +390,13 @@ def public_form(function: Any, space: str, name: str) -> Any:
             if space == "Tensor"
             else generic_path.apply
         )
-        public_function = _stub(op, public_wrapper.public_fallback(run, space, name), public_kind, name, over, space)
+        public_function = _stub(
+            op, public_wrapper.public_fallback(run, op, space, name), public_kind, name, over, space
+        )
         public_function.__doc__ = function.__doc__
         return public_function
     if front is not None:
-        wrapper = public_wrapper.public_wrapper(front.target, space, name)
+        wrapper = public_wrapper.public_wrapper(front.target, space, name, fallback=True)
         return _fronted(front.behind(wrapper), name, public_kind, space)
     return public_wrapper.public_wrapper(function, space, name)
 
@@ -439,7 +441,8 @@ def operator_form(function: Any, name: str) -> Any:
     """
     op, front = getattr(function, "op", None), getattr(function, "front", None)
     if front is not None and not front.over:
-        return _fronted(front.before_operator(generic_path.operator_wrapper(front.target, name)), name, OPERATOR)
+        wrapper = generic_path.operator_wrapper(front.target, name, fallback=True)
+        return _fronted(front.before_operator(wrapper), name, OPERATOR)
     if op is None:
         return generic_path.operator_wrapper(function, name)
     if function.over:

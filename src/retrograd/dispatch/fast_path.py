@@ -43,7 +43,7 @@ def install_fast_path(
 
 def install(template: Any, form: Any, function: FunctionType) -> None:
     """Set the code of ``function`` to ``template``, specialised for ``form``."""
-    space = function.__globals__
+    space, form.function = function.__globals__, function
     space.update(form.default_values(), op=getattr(form, "op", None))
     if SPECIALIZING:
         parts = {"args": list(form.args), **form.absent()}

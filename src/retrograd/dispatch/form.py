@@ -123,6 +123,7 @@ class Form:
         self, op: Any, slow: Any, spec: FastPathSpec | None, public: str, over: bool, name: str, space: str = "torch"
     ) -> None:
         self.tree: ast.FunctionDef | None = None
+        self.function: Any = None  # the function, once it is installed
         wrapped = self.wrapped = public not in ("", OPERATOR)
         if spec is not None and wrapped:
             spec = spec.for_users()
@@ -182,6 +183,8 @@ class Form:
         self.has_unknown = spec is not None and (wrapped or named)
         self.takes_rest, self.takes_unknown = self.has_rest and not self.spread, self.has_unknown
         self.keywords = self.args[self.positional :]
+        #: Whether all arguments are positional and required.
+        self.exact = not (self.argument_defaults or self.keywords or wrapped or self.spread or named)
         self.by_value = {i: default.__class__ in (int, float, str) for i, default in self.ignored}
         known = signatures.numbers("torch", op.shown) | annotated_numbers(op.kernel) if wrapped else frozenset()
         self.numbers = tuple([i for i, each in enumerate(self.args) if each in known and each in op.params])
@@ -238,6 +241,17 @@ class Form:
         places |= {"_d": DTYPE, "np": MODULE}
         return tuple([places[each] for each in arguments(function)])
 
+    def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Return the positional arguments of a call by name, its keyword arguments, and the defaults of the parameters."""
+        values = dict(zip(self.args[: self.positional], args, strict=False))
+        named = {**dict(zip(self.keywords, args[self.positional :], strict=True)), **(unknown or {})}
+        defaults = dict(self.argument_defaults)
+        if self.takes_out:
+            named["out"], defaults["out"] = out, None
+        elif self.space == "Tensor":  # methods have no out=, so that even out=None is an error
+            defaults.pop("out", None)
+        return values, named, defaults
+
     def signature(self) -> ast.arguments:
         """Return the parameters of the specialised function; their defaults are globals (:meth:`default_values`)."""
         optional = [*([] if self.public == OPERATOR else self.argument_defaults)]
@@ -286,12 +300,17 @@ METHOD, POSITIONAL, KEYWORD = "method", "positional", "keyword"
 
 
 class PublicForm:
-    """Description of the public wrapper of the Python function ``target``, called ``name`` in the namespace ``space``."""
+    """Description of the public wrapper of the Python function ``target``, called ``name`` in the namespace ``space``.
 
-    def __init__(self, target: Any, space: str, name: str) -> None:
-        self.target, self.space, self.name = target, space, name
+    ``fallback`` is the parameter of ``public_wrapper``.
+    """
+
+    def __init__(self, target: Any, space: str, name: str, fallback: bool = False) -> None:
+        self.target, self.space, self.name, self.fallback = target, space, name, fallback
+        self.exact = False
         self.tree: ast.FunctionDef | None = None
-        code = getattr(target, "own_code", target.__code__)  # own_code: the original, while __code__ is replaced
+        self.function: Any = None  # the function, once it is installed
+        code = target.__code__
         spread = code.co_flags & inspect.CO_VARARGS  # a target with *args gets the positional arguments as they are
         self.args: tuple[str, ...] = () if spread else code.co_varnames[: code.co_argcount]
         given = () if spread else target.__defaults__ or ()
@@ -323,6 +342,10 @@ class PublicForm:
             for each in self.args
         ]
         return ast.arguments([], args, ast.arg("rest"), [], [], ast.arg("unknown"), defaults)
+
+    def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Return the positional arguments of a call by name, its keyword arguments, and the defaults of the parameters."""
+        return dict(zip(self.args, args, strict=True)), unknown, self.passed_defaults
 
     def absent(self) -> dict[str, ast.expr]:
         """Return an empty dictionary: the function has all parameters of the template."""

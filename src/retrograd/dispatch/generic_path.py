@@ -31,6 +31,7 @@ from ..core.views import (
 from ..runtime import user_frame
 from ..runtime.codegen import renamed
 from ..runtime.fp_warnings import IGNORED, errors
+from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
 from .node_classes import FIXED, counted, node_class
 from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, number_in, plain_number
 from .saved_values import packed_class
@@ -91,6 +92,8 @@ def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any
     """
 
     def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+        if OVERRIDING and (answer := ask_classes_of(name, *tensors)) is not GO_ON:
+            return answer
         result = apply(op, tensors, params)
         return retry_operator(name, tensors) if result is NotImplemented else result
 
@@ -110,15 +113,21 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, (Tensor, int, float, complex, numpy.generic))
 
 
-def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
+def operator_wrapper(
+    function: Callable[[Any, Any], Any], name: str, fallback: bool = False
+) -> Callable[[Any, Any], Any]:
     """Return an operator method called ``name`` that calls ``function``.
 
     The method returns NotImplemented if the second operand is neither a Tensor nor a number. NumPy scalars are
-    converted to Python numbers.
+    converted to Python numbers. ``fallback`` is the parameter of ``public_wrapper``.
     """
 
     def operator(input: Any, other: Any) -> Any:
         try:
+            if HANDLERS or OVERRIDING:
+                answer = ask_classes_of(name, input, other) if fallback else intercept(made, (input, other), {})
+                if answer is not GO_ON:
+                    return answer
             if other.__class__ in NUMBERS or isinstance(other, Tensor):
                 return function(input, other)
             if not is_operand(other):
@@ -129,7 +138,7 @@ def operator_wrapper(function: Callable[[Any, Any], Any], name: str) -> Callable
 
     made = renamed(operator, name)
     made.__module__, made.__doc__ = "retrograd", function.__doc__
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _fresh(op: Any, array: Any) -> Tensor:

@@ -10,10 +10,9 @@ import numpy
 from ..core import dtypes, promotion
 from ..core.tensor import Tensor, wrap
 
-#: Classes whose instances the fast path takes as Tensors: Tensor, Parameter, and subclasses of Tensor in the program.
+#: Classes whose instances the fast path takes as Tensors: Tensor and Parameter, whose ``__torch_function__`` overrides
+#: nothing.
 PLAIN: set[type] = {Tensor}
-#: Tensor and Parameter: those of ``PLAIN`` that the package defines (see ``dispatch/torch_function_overrides.py``).
-PACKAGE_CLASSES: set[type] = {Tensor}
 NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))

@@ -11,22 +11,29 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..core import torch_function
 from . import templates
 from .codegen import lazy_function
 from .fast_path import install
 from .form import PublicForm
+from .intercept import GO_ON, OVERRIDING, ask_classes
 from .introspection import RecordedSignature
 from .op import MISSING
 from .out_argument import call_into_out
 
+__retrograd_call__ = True  # see user_frame.CALL_MARK
 
-def public_wrapper(target: Callable[..., Any], space: str, name: str) -> Any:
+
+def public_wrapper(target: Callable[..., Any], space: str, name: str, fallback: bool = False) -> Any:
     """Return the public wrapper of ``target``, called ``name`` in the namespace ``space``, such as ``torch``.
 
-    The first call of the wrapper generates its code.
+    The first call of the wrapper generates its code. If ``fallback`` is true, a generated function of this name calls
+    the wrapper for calls that its fast path does not support; it has passed the call to handlers, but not to classes.
     """
     made = lazy_function(
-        name, lambda function: install(templates.public, PublicForm(target, space, name), function), {"target": target}
+        name,
+        lambda function: install(templates.public, PublicForm(target, space, name, fallback), function),
+        {"target": target},
     )
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
@@ -37,13 +44,22 @@ def public_wrapper(target: Callable[..., Any], space: str, name: str) -> Any:
     return made
 
 
-def public_fallback(apply: Callable[..., Any], space: str, name: str) -> Callable[..., Any]:
+def public_fallback(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
     """Return the fallback of a public function of an operation: ``apply`` with ``out=`` and a check for missing arguments.
 
-    ``name`` is the public name of the operation in the namespace ``space``.
+    ``name`` is the public name of the operation ``op`` in the namespace ``space``. The fallback also passes the call to
+    the ``__torch_function__`` of an argument's class.
     """
+    free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
+    only = op.params[op.positional :]
 
     def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], rest: Any = (), out: Any = None) -> Any:
+        if OVERRIDING and not torch_function.state()[0]:
+            values = dict(zip(free, (*given, *params), strict=False))
+            named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
+            answer = ask_classes(space, name, values, rest, named, {"out": None, **op.defaults})
+            if answer is not GO_ON:
+                return answer
         if rest or any(each is MISSING for each in (*given, *params)):
             raise TypeError
         if out is not None:

@@ -41,6 +41,7 @@ from .call_errors import (
 from .fallback import PASSED, fall_back
 from .form import AXIS, COMPUTED, KEYWORD, METHOD, NEW_AXIS, POSITIONAL
 from .generic_path import watched
+from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of_call, intercept_call
 from .node_classes import FIXED, SCALAR_GRADIENTS, counted
 from .op import MISSING
 from .operand_promotion import F32, F64, INTEGERS, NUMBERS, PLAIN, SCALARS, plain_number, promote_operands
@@ -98,6 +99,10 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
     """Return the result of an operation: new tensors, or views of the first operand."""
     computed = False
     try:
+        if HANDLERS:
+            answer = intercept_call(form, [*args], rest, unknown, out)
+            if answer is not GO_ON:
+                return answer
         if (form.takes_rest and rest) or (form.takes_unknown and unknown) or (form.takes_out and out is not None):
             return fall_back(form, args, rest, unknown, out)
         if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
@@ -308,6 +313,10 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
     """Write the result of an operation into its first operand, and return this operand."""
     computed = False
     try:
+        if HANDLERS:
+            answer = intercept_call(form, [*args], rest, unknown, out)
+            if answer is not GO_ON:
+                return answer
         if (form.takes_rest and rest) or (form.takes_unknown and unknown):
             return fall_back(form, args, rest, unknown, out)
         if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
@@ -516,6 +525,10 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
 def call_fallback(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
     """Call the fallback of an operation without operands, which has no fast path."""
     try:
+        if HANDLERS:
+            answer = intercept_call(form, [*args], rest, unknown, out)
+            if answer is not GO_ON:
+                return answer
         return fall_back(form, args, rest, unknown, out)
     except Exception as error:
         again = repeat_with_override(form, error, [*args], rest, unknown, out)
@@ -685,6 +698,15 @@ def save_value(form: Any, only: Any, each: Any, node: Any, x: Any, a: Any, e: An
 def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
     """Call the Python function ``form.target`` with PyTorch's rules for arguments, ``out=`` included."""
     try:
+        if form.fallback:
+            if OVERRIDING:
+                answer = ask_classes_of_call(form, [*args], rest, unknown)
+                if answer is not GO_ON:
+                    return answer
+        elif HANDLERS or OVERRIDING:
+            answer = intercept_call(form, [*args], rest, unknown, None)
+            if answer is not GO_ON:
+                return answer
         if form.array_factory is not None:
             if not unknown:
                 if not form.args or not rest:

@@ -1,33 +1,27 @@
-"""Dispatch of public functions to ``__torch_function__``, installed when the first overriding class or mode exists.
+"""The public functions that ``__torch_function__`` can override, and the form in which handlers get their arguments.
 
-Note [Looking for overrides]. As long as no class with a ``__torch_function__`` and no mode exists, public functions do
-not check for them. When the first one is registered (``core/torch_function.py``), the code of every public function is
-replaced by LOOKING, which checks the arguments and modes, and calls a copy of the function that has the original code.
-The functions remain the same objects. Therefore functions imported before (``from torch import add``) check, too, and
-handlers may compare ``func is torch.add``. When the last mode ends and no class was registered, the original code is
-restored (unless modes are entered often). A class that does not derive from Tensor is registered when a call with an
-instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``). The failed call has changed
-nothing and is repeated.
-
-The functions that PyTorch dispatches, and the form of their arguments, are recorded in ``overrides.txt``.
+Calls are intercepted in ``dispatch/intercept.py``. The functions that PyTorch dispatches, and the form of their
+arguments, are recorded in ``overrides.txt``. A class that does not derive from Tensor is registered when a call with an
+instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``). The failed call has changed nothing
+and is repeated.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
+from ..compat.lazy_imports import ON_LOAD
 from ..core import torch_function
 from ..core.tensor import Tensor
-from ..core.torch_function import ALL, MODES, NONE, call_override
-from ..runtime import user_frame
-from .codegen import compile_source
-from .operand_promotion import PLAIN
+from ..core.torch_function import ALL, GO_ON, NONE, call_override
+from .given_arguments import Given
 from .signatures import PREFIXES
 
 #: Where public functions are, below the package, and what stands before their names in errors.
@@ -96,36 +90,48 @@ class Known:
 known = cache(Known)
 
 
-def handing(name: str, parameters: str) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Return a function that converts a call's arguments to the ``args`` and ``kwargs`` of ``__torch_function__``.
+class ArgumentForm:
+    """Conversion of the arguments of a call to the ``args`` and ``kwargs`` of ``__torch_function__``.
 
-    The returned function accepts the arguments of the function ``name``, whose parameter list is ``parameters``. The
-    parameters before the slash become ``args``, the others ``kwargs``.
+    An instance is called with the arguments of the function whose parameter list is ``parameters``. The parameters
+    before the slash become ``args``, the others ``kwargs``.
 
-    >>> handing("relu", "input, /, inplace=False")(1, True)
+    >>> ArgumentForm("input, /, inplace=False")(1, True)
     ((1,), {'inplace': True})
     """
-    tree = ast.parse(f"def {name}({parameters.replace(', /', '').replace('/, ', '')}): pass").body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    given = tree.args
-    names = [each.arg for each in given.args]
-    free = parameters.partition("/")[0].count(",") if "/" in parameters else len(names) if given.vararg else 0
-    handed = [*names[:free], *([f"*{given.vararg.arg}"] if given.vararg else [])]
-    named = [*names[free:], *(each.arg for each in given.kwonlyargs)]
-    shown = ast.unparse(given)
-    result = f"({', '.join(handed)}{',' * (len(handed) > 0)}), {{{', '.join(f'{each!r}: {each}' for each in named)}}}"
-    lines = [f"def {name}({shown}): return {result}"]
-    return compile_source(f"<arguments of {name}>", lines, {"__name__": None}, name)
+
+    def __init__(self, parameters: str) -> None:
+        tree = ast.parse(f"lambda {parameters.replace(', /', '').replace('/, ', '')}: 0", mode="eval").body
+        assert isinstance(tree, ast.Lambda)
+        given = tree.args
+        names = [each.arg for each in given.args]
+        self.spread = "" if given.vararg is None else given.vararg.arg
+        free = parameters.partition("/")[0].count(",") if "/" in parameters else len(names) if self.spread else 0
+        self.free = names[:free]
+        self.named = [*names[free:], *(each.arg for each in given.kwonlyargs)]
+        unset = [None] * (len(names) - len(given.defaults))
+        made = [
+            *_parameters(inspect.Parameter.POSITIONAL_OR_KEYWORD, given.args, [*unset, *given.defaults]),
+            *([inspect.Parameter(self.spread, inspect.Parameter.VAR_POSITIONAL)] if self.spread else []),
+            *_parameters(inspect.Parameter.KEYWORD_ONLY, given.kwonlyargs, given.kw_defaults),
+        ]
+        self.__signature__ = inspect.Signature(made)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Given:
+        bound = self.__signature__.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = bound.arguments
+        spread = values[self.spread] if self.spread else ()
+        return (*[values[each] for each in self.free], *spread), {each: values[each] for each in self.named}
 
 
-LOOKING: CodeType = compile_source(
-    "<looking for overrides>",
-    [
-        "def looking(*args, _look, _brief, **kwargs):", "    try:", "        return _look(args, kwargs)",
-        "    except Exception as _error:", "        _error = _brief(_error)", *("        " + each for each in user_frame.RERAISE),
-    ],
-    {"__name__": None}, "looking",
-).__code__  # fmt: skip
+def _parameters(
+    kind: Any, names: Sequence[ast.arg], defaults: Sequence[ast.expr | None]
+) -> Iterator[inspect.Parameter]:
+    """Yield the parameters ``names`` of the given kind; a default is a literal, or None for a required parameter."""
+    for each, default in zip(names, defaults, strict=True):
+        value = inspect.Parameter.empty if default is None else ast.literal_eval(default)
+        yield inspect.Parameter(each.arg, kind, default=value)
 
 
 class Overridable:
@@ -137,15 +143,10 @@ class Overridable:
 
     def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
         self.function, self.func, self.name = function, func, name
-        self.plain = plain = _twin(function)
-        # A function with cells keeps them, though this code looks at none.
-        self.code = LOOKING.replace(
-            co_name=plain.__name__, co_qualname=plain.__qualname__, co_freevars=plain.__code__.co_freevars
-        )
         short = name.rpartition(".")[2]
         module, parameters = known().python.get(name, ("", ""))
         self.python = bool(module)
-        self.hand = handing(short, parameters) if module else None
+        self.hand = ArgumentForm(parameters) if module else None
         names = known().names
         self.only_modes = name in names["only modes"] or name.startswith("inside.")
         self.property = name.endswith(("__get__", "__set__", "__delete__"))
@@ -153,30 +154,35 @@ class Overridable:
         self.operator = name.startswith("Tensor.") and short in OPERATORS
         self.shown = f"{module}.{function.__name__}" if module else shown
 
-    def look(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call of the function with ``args`` and ``kwargs``.
-
-        If the class of an argument or an active mode overrides the call, its handler is called instead of the function.
-        """
+    def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call with ``args`` and ``kwargs`` that a mode or a class overrides, or ``GO_ON``."""
         level, modes = torch_function.state()
         modes_asked = modes and level < NONE
-        if level or (self.only_modes and modes_asked):
+        found = [] if level else self.overriding(args, kwargs)
+        if self.only_modes and found:
             found = []
-        elif self.only_modes:
-            return torch_function.call_without_overrides(self.plain, args, kwargs)
-        else:
-            values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
-            found = torch_function.overriding_arguments(values, Tensor)
+            if not modes_asked:  # calls inside do not ask the class, either
+                return torch_function.call_without_overrides(self.function, args, kwargs)
         if not found and not modes_asked:
-            return self.plain(*args, **kwargs)
+            return GO_ON
         try:
-            return self.asked(found, args, kwargs)
+            return self._asked(found, args, kwargs)
         except TypeError:
             if self.operator:
                 return NotImplemented
             raise
 
-    def asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def overriding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the arguments of a call whose classes override it."""
+        values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
+        return torch_function.overriding_arguments(values, Tensor)
+
+    def repeat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call that has failed before a class among its arguments was registered."""
+        answer = self.ask(args, kwargs)
+        return torch_function.call_without_overrides(self.function, args, kwargs) if answer is GO_ON else answer
+
+    def _asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call that is overridden: call the handlers of modes first, then those of classes.
 
         ``found`` are the arguments whose class has a handler.
@@ -184,10 +190,10 @@ class Overridable:
         if self.hand is not None:
             try:
                 args, kwargs = self.hand(*args, **kwargs)
-                if self.name.startswith("autograd."):
-                    args = tuple([tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in args])
             except TypeError:  # no arguments of this function's
-                return self.plain(*args, **kwargs)
+                return GO_ON
+            if self.name.startswith("autograd."):
+                args = tuple([tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in args])
             if torch_function.state()[0] == ALL:
                 found = torch_function.overriding_arguments((*args, *kwargs.values()), None)
         types = tuple([each.__class__ for each in found])
@@ -198,51 +204,6 @@ class Overridable:
             func = vars(Tensor)["eq"]  # PyTorch's method is written in Python, and asks only for its own tensor
         return call_override(func, found, types, args, kwargs, self.shown, self.python)
 
-    def put_in(self) -> None:
-        """Replace the function's code by code that checks for overrides and then runs the function."""
-        function, plain = self.function, self.plain
-        plain.__defaults__, plain.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-        plain.__code__ = function.__code__
-        function.own_code = getattr(function, "own_code", plain.__code__)  # type: ignore[attr-defined] # see public_wrapper.py
-        _written_for(function, plain)
-        function.__kwdefaults__ = {
-            **(plain.__kwdefaults__ or {}),
-            "_look": self.look,
-            "_brief": user_frame.strip_frames,
-        }
-        function.__code__ = self.code
-
-    def take_out(self) -> None:
-        """Restore the code that the function had before :meth:`put_in`.
-
-        Another thread may call the function at any moment. Therefore the keyword defaults are valid for the old and the
-        new code until the code has been replaced.
-        """
-        function, plain = self.function, self.plain
-        function.__defaults__ = plain.__defaults__
-        function.__kwdefaults__ = {**(plain.__kwdefaults__ or {}), **(function.__kwdefaults__ or {})}
-        function.__code__ = plain.__code__
-        function.__kwdefaults__ = plain.__kwdefaults__
-        _written_for(plain, function)
-
-
-def _written_for(before: FunctionType, function: FunctionType) -> None:
-    """Make the lazy function ``before`` set the code that it generates at its first call on ``function`` instead."""
-    if before.__globals__.get("function") is before:
-        before.__globals__["function"] = function
-
-
-def _twin(function: FunctionType) -> FunctionType:
-    """Return a second function with the same code, globals, cells and attributes as ``function``."""
-    twin = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    twin.__qualname__ = function.__qualname__
-    twin.__dict__.update(function.__dict__)
-    if not hasattr(function, "__wrapped__"):
-        function.__wrapped__ = twin  # type: ignore[attr-defined] # whose signature is shown
-    return twin
-
 
 # --- All of them ----------------------------------------------------------------------------------------------------
 
@@ -250,6 +211,11 @@ def _twin(function: FunctionType) -> FunctionType:
 def _module(place: str) -> Any:
     """Return the module of this package with the dotted name ``place``, or None if it is not loaded."""
     return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
+
+
+def is_overridable(name: str) -> bool:
+    """Whether handlers can override the attribute ``name`` of Tensor, if it is a function or a property."""
+    return name not in UNSEEN and (name[0] != "_" or name.endswith("__") or name in PRIVATE)
 
 
 def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
@@ -278,60 +244,55 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
     for name in INSIDE:  # only modes
         yield every[name].__globals__["target"], every[name], f"inside.{name}", f"torch.{name}"
     for name, function in list(vars(Tensor).items()):
-        if name[0] == "_" and not name.endswith("__") and name not in PRIVATE:
+        if not is_overridable(name):
             continue
         if function.__class__ is property:
             for part, of in (("__get__", function.fget), ("__set__", function.fset), ("__delete__", function.fdel)):
                 if of.__class__ is FunctionType and of.__name__ != "refuse":  # what can not be set
                     yield of, getattr(function, part), f"Tensor.{name}.{part}", f"torch.Tensor.{name}.{part}"
-        elif function.__class__ is FunctionType and name not in UNSEEN:
+        elif function.__class__ is FunctionType:
             called = ALIASES.get(name, name)
             yield function, vars(Tensor)[called], f"Tensor.{name}", f"torch.Tensor.{called}"
 
 
 _named: dict[str, Overridable] = {}
-_looking: list[Overridable] = []
+_by_function: dict[FunctionType, Overridable] = {}
+#: Whether all functions of the loaded modules are in the two dictionaries.
+_complete = False
+
+
+def _complete_no_more() -> None:
+    global _complete
+    _complete = False
+
+
+ON_LOAD.append(_complete_no_more)
 
 
 def every() -> dict[str, Overridable]:
     """Return the :class:`Overridable` of each function of the loaded modules, in a dictionary by name."""
-    made = {id(each.function): each for each in _named.values()}
-    for function, func, name, shown in public():
-        if name not in _named:
-            if id(function) not in made:
-                made[id(function)] = Overridable(function, func, name, shown)
-            _named[name] = made[id(function)]
+    global _complete
+    if not _complete:
+        _complete = True
+        for function, func, name, shown in public():
+            if name not in _named:
+                if function not in _by_function:
+                    _by_function[function] = Overridable(function, func, name, shown)
+                _named[name] = _by_function[function]
     return _named
-
-
-def look() -> None:
-    """Make every public function check for overrides, after the first class or mode with a handler was registered."""
-    if not _looking:
-        loaded(True)
-
-
-def loaded(asked: bool = False) -> None:
-    """Make the functions of newly loaded modules check for overrides, if all other functions already check.
-
-    If ``asked`` is true, make all functions check in any case.
-    """
-    if asked or _looking:
-        done = {id(each) for each in _looking}
-        for each in {id(each): each for each in every().values() if id(each) not in done}.values():
-            each.put_in()
-            _looking.append(each)
-
-
-def rest() -> None:
-    """Restore the original code of all functions, which then do not check for overrides."""
-    while _looking:
-        _looking.pop().take_out()
 
 
 def overridable(space: str, name: str) -> Overridable | None:
     """Return the :class:`Overridable` of the function ``name`` in the namespace ``space``, or None."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
-    return _named.get(f"{place}{name}")
+    return every().get(f"{place}{name}")
+
+
+def overridable_of(function: Any) -> Overridable | None:
+    """Return the :class:`Overridable` of ``function``, or None if no handler can override this function."""
+    if not _complete:
+        every()
+    return _by_function.get(function)
 
 
 def place_of(name: str) -> Any:
@@ -346,12 +307,4 @@ def at(name: str) -> Any:
     return None if place is None else vars(place).get(name.rpartition(".")[2])
 
 
-def _take(kind: type) -> None:
-    if issubclass(kind, Tensor):
-        PLAIN.add(kind)
-
-
-watch = torch_function.installer
-watch.look, watch.loaded, watch.rest, watch.take = look, loaded, rest, _take
-
-__all__ = ["ALL", "MODES", "look", "overridable", "rest"]
+__all__ = ["ArgumentForm", "Overridable", "at", "every", "known", "overridable", "overridable_of", "place_of"]

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ..compat.pickle_names import pickled_as
 from ..core.tensor import Tensor, leaf_sharing_memory
 from ..core.torch_function import DISABLED
-from ..dispatch.operand_promotion import PACKAGE_CLASSES, PLAIN
+from ..dispatch.operand_promotion import PLAIN
 from ..dispatch.transform_tensor import WrapperTensor
 from ..operations.creation.conversion import numpy_array_of
 from ..operations.creation.factory import empty
@@ -58,7 +58,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = empty(0)
-        if type(data) in PACKAGE_CLASSES:
+        if type(data) in PLAIN:
             return leaf_sharing_memory(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
@@ -94,7 +94,6 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
 
 
 PLAIN.add(Parameter)
-PACKAGE_CLASSES.add(Parameter)
 
 
 class _BufferMeta(type):

@@ -15,6 +15,8 @@ from ..compat import unsupported
 from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
+from ..dispatch.intercept import interceptable
+from ..dispatch.torch_function_overrides import is_overridable
 from . import engine_ops, tensor_operators, tensor_protocols
 from .creation import conversion, factory, from_data, legacy_types, random, ranges, storage
 from .elementwise import arithmetic, bitwise, comparison, complex, elementary, rounding, special
@@ -63,7 +65,10 @@ def install() -> None:
         function = arithmetic.div_true if name == "div" else FUNCTIONS.get(name) or METHODS[name]
         setattr(Tensor, f"__{dunder}__", operator_form(function, f"__{dunder}__"))
     for dunder, name in UNARY.items():
-        setattr(Tensor, f"__{dunder}__", METHODS[name])
+        function = METHODS[name]
+        setattr(
+            Tensor, f"__{dunder}__", operator_form(function, f"__{dunder}__") if hasattr(function, "op") else function
+        )
     for dunder, function in tensor_operators.OPERATORS.items():
         setattr(Tensor, dunder, operator_form(function, dunder))
     for name, shown in views.PROPERTIES.items():
@@ -81,8 +86,26 @@ def install() -> None:
     for name in ("is_contiguous", "stride", "data_ptr", "element_size", "retain_grad", "detach_"):
         setattr(Tensor, name, public_form(vars(Tensor)[name], "Tensor", name))
     for name, each in list(vars(Tensor).items()):
+        if isinstance(each, property):
+            fget, fset, fdel = (_interceptable(name, part) for part in (each.fget, each.fset, each.fdel))
+            setattr(Tensor, name, property(fget, fset, fdel, each.__doc__))
+        elif isinstance(each, FunctionType):
+            setattr(Tensor, name, _interceptable(name, each))
+    for name, each in list(vars(Tensor).items()):
         if isinstance(each, property) and each.fset is None:
             setattr(Tensor, name, each.setter(_unwritable(name)).deleter(_unwritable(name)))
+
+
+def _interceptable(name: str, function: Any) -> Any:
+    """Return ``function``, which implements the attribute ``name``, with a test for handlers if it has none itself."""
+    written = function.__class__ is FunctionType and "write" not in function.__globals__
+    if (
+        not written
+        or not is_overridable(name)
+        or "HANDLERS" in function.__code__.co_names + function.__code__.co_freevars
+    ):
+        return function
+    return interceptable(function)
 
 
 def _listed(self: Tensor) -> list[str]:

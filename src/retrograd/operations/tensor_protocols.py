@@ -17,7 +17,8 @@ from ..core.tensor import (
     wrap,
 )
 from ..dispatch.declare import public
-from ..dispatch.operand_promotion import PACKAGE_CLASSES
+from ..dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, intercept
+from ..dispatch.operand_promotion import PLAIN
 from ..runtime.user_frame import strip_frames, strips_frames, warn
 from .creation.conversion import item, numpy_, numpy_array_of
 from .engine_ops import as_strided_of
@@ -32,6 +33,8 @@ def _array_protocol(self: Tensor, dtype: Any = None, copy: bool | None = None) -
 
 
 def _bool(self: Tensor) -> bool:
+    if (HANDLERS or OVERRIDING) and (answer := intercept(_bool, (self,), {})) is not GO_ON:
+        return answer
     size = self._array.size
     if size == 1:
         return bool(self._array.reshape(()))
@@ -56,6 +59,8 @@ def _single_value(self: Tensor) -> Any:
 
 
 def _int(self: Tensor) -> int:
+    if (HANDLERS or OVERRIDING) and (answer := intercept(_int, (self,), {})) is not GO_ON:
+        return answer
     try:
         return int(_real(self, "int64_t"))
     except Exception as error:
@@ -63,6 +68,8 @@ def _int(self: Tensor) -> int:
 
 
 def _float(self: Tensor) -> float:
+    if (HANDLERS or OVERRIDING) and (answer := intercept(_float, (self,), {})) is not GO_ON:
+        return answer
     try:
         return float(_real(self, "double"))
     except Exception as error:
@@ -90,12 +97,16 @@ def _complex(self: Tensor) -> complex:
 
 
 def _index(self: Tensor) -> int:
+    if (HANDLERS or OVERRIDING) and (answer := intercept(_index, (self,), {})) is not GO_ON:
+        return answer
     if self._array.size != 1 or self._array.dtype.kind not in "biu":
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
 
 def _len(self: Tensor) -> int:
+    if (HANDLERS or OVERRIDING) and (answer := intercept(_len, (self,), {})) is not GO_ON:
+        return answer
     if self._array.ndim == 0:
         raise TypeError("len() of a 0-d tensor")
     return int(self._array.shape[0])
@@ -158,7 +169,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
-    if self.__class__ in PACKAGE_CLASSES:
+    if self.__class__ in PLAIN:
         return text_of(self, contents=tensor_contents)
     shown = text_of(self, f"{self.__class__.__name__}(", contents=tensor_contents)
     return f"Parameter({shown})" if getattr(self, "_is_param", False) else shown

@@ -16,6 +16,7 @@ from ..core import dtypes
 from ..core.grad_mode import recording, restore_recording, set_recording
 from ..core.graph import Handle
 from ..core.tensor import Tensor
+from ..dispatch.intercept import GO_ON, HANDLERS, intercept
 from ..operations.creation.conversion import typename
 from ..operations.creation.from_data import tensor
 from ..runtime.timed_functions import profiled
@@ -60,6 +61,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if HANDLERS and (answer := intercept(wrapper, args, kwargs)) is not GO_ON:
+            return answer
         self = args[0]
         outermost = type(self).step is wrapper
         for hook in (*_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()) if outermost else ():
@@ -238,6 +241,8 @@ class Optimizer:
     @profiled(lambda self, *args, **kwargs: f"Optimizer.zero_grad#{type(self).__name__}.zero_grad")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zero if ``set_to_none`` is false."""
+        if HANDLERS and intercept(Optimizer.zero_grad, (self, set_to_none), {}) is not GO_ON:
+            return
         for group in self.param_groups:
             for param in group["params"]:
                 if set_to_none:

@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..dispatch.codegen import LAZY_FUNCTIONS
+from ..dispatch.codegen import is_generated
 from ..dispatch.op import FUNCTIONS, METHODS, OPS
 from ..dispatch.signatures import signatures
 
@@ -218,29 +218,35 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
             yield value, name, ""
 
 
-def names_of_functions() -> dict[FunctionType, Name]:
-    """Return a dictionary from every public function that a profiler times to its event name."""
-    return _names(len(LAZY_FUNCTIONS), sum(module in sys.modules for module in SPACES))
+def name_of_function(function: Any) -> Name | None:
+    """Return the event name of ``function``, or None if its calls are not shown."""
+    known = _public_names(sum(module in sys.modules for module in SPACES))
+    return known[function] if function in known else _name_inside(function)
 
 
 @functools.lru_cache(1)
-def _names(made: int, imported: int) -> dict[FunctionType, Name]:
-    """Return the result of :func:`names_of_functions`, cached for equal arguments.
+def _public_names(imported: int) -> dict[FunctionType, Name | None]:
+    """Return a dictionary from every public function to its event name, cached for equal arguments.
 
-    ``made`` is the number of functions created so far, and ``imported`` the number of imported namespaces. A change of
-    one of the two numbers makes the cached result invalid.
+    ``imported`` is the number of imported namespaces.
     """
-    names: dict[FunctionType, Name | None] = {each: _inside(each) for each in LAZY_FUNCTIONS}
+    names = {}
     for function, name, prefix in _functions():
         if function.__class__ is FunctionType and (
-            function in names or name in METHODS_TIMED or name in PROPERTIES_TIMED
+            is_generated(function) or name in METHODS_TIMED or name in PROPERTIES_TIMED
         ):
-            names[function] = shown_name(name, prefix)
-    return {
-        function: with_aten_prefix(name) if isinstance(name, str) else name
-        for function, name in names.items()
-        if name is not None
-    }
+            names[function] = _with_prefix(shown_name(name, prefix))
+    return names
+
+
+@functools.cache
+def _name_inside(function: Any) -> Name | None:
+    """Return the event name of ``function``, which is not public."""
+    return _with_prefix(_inside(function)) if is_generated(function) else None
+
+
+def _with_prefix(name: Name | None) -> Name | None:
+    return with_aten_prefix(name) if isinstance(name, str) else name
 
 
 _OVERLOAD = re.compile("_(true|tensor|number|floor|trunc|scalar|block|arrays|all|dim)$")

@@ -1,14 +1,9 @@
-"""Recording of calls while a profiler runs: functions are patched with code that times them.
+"""Recording of calls while a profiler runs.
 
-Note [Exchanged code]
-A program without a profiler must not take any extra time, not even for a test whether a profiler runs. Therefore the
-first profiler to start replaces the code objects (``function.__code__``) of all public operations, of the functions
-that run a backward pass, and of the functions decorated with ``profiled`` (``runtime/timed_functions.py``). Every
-reference to such a function, under any name, then runs the new code, which calls a copy of the function with the old
-code. The kernels that gradient rules call on arrays are entries of a rule namespace, so these entries are replaced
-instead. The last profiler to stop restores everything. The old code is also restored while another module changes the
-code of functions (Note [Looking for overrides] in ``dispatch/torch_function_overrides.py``). While a profiler runs, the
-engine processes leaves one by one in PyTorch's order, as it does for leaves with hooks.
+Calls of public functions are recorded by a handler (Note [Interception] in ``dispatch/intercept.py``), and the steps of
+backward passes by an observer of the engine (``core/engine.py``). The kernels that gradient rules call on arrays are
+entries of a rule namespace; while a profiler runs, these entries are replaced by functions that time them. The engine
+processes the leaves of an observed backward pass one by one in PyTorch's order, as it does for leaves with hooks.
 
 The modules that format events (``events``, ``table``, ``chrome_trace``) are not imported here.
 """
@@ -22,7 +17,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy
@@ -31,13 +26,12 @@ from ..core import accumulate, engine
 from ..core.graph import AccumulateGrad, OutputEdge, next_number
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
-from ..core.torch_function import installer
-from ..dispatch.codegen import TIMED as TIMED_CODE
-from ..dispatch.codegen import UNWRITTEN, compile_source
+from ..dispatch import intercept
+from ..dispatch.intercept import GO_ON, Handler
 from ..dispatch.op import TENSORS
 from ..runtime import user_frame
 from ..runtime.timed_functions import PROFILED
-from .event_names import name_in_rules, names_of_functions, with_aten_prefix
+from .event_names import name_in_rules, name_of_function, with_aten_prefix
 
 #: Scopes of calls: a function, a node of a backward pass, a block named by the user (PyTorch's numbers).
 FUNCTION, BACKWARD, USER = 0, 1, 7
@@ -212,14 +206,14 @@ def owner_of(array: Any) -> Any:
     return array
 
 
-# --- Callbacks of patched functions ---------------------------------------------------------------------------------
+# --- Calls of functions ---------------------------------------------------------------------------------------------
 
 #: The running sessions, by thread.
 sessions: dict[int, Session] = {}
 
 
 def _begin(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the start of a call of a public function with the event name ``name``, and return the :class:`Call`.
+    """Record the start of a call of a function with the event name ``name``, and return the :class:`Call`.
 
     The result is None if no profiler runs, or if the innermost running call has the same name.
     """
@@ -238,8 +232,6 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
 
     The name is ``name(*args, **kwargs)``. The result is that of :func:`_begin`.
     """
-    if get_ident() not in sessions:
-        return None
     try:
         found = with_aten_prefix(name(*args, **kwargs))
     except Exception:  # wrong arguments, for which the call itself raises
@@ -277,51 +269,118 @@ def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
             session.hold(call, result, args)
 
 
+class _Recording(Handler):
+    """The handler that records calls in the session of the thread."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Any] = {}  # results of _begin_of for the functions that were called
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.known.clear()
+
+    def wanted(self, function: Any) -> Any:
+        """Return a function that records the beginning of a call of ``function``, or None."""
+        try:
+            return self.known[function]
+        except KeyError:
+            found = self.known[function] = self._begin_of(function)
+            return found
+
+    def _begin_of(self, function: Any) -> Any:
+        if (known := PROFILED.get(function)) is not None:
+            return partial(_begin_said, *known)
+        name = name_of_function(function)
+        if name is None:
+            return None
+        return partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name)
+
+    def around(self, known: Any, call: intercept.Call) -> Any:
+        if self in call.rest:  # profilers can be nested
+            return GO_ON
+        record = known(call.args, call.kwargs)
+        if record is None:
+            return GO_ON
+        result = None
+        try:
+            result = call.go_on()
+        finally:
+            _end(record, result, call.args)
+        return result
+
+
+_recording = _Recording()
+
 # --- A backward pass ------------------------------------------------------------------------------------------------
 #
 # The event of an edge ends when the next edge begins or the pass ends: until then its gradients are accumulated.
 
 
-def _begin_sweep(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record the start of a backward pass as a :class:`Call` without a name.
+class _BackwardObserver:
+    """The engine's observer while a profiler runs in the thread: it records the steps of a backward pass."""
 
-    When the backward pass ends, the calls inside it end too.
-    """
-    session = sessions.get(get_ident())
-    if session is None:
-        return None
-    sweep = session.begin("", ())
-    session.calls.pop()
-    return sweep
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.sweep = session.begin("", ())
+        session.calls.pop()
 
+    def end(self) -> None:
+        """End the calls inside the backward pass."""
+        _end(self.sweep, None, ())
 
-def _evaluate(session: Session, name: str, sequence: int, place: Any) -> None:
-    """End the event of the previous gradient edge of a backward pass, and begin the event of the next.
+    def visit(
+        self,
+        edge: Any,
+        grad: Any,
+        edges: Any,
+        keep: bool,
+        record: bool,
+        several: Any,
+        heap: Any,
+        wanted: Any,
+        inner: Any,
+    ) -> Any:
+        """Return the result of ``engine._visit``, which has the same parameters, and record its event."""
+        if edge.__class__ is not OutputEdge:
+            self._evaluate(edge.name(), -edge.number, _line(edge))
+        return engine._visit(edge, grad, edges, keep, record, several, heap, wanted, inner, self.apply)
 
-    ``name`` is the name of the node or leaf, ``sequence`` the number of the node, and ``place`` the user's line that
-    recorded the node.
-    """
-    if session.open and session.open[-1].name.startswith(EVALUATE):
-        session.close(session.open[-1], perf_counter_ns())
-    session.begin(EVALUATE + name, (), sequence=sequence).place = place
+    def apply(self, node: Any, grad: Any, *rest: Any) -> Any:
+        """Return the result of ``engine._apply`` for ``node``, and record its event."""
+        grads = tuple(grad) if grad.__class__ in (tuple, list) else (grad,)
+        call = self.session.begin(node.name(), grads, BACKWARD, -node.number)
+        call.place = _line(node)
+        result = None
+        try:
+            result = engine._apply(node, grad, *rest)
+        finally:
+            _end(call, result, (node, grad, *rest))
+        return result
 
+    def leaf(self, leaf: Any, grad: Any, owned: bool, record: bool, wanted: Any, write: bool) -> None:
+        """Call ``accumulate.visit_leaf``, and record its event, and the memory of the leaf's ``grad`` if it is new."""
+        session, variable = self.session, leaf.variable_ref()
+        self._evaluate(LEAF, -1, None)
+        if session.memory and variable is not None:
+            session.hold(None, variable._grad, (variable._grad,))  # memory that is not new
+        call = session.begin(LEAF, (grad,), BACKWARD) if write else None
+        try:
+            accumulate.visit_leaf(leaf, grad, owned, record, wanted, write)
+        finally:
+            _end(call, None, ())
+        if call is not None and session.memory and variable is not None:
+            session.hold(call, variable._grad, (grad,))
 
-def _begin_place(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Record that the backward pass reaches the node ``args[0]``; called before ``engine._visit``."""
-    place, session = args[0], sessions.get(get_ident())
-    if session is not None and place.__class__ is not OutputEdge:
-        _evaluate(session, place.name(), -place.number, _line(place))
+    def _evaluate(self, name: str, sequence: int, place: Any) -> None:
+        """End the event of the previous gradient edge of a backward pass, and begin the event of the next.
 
-
-def _begin_node(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that the backward pass calls the node ``args[0]``; called before ``engine._apply``."""
-    place, session = args[0], sessions.get(get_ident())
-    if session is None:
-        return None
-    grads = tuple(args[1]) if args[1].__class__ in (tuple, list) else (args[1],)
-    call = session.begin(place.name(), grads, BACKWARD, -place.number)
-    call.place = _line(place)
-    return call
+        ``name`` is the name of the node or leaf, ``sequence`` the number of the node, and ``place`` the user's line that
+        recorded the node.
+        """
+        session = self.session
+        if session.open and session.open[-1].name.startswith(EVALUATE):
+            session.close(session.open[-1], perf_counter_ns())
+        session.begin(EVALUATE + name, (), sequence=sequence).place = place
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
@@ -330,224 +389,51 @@ def _line(place: Any) -> tuple[CodeType, int] | None:
     return None if code is None else (code, place.instruction)
 
 
-def _begin_leaf(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-    """Record that a gradient is added to the ``grad`` of a leaf; called before ``accumulate.visit_leaf``."""
+def _observer() -> _BackwardObserver | None:
+    """Return the observer of a backward pass that begins in this thread, or None if no profiler runs in it."""
     session = sessions.get(get_ident())
-    if session is None:
-        return None
-    _evaluate(session, LEAF, -1, None)
-    write, variable = args[5], args[0].variable_ref()
-    if session.memory and variable is not None:
-        session.hold(None, variable._grad, (variable._grad,))  # memory that is not new
-    return session.begin(LEAF, (args[1],), BACKWARD) if write else None
+    return None if session is None else _BackwardObserver(session)
 
 
-def _end_leaf(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-    """Record the end of ``accumulate.visit_leaf``, and the memory of the leaf's ``grad`` if the memory is new."""
-    _end(call, None, args)
-    session, variable = sessions.get(get_ident()), args[0].variable_ref()
-    if call is not None and session is not None and session.memory and variable is not None:
-        session.hold(call, variable._grad, args)
+# --- Kernels --------------------------------------------------------------------------------------------------------
 
 
-def _begin_plan(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return args[0]
-
-
-def _end_plan(plan: Any, result: Any, args: tuple[Any, ...]) -> None:
-    """Change ``plan``, the plan of a backward pass, so that the engine calls the timed ``_visit`` for every edge."""
-    if get_ident() in sessions and hasattr(plan, "inner"):
-        plan.inner[None] = False
-
-
-#: While a profiler runs, the engine visits leaves one after the other, as if one of them had a hook.
-_LEAVES: Any = AccumulateGrad
-_FOR_NOW = "while a profiler runs"
-
-# --- Patching -------------------------------------------------------------------------------------------------------
-
-
-class _State:
-    """Callbacks of a patched function, which are stored as a constant in the function's new code.
-
-    ``begin`` and ``end`` are called before and after ``run``, a copy of the function with its original code. ``brief``
-    shortens the traceback of an exception.
-    """
-
-    __slots__ = ("begin", "brief", "end", "run")
-
-    def __init__(
-        self, begin: Callable[..., Any], end: Callable[..., Any], brief: Any = user_frame.strip_frames
-    ) -> None:
-        self.begin, self.end, self.brief = begin, end, brief
-        self.run: Callable[..., Any]
-
-
-_LINES = [
-    "def timed(*args, **kwargs):",
-    "    call = 'STATE'.begin(args, kwargs)",
-    "    try: result = 'STATE'.run(*args, **kwargs)",
-    "    except Exception as _error:",
-    "        'STATE'.end(call, None, args)",
-    "        _error = 'STATE'.brief(_error)",
-    *("        " + each for each in user_frame.RERAISE),
-    "    except BaseException:",
-    "        'STATE'.end(call, None, args)",
-    "        raise",
-    "    'STATE'.end(call, result, args)",
-    "    return result",
-]
-
-
-def _code(free: int) -> CodeType:
-    """Return a code object for patched functions with ``free`` free variables; the code times each call."""
-    names = [f"free{i}" for i in range(free)]
-    inner = [*_LINES[:1], *([f"    if 0: {', '.join(names)}"] if names else []), *_LINES[1:]]
-    lines = [f"def outer({', '.join(names)}):", *("    " + each for each in inner), "    return timed"]
-    made: FunctionType = compile_source(TIMED_CODE, lines, {}, "outer")(*names)
-    return made.__code__
-
-
-_codes: dict[int, CodeType] = {}
-
-
-def _timing(function: FunctionType, state: _State) -> CodeType:
-    """Return the new code object of ``function``, which calls and times ``state.run``, a copy of ``function``."""
-    free = len(function.__code__.co_freevars)
-    if free not in _codes:
-        _codes[free] = _code(free)
-    code = _codes[free]
-    constants = tuple(state if each == "STATE" else each for each in code.co_consts)
-    return code.replace(co_consts=constants, co_name=function.__code__.co_name, co_qualname=function.__qualname__)
-
-
-def _copy(function: FunctionType) -> FunctionType:
-    """Return a copy of ``function``, which is not affected when the code of ``function`` is replaced."""
-    made = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
-
-
-class _Exchange:
-    """State of the patching: the functions whose code objects are replaced while at least one profiler runs."""
+class _Kernels:
+    """The kernels in rule namespaces, which are replaced while at least one profiler runs in any thread."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.running = 0
-        self.states: dict[FunctionType, tuple[_State, CodeType, CodeType]] = {}  # with both codes
-        self.exchanged: dict[FunctionType, CodeType] = {}  # with the code to restore
-        self.kernels: list[tuple[dict[str, Any], str, Any]] = []
-        self.watch: Any = None  # the hooks of ``torch_function.installer`` before the first profiler
+        self.replaced: list[tuple[dict[str, Any], str, Any]] = []
 
     def start(self) -> None:
-        """Increment the number of running profilers; for the first profiler, replace the code of functions."""
+        """Increment the number of running profilers; for the first profiler, replace the kernels."""
         with self.lock:
             self.running += 1
             if self.running > 1:
                 return
-            self.watch = installer.look, installer.loaded, installer.rest
             try:
-                self._exchange()
-                installer.look, installer.rest = (
-                    partial(self._changing, installer.look),
-                    partial(self._changing, installer.rest),
-                )
-                installer.loaded = partial(self._loading, installer.loaded)
+                for level in {id(each): each for each in RULE_NAMESPACES.values() if each is not TENSORS}.values():
+                    for key, kernel in list(level.__dict__.items()):
+                        self.replaced.append((level.__dict__, key, kernel))
+                        level.__dict__[key] = _timed_kernel(kernel, name_in_rules(key))
+                engine.observers.append(_observer)
             except BaseException:
                 self.stop()
                 raise
 
     def stop(self) -> None:
-        """Decrement the number of running profilers; after the last profiler, restore the code of functions."""
+        """Decrement the number of running profilers; after the last profiler, restore the kernels."""
         with self.lock:
             self.running -= 1
-            if not self.running:
-                installer.look, installer.loaded, installer.rest = self.watch
-                self._put_back()
-
-    def _changing(self, change: Callable[[], None]) -> None:
-        """Restore the original code of all functions, call ``change``, and replace the code again.
-
-        ``change`` modifies code of functions for another purpose, ``__torch_function__`` overrides.
-        """
-        with self.lock:
-            self._put_back()
-            try:
-                change()
-            finally:
-                self._exchange()
-
-    def _loading(self, loaded: Callable[[], None]) -> None:
-        """Call ``loaded``, which completes the import of a module, and then replace the code of new functions."""
-        with self.lock:
-            loaded()
-            if self.exchanged:
-                self._functions()
-
-    def _functions(self) -> None:
-        """Replace the code of all public and ``profiled`` functions, except where it is replaced already."""
-        for each, name in names_of_functions().items():
-            if each not in self.exchanged:
-                self._function(each, partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name))
-        for function, (said, operation) in list(PROFILED.items()):
-            if function not in self.exchanged:
-                self._function(function, partial(_begin_said, said, operation))
-
-    def _exchange(self) -> None:
-        self._functions()
-        function: Any
-        for function, begin, end in (
-            (engine.run_backward, _begin_sweep, _end), (engine._visit, _begin_place, _end), (engine._apply, _begin_node, _end),
-            (accumulate.visit_leaf, _begin_leaf, _end_leaf), (engine.Plan.__init__, _begin_plan, _end_plan),
-        ):  # fmt: skip
-            self._function(function, begin, end, brief=lambda error: None)
-        for level in {id(each): each for each in RULE_NAMESPACES.values() if each is not TENSORS}.values():
-            for key, kernel in list(level.__dict__.items()):
-                self.kernels.append((level.__dict__, key, kernel))
-                level.__dict__[key] = _timed_kernel(kernel, name_in_rules(key))
-        if not _LEAVES.hooked:
-            _LEAVES.hooked = _FOR_NOW
-
-    def _put_back(self) -> None:
-        for function, code in list(self.exchanged.items()):
-            function.__code__ = code
-            del self.exchanged[function]
-        while self.kernels:
-            names, key, kernel = self.kernels[-1]
-            names[key] = kernel
-            self.kernels.pop()
-        if _LEAVES.hooked is _FOR_NOW:  # otherwise a leaf got a hook meanwhile
-            _LEAVES.hooked = False
-
-    def _function(self, function: Any, begin: Any, end: Any = _end, brief: Any = user_frame.strip_frames) -> None:
-        known = self.states.get(function)
-        if known is None or known[2] is not function.__code__:
-            state = _State(begin, end, brief)
-            if function.__code__.co_filename == UNWRITTEN:
-                state.begin = partial(self._write, function, state, begin)
-            state.run = _copy(function)
-            known = state, _timing(function, state), function.__code__
-            self.states[function] = known
-        self.exchanged[function] = function.__code__
-        function.__code__ = known[1]
-
-    def _write(self, function: Any, state: _State, begin: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Generate the code of ``function``, which is generated lazily, and return ``begin(args, kwargs)``.
-
-        ``state.run`` becomes a copy of the function with the generated code.
-        """
-        with self.lock:
-            if state.begin is not begin:
-                timing = function.__code__
-                function.__globals__["write"](function)
-                state.begin, state.run = begin, _copy(function)
-                self.states[function] = state, timing, function.__code__
-                if function in self.exchanged:
-                    self.exchanged[function] = function.__code__
-                    function.__code__ = timing
-        return begin(args, kwargs)
+            if self.running:
+                return
+            if _observer in engine.observers:
+                engine.observers.remove(_observer)
+            while self.replaced:
+                names, key, kernel = self.replaced[-1]
+                names[key] = kernel
+                self.replaced.pop()
 
 
 def _timed_kernel(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -563,7 +449,7 @@ def _timed_kernel(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
     return timed
 
 
-_exchange = _Exchange()
+_kernels = _Kernels()
 
 
 def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) -> Session:
@@ -572,7 +458,8 @@ def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) ->
     ``shapes``, ``stack``, ``memory`` and ``cuda`` select what is recorded: the shapes of arguments, the user's lines,
     changes of memory, and times on the GPU.
     """
-    _exchange.start()
+    _kernels.start()
+    _recording.__enter__()
     session = sessions.get(get_ident()) or Session()
     session.profilers.append(profiler)
     session.shapes, session.stack = session.shapes or shapes, session.stack or stack
@@ -593,7 +480,8 @@ def stop(profiler: Any, session: Session) -> None:
         for thread, each in list(sessions.items()):
             if each is session:
                 del sessions[thread]
-    _exchange.stop()
+    _recording.__exit__()
+    _kernels.stop()
 
 
 def _measure(calls: list[Call]) -> None:

@@ -1,7 +1,6 @@
 """Registry of functions, other than operations, that a running profiler times.
 
-The registration does not make calls slower, because the profiler replaces the code of these functions while it runs
-(``profiler/recorder.py``).
+Each function tells the handlers of its calls itself (Note [Interception] in ``dispatch/intercept.py``).
 """
 
 from __future__ import annotations

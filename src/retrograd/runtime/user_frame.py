@@ -16,8 +16,9 @@ import sys
 import warnings
 from collections.abc import Callable
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, TypeVar, cast
+from weakref import ReferenceType
 
 from .codegen import MARK as MARK
 from .codegen import renamed
@@ -128,8 +129,35 @@ def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
     return (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
+def calls_method(frame: FrameType) -> bool:
+    """Whether ``frame`` is executing a call ``x.method(…)`` of an object ``x`` that is neither a class nor a module."""
+    call = expression(frame)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    owner = call.func.value
+    if isinstance(owner, ast.Name):
+        return not isinstance(
+            frame.f_locals.get(owner.id, frame.f_globals.get(owner.id)), (type, ModuleType, type(None))
+        )
+    return not isinstance(owner, ast.Attribute) or owner.attr != "Tensor"
+
+
+#: For each code object, by identity: a weak reference to it, and the results of :func:`expression` by instruction.
+_expressions: dict[int, tuple[ReferenceType[CodeType], dict[int, ast.expr | None]]] = {}
+
+
 def expression(frame: FrameType) -> ast.expr | None:
     """Return the syntax tree of the expression that ``frame`` is evaluating, or None if the source is not available."""
+    key = id(frame.f_code)
+    if key not in _expressions:  # not a WeakKeyDictionary, because hashing a code object takes 2 µs
+        _expressions[key] = ReferenceType(frame.f_code, lambda reference: _expressions.pop(key, None)), {}
+    known = _expressions[key][1]
+    if frame.f_lasti not in known:
+        known[frame.f_lasti] = _parsed_expression(frame)
+    return known[frame.f_lasti]
+
+
+def _parsed_expression(frame: FrameType) -> ast.expr | None:
     position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
     first, last, start, stop = position
     if first is None or last is None or start is None or stop is None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.tensor import Tensor
 from ...dispatch.declare import package_function
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept
 from ...operations.creation.factory import empty, zeros
 from ...runtime.user_frame import warn
 from .. import init
@@ -182,6 +183,8 @@ class RNNBase(Module):
 
     def _check_dtype(self, data: Tensor) -> None:
         """Raise ValueError if the dtype of ``data`` differs from the dtype of the weights."""
+        if HANDLERS and intercept(RNNBase._check_dtype, (self, data), {}) is not GO_ON:  # autocast converts ``data``
+            return
         own = self._flat_weights[0].dtype
         if data.dtype != own:
             raise ValueError(

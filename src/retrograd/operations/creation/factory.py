@@ -25,6 +25,7 @@ from ...core.tensor import (
     wrap,
 )
 from ...dispatch.declare import public
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, stores_like_pytorch
 from ...dispatch.transform_tensor import copy_per_slice
 from ...kernels.numba_dispatch import LARGE
@@ -195,6 +196,8 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
+    if HANDLERS and (answer := intercept_locals(zeros, locals())) is not GO_ON:
+        return answer
     return _filled("zeros", parse_sizes("zeros", shape, size), 0, dtype, layout, device, requires_grad)
 
 
@@ -212,6 +215,8 @@ def ones(
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
+    if HANDLERS and (answer := intercept_locals(ones, locals())) is not GO_ON:
+        return answer
     return _filled("ones", parse_sizes("ones", shape, size), 1, dtype, layout, device, requires_grad)
 
 
@@ -224,6 +229,8 @@ def empty(
 
     By default, the dtype is the default floating dtype.
     """
+    if HANDLERS and (answer := intercept_locals(empty, locals())) is not GO_ON:
+        return answer
     sizes = parse_sizes("empty", shape, size)
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
@@ -322,6 +329,8 @@ def full(
     If ``dtype`` is None, the dtype follows from the type of ``fill_value``. Raise RuntimeError if the dtype cannot hold
     ``fill_value``.
     """
+    if HANDLERS and (answer := intercept_locals(full, locals())) is not GO_ON:
+        return answer
     value = as_python_number(fill_value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
@@ -402,6 +411,8 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False, memory_format: Any = preserve_format,
     ) -> Tensor:  # fmt: skip
+        if HANDLERS and (answer := intercept_locals(create_like, locals())) is not GO_ON:
+            return answer
         np, kind, order = _like(name, input, dtype, device, memory_format)
         array = empty_array_like(np, input, kind, order)
         if fill is not None:

@@ -16,6 +16,7 @@ from ...core.tensor import Tensor, share_memory, wrap
 from ...core.views import bump_version, view_of
 from ...dispatch.declare import in_place_form, op, public
 from ...dispatch.generic_path import is_directly_writable, is_untracked
+from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
 from ...dispatch.operand_promotion import NUMBERS, stores_like_pytorch
 from ...dispatch.transform_tensor import active_levels, innermost_batch
 from ...kernels import indexing
@@ -31,6 +32,8 @@ from .masked_fill import fill_from_tensor_
 
 def _getitem(self: Tensor, index: Any) -> Tensor:
     """Return ``self[index]``: the method ``Tensor.__getitem__``."""
+    if OVERRIDING and (answer := ask_classes_of("__getitem__", self, index)) is not GO_ON:
+        return answer
     kind = index.__class__
     if kind is slice and self._array.ndim:
         first, last, step = _bounds(index, self._array.shape[0])
@@ -479,6 +482,8 @@ def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:
     """Assign ``value`` to ``self[index]``: the method ``Tensor.__setitem__``."""
+    if (HANDLERS or OVERRIDING) and intercept(_setitem, (self, index, value), {}) is not GO_ON:
+        return
     if _assigned_by_numpy(self, index, value):
         return
     try:

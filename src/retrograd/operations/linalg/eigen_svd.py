@@ -12,6 +12,7 @@ from ...core import dtypes
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor
 from ...dispatch.declare import FUNCTIONS, exported, public
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import lapack
@@ -369,6 +370,8 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
 
     ``driver`` must be None, because PyTorch supports other values only for CUDA tensors.
     """
+    if HANDLERS and (answer := intercept_locals(svdvals, locals())) is not GO_ON:
+        return answer
     _check_driver(driver)
     check_tensors("linalg_svdvals", A=A)
     return svd_block(A, False)[1] if _may_need_gradient(A) else svdvals_block(A)

@@ -20,6 +20,7 @@ from ...core.dtypes import cpp_name
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.argument_errors import ERROR_OVERRIDES
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
+from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, broadcast_error, broadcast_mismatch
 from ...kernels.matmul import FEW, batched, product
 from ...kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
@@ -305,6 +306,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
+    if HANDLERS and (answer := intercept_locals(matmul, locals())) is not GO_ON:
+        return answer
     if not isinstance(other, Tensor):
         raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     a, b = input._array.ndim, other._array.ndim
@@ -393,6 +396,8 @@ def _check_inner(a: int, b: int, x: Tensor, y: Tensor) -> None:
 @public(function=False, name="__matmul__", fast_path=mm, inline_only=True, then_try=[(mv, None), (dot, None)])
 def at(input: Tensor, other: Any) -> Any:
     """Return ``input @ other``, the same as ``matmul(input, other)``."""
+    if OVERRIDING and (answer := ask_classes_of("__matmul__", input, other)) is not GO_ON:
+        return answer
     return matmul(input, other) if isinstance(other, Tensor) else NotImplemented
 
 

@@ -15,6 +15,7 @@ from ...core.devices import array_module_of
 from ...core.dtypes import cpp_name
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import broadcast_mismatch
 from ...kernels import attention
 from ..linalg.matmul import addmm, baddbmm, bmm, matmul
@@ -211,6 +212,8 @@ def scaled_dot_product_attention(
 
     Attention of 4-d inputs without dropout is computed in blocks, without allocating the matrix of all scores.
     """
+    if HANDLERS and (answer := intercept_locals(scaled_dot_product_attention, locals())) is not GO_ON:
+        return answer
     _check_attention(query, key, value, attn_mask, dropout_p, is_causal)
     factor = 1.0 / math.sqrt(query._array.shape[-1]) if scale is None and query._array.shape[-1] else (scale or 1.0)
     share = 1

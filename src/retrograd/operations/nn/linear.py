@@ -8,6 +8,7 @@ import numpy
 
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, public
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ..linalg.matmul import addmm, matmul
 from ..shape.views import reshape, t, t_block, view
 
@@ -18,6 +19,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     ``input`` has shape (…, in), ``weight`` (out, in), ``bias`` (out,) and the result (…, out). If ``weight`` has shape
     (in,) and ``bias`` is 0-d, the result has shape (…).
     """
+    if HANDLERS and (answer := intercept_locals(linear, locals())) is not GO_ON:
+        return answer
     ndim = input._array.ndim
     if bias is not None and weight._array.ndim <= 2:
         if ndim == 2:

@@ -20,6 +20,7 @@ from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, contiguous_format, new, normalize_dim, wrap
 from ...core.views import current_edge
 from ...dispatch.declare import ARRAYS, TENSORS, op, public
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import NUMBERS, PLAIN, broadcast_mismatch, common_dtype, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost
 from ...kernels import rearrangement
@@ -163,6 +164,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
             [1., 1.],
             [1., 1.]])
     """
+    if HANDLERS and (answer := intercept_locals(cat, locals())) is not GO_ON:
+        return answer
     if not kwargs and dim.__class__ is int:
         try:
             arrays, edges = _fast_operands(tensors)
@@ -237,6 +240,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    if HANDLERS and (answer := intercept_locals(stack, locals())) is not GO_ON:
+        return answer
     arrays, edges = _fast_operands(tensors)
     array: Any = None
     try:

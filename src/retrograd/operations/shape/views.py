@@ -14,6 +14,7 @@ from ...core.devices import array_module_of
 from ...core.size import Size
 from ...core.tensor import Tensor, contiguous_format, element_strides, normalize_dim
 from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, op, public, with_fast_path
+from ...dispatch.intercept import GO_ON, OVERRIDING, ask_classes_of
 from ...dispatch.operand_promotion import broadcast_error
 from ...dispatch.transform_tensor import slicewise
 from ...runtime.user_frame import strips_frames, warn
@@ -687,6 +688,8 @@ def _deprecated(text: str) -> None:
 
 
 def _reversed_dims(self: Tensor) -> Tensor:
+    if OVERRIDING and (answer := ask_classes_of("T.__get__", self)) is not GO_ON:
+        return answer
     ndim = self._array.ndim
     if ndim == 0:
         _deprecated("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
@@ -700,6 +703,8 @@ def _reversed_dims(self: Tensor) -> Tensor:
 
 
 def _mt(self: Tensor) -> Tensor:
+    if OVERRIDING and (answer := ask_classes_of("mT.__get__", self)) is not GO_ON:
+        return answer
     return _matrix_transpose(self, "mT")
 
 

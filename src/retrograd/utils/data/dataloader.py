@@ -13,6 +13,7 @@ from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from ...core import devices
+from ...dispatch.intercept import GO_ON, HANDLERS, intercept
 from ...operations.creation.random import Generator
 from ...runtime.timed_functions import profiled
 from ...runtime.user_frame import warn
@@ -285,6 +286,8 @@ class _BaseDataLoaderIter:
 
     @profiled(lambda self: f"enumerate(DataLoader)#{type(self).__name__}.__next__")
     def __next__(self) -> Any:
+        if HANDLERS and (answer := intercept(_BaseDataLoaderIter.__next__, (self,), {})) is not GO_ON:
+            return answer
         data = self._next()
         self._given += 1
         said = self._loader._IterableDataset_len_called

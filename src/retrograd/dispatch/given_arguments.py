@@ -1,0 +1,123 @@
+"""The arguments of a call as the caller passed them, computed inside the called function.
+
+A function with named parameters does not know which of its arguments were passed by keyword. The names of the keyword
+arguments are read from the source of the call. If the call has the form ``f(**mapping)``, they are the keys of a
+dictionary among the caller's local variables whose values are the arguments. Calls by handlers are known exactly.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from types import FrameType
+from typing import Any
+
+from ..runtime import user_frame
+from .op import MISSING
+
+#: The flags of code with ``*args`` or ``**kwargs``.
+LOOSE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+#: Positional and keyword arguments.
+Given = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def as_given(
+    values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int = 0,
+    method: bool = False, defaulted: bool = True,
+) -> Given:  # fmt: skip
+    """Return the positional and the keyword arguments as the user's call passed them.
+
+    Arguments that were not passed are left out.
+
+    values    the positional-or-keyword arguments by parameter name, in order
+    rest      further positional arguments of the call
+    named     further keyword arguments of the call
+    defaults  the default values of the parameters, by name
+    depth     the number of callers, beginning with the function that calls this one, that are not the user's
+    method    whether the function is a method of Tensor
+    defaulted whether arguments that equal their defaults are included if they were passed
+    """
+    given = {key: value for key, value in values.items() if value is not MISSING}
+    frame = _calling_frame(sys._getframe(depth + 1))
+    count, keywords = (0, ()) if frame is None else _arguments_in(frame, {**given, **named})
+    passed_by_name = keywords if defaulted else ()
+    unnamed = {
+        key: value for key, value in named.items() if key in passed_by_name or value is not defaults.get(key, MISSING)
+    }
+    named = {**{key: given.pop(key) for key in keywords if key in given}, **unnamed}
+    if rest:
+        return (*given.values(), *rest), named
+    names = list(given)
+    passed = len(names)  # trailing arguments that equal their defaults count as not passed …
+    while passed > (count if defaulted else 0) and given[names[passed - 1]] is defaults.get(names[passed - 1], MISSING):
+        passed -= 1
+    if (
+        method
+        and defaulted
+        and passed == count < len(names)
+        and count
+        and frame is not None
+        and user_frame.calls_method(frame)
+    ):
+        passed += 1  # … unless the call has more: the object of a method call is not among its arguments
+    return tuple([given[each] for each in names[:passed]]), named
+
+
+def parameters_of(
+    function: Any, values: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """Return the first four arguments of :func:`as_given` for a call of ``function``.
+
+    ``values`` are the local variables of the function at its beginning.
+    """
+    code = function.__code__
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    names, position = code.co_varnames, count + only
+    rest: tuple[Any, ...] = ()
+    if code.co_flags & inspect.CO_VARARGS:
+        rest = values[names[position]]
+        position += 1
+    free = function.__defaults__ or ()
+    defaults = {**dict(zip(names[count - len(free) : count], free, strict=True)), **(function.__kwdefaults__ or {})}
+    named = {name: values[name] for name in names[count : count + only] if values[name] is not MISSING}
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        named.update(values[names[position]])
+    return {name: values[name] for name in names[:count]}, rest, named, defaults
+
+
+def _calling_frame(frame: FrameType | None) -> FrameType | None:
+    """Return ``frame``, or the first of its callers that is no generated function."""
+    while frame is not None and user_frame.CALL_MARK in frame.f_globals:
+        frame = frame.f_back
+    return frame
+
+
+def _arguments_in(frame: FrameType, values: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
+    """Return the number of positional arguments, if known, and the names of the others in the call by ``frame``.
+
+    ``values`` are the arguments by parameter name.
+    """
+    call = user_frame.expression(frame)
+    if call is None:  # without source, all names of keywords in the code
+        tuples = [each for each in frame.f_code.co_consts if isinstance(each, tuple)]
+        return 0, tuple(dict.fromkeys(name for names in tuples for name in names if isinstance(name, str)))
+    if not isinstance(call, ast.Call):
+        return 0, ()
+    names = dict.fromkeys(each.arg for each in call.keywords if each.arg)
+    if len(names) < len(call.keywords):
+        for each in frame.f_locals.values():
+            if each.__class__ is dict and all(key in values and values[key] is value for key, value in each.items()):
+                names.update(dict.fromkeys(each))
+    return sum(_count(each, frame) for each in call.args), tuple(names)
+
+
+def _count(argument: ast.expr, frame: FrameType) -> int:
+    """Return the number of positional arguments that ``argument`` is in a call by ``frame``, or 0 if unknown."""
+    if not isinstance(argument, ast.Starred):
+        return 1
+    value = frame.f_locals.get(argument.value.id) if isinstance(argument.value, ast.Name) else None
+    return len(value) if isinstance(value, (tuple, list)) else 0
+
+
+__all__ = ["LOOSE", "Given", "as_given", "parameters_of"]

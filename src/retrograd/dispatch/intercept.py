@@ -1,0 +1,251 @@
+"""The interceptor: calls of public functions are passed to modes, classes, autocast, profilers and recordings here.
+
+Note [Interception]. A handler of calls is registered in the list ``HANDLERS``. While the list is empty, a call takes one
+test of it: every generated function and public wrapper begins with
+
+    if HANDLERS and (answer := intercept_call(form, args, …)) is not GO_ON: return answer
+
+Two stacks, which are context variables and therefore differ between threads, determine which handlers get a call. The
+first are the modes of ``__torch_function__`` (``core/torch_function.py``), beginning with the innermost. A mode is
+removed from its stack while it runs, so that functions that the mode calls are passed only to outer modes. A recording
+for ``torch.compile`` is such a mode. The second are the handlers in ``_handlers``, beginning with the innermost:
+autocast and profilers. These also get calls inside the package, and stay on their stack while they run. Such a handler
+calls the function again, by ``Call.go_on``. The call arrives here again, and goes to the remaining handlers. If no
+handler returns a result, the result is ``GO_ON``, and the function runs its body.
+
+Classes with a ``__torch_function__`` are not handlers. An operand of such a class leaves the fast path of a generated
+function, because it is not in ``PLAIN``, and the fallback calls :func:`ask_classes`. Functions that do not test the
+classes of their arguments otherwise (wrappers of Python functions, properties) test ``HANDLERS or OVERRIDING``.
+"""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from ..core import torch_function
+from ..core.tensor import Tensor
+from ..core.torch_function import GO_ON, HANDLERS, NONE, OVERRIDING, listen, overriding_arguments, unlisten
+from ..runtime.codegen import renamed
+from ..runtime.user_frame import strip_frames
+from .given_arguments import LOOSE, as_given, parameters_of
+from .torch_function_overrides import Overridable, overridable, overridable_of
+
+
+class Handler(ABC):
+    """Object that intercepts calls of public functions while it is on the stack of handlers; a context manager."""
+
+    @abstractmethod
+    def wanted(self, function: Any) -> Any:
+        """Return data about ``function`` for :meth:`around`, or None if the handler ignores the function."""
+
+    @abstractmethod
+    def around(self, known: Any, call: Call) -> Any:
+        """Return the result of ``call``, usually that of ``call.go_on()``, or ``GO_ON`` to ignore the call."""
+
+    def __enter__(self) -> Handler:
+        listen(self)
+        _handlers.set((*_handlers.get(), self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        stack = _handlers.get()
+        for index in reversed(range(len(stack))):
+            if stack[index] is self:
+                _handlers.set(stack[:index] + stack[index + 1 :])
+                break
+        unlisten(self)
+
+
+#: The handlers of this context, except modes; the innermost last.
+_handlers: ContextVar[tuple[Handler, ...]] = ContextVar("handlers", default=())
+
+
+class Call:
+    """Call of ``function`` that the handlers ``rest`` have not intercepted yet.
+
+    ``arrived`` is whether the function has been called by :meth:`go_on`, and ``skipped`` whether its fallback has
+    skipped the test of classes, which the first interception has already made.
+    """
+
+    __slots__ = ("args", "arrived", "function", "kwargs", "rest", "skipped")
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rest: tuple[Handler, ...]) -> None:
+        self.function, self.args, self.kwargs, self.rest = function, args, kwargs, rest
+
+    def go_on(self) -> Any:
+        """Call the function with ``args`` and ``kwargs``, and return its result; the handlers ``rest`` get the call."""
+        self.arrived = self.skipped = False
+        args, kwargs = self.args, self.kwargs  # local variables: see given_arguments.py
+        token = _going.set(self)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            _going.reset(token)
+
+
+#: The call that the innermost running handler has passed on.
+_going: ContextVar[Call | None] = ContextVar("going", default=None)
+
+
+def go_on(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return ``function(*args, **kwargs)`` without passing this call to modes and classes."""
+    return Call(function, args, kwargs, _handlers.get()).go_on()
+
+
+def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Pass a call of ``function`` to the modes, classes and handlers of this context.
+
+    Return the result of the call, or ``GO_ON`` if the function is to run its body.
+    """
+    going = _going.get()
+    if going is not None and going.function is function and not going.arrived:
+        going.arrived, rest = True, going.rest
+    else:
+        rest = _handlers.get()
+        level, modes = torch_function.state()
+        if (modes and level < NONE) or (OVERRIDING and not level):
+            known = overridable_of(function)
+            if known is not None and (answer := known.ask(args, kwargs)) is not GO_ON:
+                return answer
+    for index in reversed(range(len(rest))):
+        handler = rest[index]
+        what = handler.wanted(function)
+        if what is not None:
+            answer = handler.around(what, Call(function, args, kwargs, rest[:index]))
+            if answer is not GO_ON:
+                return answer
+    return GO_ON
+
+
+def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any) -> Any:
+    """Return the result of :func:`intercept` for a call of the function that ``form`` describes.
+
+    The other parameters are those of the templates.
+    """
+    function = form.function
+    going = _going.get()
+    if going is not None and going.function is function and not going.arrived:
+        return intercept(function, going.args, going.kwargs)
+    level, modes = torch_function.state()
+    method, listening = False, False
+    if modes and level < NONE:
+        known = overridable_of(function)
+        if known is not None:
+            method, listening = known.name.startswith("Tensor."), True
+    elif OVERRIDING and not level:
+        listening = bool(overriding_arguments([*args, *rest, *unknown.values()], Tensor))
+    if not listening and all([each.wanted(function) is None for each in _handlers.get()]):  # noqa: C419 - faster
+        return GO_ON
+    if form.exact:
+        return intercept(function, tuple(args), {})
+    values, named, defaults = form.given(args, unknown, out)
+    return intercept(function, *as_given(values, rest, named, defaults, 1, method))
+
+
+def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
+    """Return the result of :func:`intercept` for a call that has just begun.
+
+    ``values`` are the local variables of ``function``: its parameters.
+    """
+    going = _going.get()
+    if going is not None and going.function is function and not going.arrived:
+        return intercept(function, going.args, going.kwargs)
+    level, modes = torch_function.state()
+    method, listening = False, False
+    if modes and level < NONE:
+        known = overridable_of(function)
+        if known is not None:
+            method, listening = known.name.startswith("Tensor."), True
+    elif OVERRIDING and not level:
+        flat: list[Any] = []
+        for each in values.values():
+            if each.__class__ is tuple:
+                flat += each
+            elif each.__class__ is dict:
+                flat += each.values()
+            else:
+                flat.append(each)
+        listening = bool(overriding_arguments(flat, Tensor))
+    if not listening and all([each.wanted(function) is None for each in _handlers.get()]):  # noqa: C419 - faster
+        return GO_ON
+    code = function.__code__
+    if function.__defaults__ is None and not code.co_kwonlyargcount and not code.co_flags & LOOSE:
+        return intercept(function, tuple(values.values()), {})
+    return intercept(function, *as_given(*parameters_of(function, values), 2, method))
+
+
+def ask_classes_of_call(form: Any, args: list[Any], rest: Any, unknown: Any) -> Any:
+    """Return the result of :func:`ask_classes` for a call of the public wrapper that ``form`` describes."""
+    values, named, defaults = form.given(args, unknown, None)
+    return ask_classes(form.space, form.name, values, rest, named, defaults)
+
+
+def ask_classes(
+    space: str,
+    name: str,
+    values: dict[str, Any],
+    rest: tuple[Any, ...],
+    named: dict[str, Any],
+    defaults: dict[str, Any],
+) -> Any:
+    """Return the result of a call if the class of an argument overrides it, otherwise ``GO_ON``.
+
+    The fallback of the public function ``name`` of ``space`` calls this function. The other parameters are those of
+    :func:`as_given`.
+    """
+    if torch_function.state()[0] or not overriding_arguments((*values.values(), *rest, *named.values()), Tensor):
+        return GO_ON
+    known = overridable(space, name)
+    if known is None or _skips(known):
+        return GO_ON
+    return known.ask(*as_given(values, rest, named, defaults, 2, space == "Tensor"))
+
+
+def _skips(known: Overridable) -> bool:
+    """Whether the fallback of the function ``known`` runs for a call that was already passed to classes."""
+    going = _going.get()
+    if going is None or going.function is not known.function or going.skipped:
+        return False
+    going.skipped = True
+    return True
+
+
+def ask_classes_of(name: str, *operands: Any) -> Any:
+    """Return the result of the method ``name`` of Tensor for ``operands`` if a class of theirs overrides it, or ``GO_ON``.
+
+    The fallback of an operator calls this function.
+    """
+    if torch_function.state()[0] or not overriding_arguments(operands, Tensor):
+        return GO_ON
+    known = overridable("Tensor", name)
+    return GO_ON if known is None or _skips(known) else known.ask(operands, {})
+
+
+def interceptable(function: Callable[..., Any]) -> Any:
+    """Return ``function`` with a test for handlers and classes in front, which takes 60 ns."""
+
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if (HANDLERS or OVERRIDING) and (answer := intercept(made, args, kwargs)) is not GO_ON:
+                return answer
+            return function(*args, **kwargs)
+        except Exception as error:
+            error = strip_frames(error)  # type: ignore[assignment]
+            if error is None:
+                raise
+            raise error from error.__cause__
+
+    made = functools.update_wrapper(renamed(outer, function.__name__, function.__qualname__), function)
+    return made
+
+
+torch_function.interceptor.intercept = intercept
+
+__all__ = [
+    "GO_ON", "HANDLERS", "OVERRIDING", "Call", "Handler", "ask_classes", "ask_classes_of", "go_on", "intercept",
+    "intercept_call", "intercept_locals", "interceptable",
+]  # fmt: skip
