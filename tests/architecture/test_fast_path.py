@@ -26,8 +26,9 @@ CALLS = {
         torch.transpose(w, 0, 1); torch.reshape(w, (8, 8)); y.float(); torch.where(b, x, y)""",
     2: """w.T; w.mT; x.expand(4, 8); w.flatten(); w.permute(1, 0); y.fill_(1.0); s.item(); x.numel(); y.masked_fill_(b, 0)
         y.clamp_(0, 2); v.add_(2.0)""",
-    4: "w.diagonal(); x.tolist(); y.masked_fill(b, 0); y.clamp(0, 2); x[1:3]; y.to(torch.float64)",
-    5: """torch.cat([x, y]); torch.stack([x, y]); torch.softmax(w, -1); torch.softmax(y, 0); w.amax(-1)""",
+    4: "w.diagonal(); x.tolist(); x[1:3]; y.to(torch.float64)",
+    5: """torch.stack([x, y]); torch.softmax(w, -1); torch.softmax(y, 0); w.amax(-1)""",
+    6: "torch.cat([x, y]); y.masked_fill(b, 0); y.clamp(0, 2)",
     8: """w.unbind(); w[:, 0]; w[1, 2]; torch.arange(8); torch.tensor([1.0, 2.0]); torch.zeros(8); w.split(4)
         torch.zeros(8, requires_grad=True); torch.linspace(0, 1, 8); torch.randperm(8); w.chunk(2); m[:, 0]; m[1, 2]; m[...]; m[0] = 1.0""",
     12: "m[0] = y; m[idx]; w[idx]; m[mask]; m[mask] = 0; m[idx] = 0; m[idx, idx]",

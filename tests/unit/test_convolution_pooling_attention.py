@@ -28,7 +28,7 @@ def _maps(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dilation: Any, 
     shape = (x_shape[0], w_shape[0], *((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in sizes))
     y = rng.standard_normal(shape)
     return [
-        convolution.convolve(numpy, x, w, shape, *how), convolution.input_adjoint(numpy, y, w, x_shape, *how),
+        convolution.convolve(numpy, x, w, shape, *how, None), convolution.input_adjoint(numpy, y, w, x_shape, *how),
         convolution.weight_adjoint(numpy, y, x, w_shape, *how),
     ]  # fmt: skip
 

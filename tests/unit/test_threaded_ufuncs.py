@@ -37,8 +37,8 @@ def drawn(seed: int) -> Any:
 def test_chunks_match_one_call(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     space = {"torch": torch, "n": torch.nn.functional, "x": drawn(0)[: SIZE // 3 * 3], "y": drawn(1)[: SIZE // 3 * 3]}
     several = eval(expression, space)
-    monkeypatch.setattr(threaded_ufuncs, "MANY", SIZE + 1)
-    monkeypatch.setattr(threaded_ufuncs, "MOST", SIZE + 1)
+    monkeypatch.setattr(threaded_ufuncs, "THREADED_FORMULA", SIZE + 1)
+    monkeypatch.setattr(threaded_ufuncs, "THREADED_UFUNC", SIZE + 1)
     alone = eval(expression, space)
     assert several.dtype is alone.dtype
     assert several.stride() == alone.stride()

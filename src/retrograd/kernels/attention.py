@@ -20,6 +20,8 @@ import numpy
 from . import attention_numba
 from .half_precision import upcast_half
 from .matmul import product
+from .select import NUMBA, at_least, kernel
+from .thresholds import LARGE
 
 #: Scores in a block (1 MB of float32).
 BLOCK = 1 << 18
@@ -152,16 +154,30 @@ class _BlockedAttention:
         return scores
 
 
-def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
+def _scores_forward(query: Any, key: Any, *others: Any) -> int:
+    """Return the number of scores, which the dispatcher compares."""
+    return math.prod(query.shape[:3]) * int(key.shape[2])
+
+
+def _scores_backward(g: Any, query: Any, key: Any, *others: Any) -> int:
+    return _scores_forward(query, key)
+
+
+@at_least(LARGE, NUMBA)
+def _forward_by_loop(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
+    if mask is not None:
+        return None
+    result = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
+    return None if result is None else (result[0].astype(query.dtype, copy=False), result[1])
+
+
+@kernel(_forward_by_loop, count=_scores_forward)
+def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
     """Return the attention output, in the memory order of ``query``, and the logsumexp of each row of scores.
 
     The shape of the logsumexp is (batch, heads, L). If ``causal`` is true, query i attends only to the keys 0 to i. The
     output of a query without any unmasked key is 0.
     """
-    if mask is None:
-        result = attention_numba.forward(upcast_half(query), upcast_half(key), upcast_half(value), causal, scale)
-        if result is not None:
-            return result[0].astype(query.dtype, copy=False), result[1]
     work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
     sums = np.empty((work.batch * work.heads, work.length), work.query.dtype)
@@ -174,18 +190,25 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
     return shaped, sums.reshape(query.shape[:3])
 
 
+@at_least(LARGE, NUMBA)
+def _backward_by_loop(
+    np: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, sums: Any, causal: bool, scale: float
+) -> Any:
+    if mask is not None:
+        return None
+    wide = upcast_half(query), upcast_half(key), upcast_half(value)
+    result = attention_numba.backward(upcast_half(g), *wide, sums, causal, scale)
+    return None if result is None else tuple([each.astype(query.dtype, copy=False) for each in result])
+
+
+@kernel(_backward_by_loop, count=_scores_backward)
 def backward(
     np: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, sums: Any, causal: bool, scale: float
-) -> tuple[Any, ...]:
+) -> Any:
     """Return the gradients of ``query``, ``key`` and ``value``; the scores are recomputed block by block.
 
     ``g`` is the gradient of the attention output ``out``. ``sums`` is the logsumexp that :func:`forward` returned.
     """
-    if mask is None:
-        wide = upcast_half(query), upcast_half(key), upcast_half(value)
-        result = attention_numba.backward(upcast_half(g), *wide, sums, causal, scale)
-        if result is not None:
-            return tuple([each.astype(query.dtype, copy=False) for each in result])
     work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)
     grads = tuple(np.zeros(each.shape, each.dtype) for each in (work.query, work.key, work.value))

@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy
 
+from ..core.dtypes import HALF_PRECISION
 from .gather_scatter import all_in_range, put_along, take_along
 from .half_precision import upcast_all_half
+from .reductions import COUNTS, F32, sum_elements
+from .select import at_most, kernel
+from .thresholds import ONES_PRODUCT, SMALL_ROW
 
 INT = numpy.dtype(numpy.int64)
 
@@ -56,6 +60,51 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
         out[target] = values
     else:
         put_along(np, out, target, values, 1)
+
+
+@at_most(SMALL_ROW)
+def _likelihood_of_few(np: Any, target: Any, x: Any, weight: Any, reduction: str, ignore: int) -> Any:
+    """Return the result of :func:`likelihood_loss`, computed with Python numbers.
+
+    The result is None if a target is not a valid class, or if ``ignore`` is one.
+    """
+    if weight is not None or reduction == "none" or x.ndim != 2 or target.ndim != 1:
+        return None
+    rows, size = x.shape
+    if not 0 < rows <= SMALL_ROW or x.__class__ is not numpy.ndarray or x.dtype is not F32 or 0 <= ignore < size:
+        return None
+    whole, number = 0.0, x.item
+    for row, place in enumerate(target.tolist()):
+        if not 0 <= place < size:
+            return None
+        whole += number(row, place)
+    count = target.size
+    return np.asarray(-whole / count if reduction == "mean" else -whole, F32), COUNTS[F32][count]
+
+
+@kernel(_likelihood_of_few)
+def likelihood_loss(np: Any, target: Any, x: Any, weight: Any, reduction: str, ignore: int) -> Any:
+    """Return the negative log-likelihood loss of the log-probabilities ``x``, and the sum of the target weights.
+
+    ``weight`` has one element per class, or is None if all weights are 1. Targets equal to ``ignore`` are excluded from
+    the loss and from the sum. If ``reduction`` is ``"none"``, the returned sum is 0.
+    """
+    counts = check_classes(np, target, x.shape[0] if x.ndim == 1 else x.shape[1], ignore)
+    if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= ONES_PRODUCT and x.dtype in COUNTS:
+        result, count = pick(np, x, target), COUNTS[x.dtype][target.size]
+        if reduction == "none":
+            return -result, np.zeros((), x.dtype)
+        return -sum_elements(np, result) / count if reduction == "mean" else -sum_elements(np, result), count
+    kind = np.dtype(np.float32) if x.dtype in HALF_PRECISION else x.dtype
+    target, share = class_weights(np, target, counts, weight, kind)
+    result = -upcast_all_half(pick(np, x, target))[0]
+    if share is not None:
+        result = np.where(share == 0, np.zeros((), kind), result * share)
+    count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
+    if reduction == "none":
+        return result.astype(x.dtype), np.zeros((), x.dtype)
+    loss = np.add.reduce(result, None)
+    return (loss / count if reduction == "mean" else loss).astype(x.dtype), np.asarray(count).astype(x.dtype)
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:

@@ -17,12 +17,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from . import convolution_numba, small_arrays
+import numpy
+
+from . import convolution_numba
 from .half_precision import upcast_half
+from .interpolation import window_positions
 from .memory_format import window_view, zero_padded
+from .reductions import F32
+from .select import at_most, kernel
+from .thresholds import SMALL, WINDOW_TABLE
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second-level cache).
 BLOCK = 1 << 18
@@ -145,18 +152,53 @@ class Plan:
         return np.empty(min(whole, max(BLOCK, size)), dtype)
 
 
+@lru_cache(maxsize=64)
+def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
+    """Return a table of shape (weights, outputs): the flat index of the input that a weight multiplies for an output.
+
+    ``x``, ``w`` and ``out`` are the shapes of the input, the weight and the output. A flat index is within one sample.
+    The result is None if the table would have too many elements.
+    """
+    if math.prod(w[1:]) * math.prod(out[2:]) > WINDOW_TABLE or 0 in out:
+        return None
+    every = zip(w[2:], stride, dilation, out[2:], strict=True)
+    places = tuple([tuple([tuple([k * d + s * o for o in range(n)]) for k in range(size)]) for size, s, d, n in every])
+    one = window_positions(x[2:], places)
+    return (numpy.arange(x[1])[:, None, None] * math.prod(x[2:]) + one).reshape(-1, one.shape[1])
+
+
+@at_most(SMALL)
+def _convolve_small(
+    np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any
+) -> Any:
+    """Return the result of :func:`convolve` by im2col: windows are gathered by a cached table of indices."""
+    if groups != 1 or x.__class__ is not numpy.ndarray or x.dtype is not F32 or w.dtype is not F32 or not x.size:
+        return None
+    if any(padding):
+        x = zero_padded(np, x, padding)
+    table = _columns(x.shape, w.shape, stride, dilation, shape)
+    if table is None:
+        return None
+    outputs, rows = len(w), len(x)
+    matrix = w.reshape(outputs, -1)
+    if rows == 1:
+        found = matrix.dot(x.take(table))
+    else:
+        found = np.matmul(matrix, x.reshape(rows, -1).take(table, 1))
+    if bias is not None:
+        np.add(found, bias.reshape(-1, 1), found)
+    return found.reshape(shape)
+
+
+@kernel(_convolve_small)
 def convolve(
-    np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
+    np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any
 ) -> Any:
     """Return the convolution of ``x`` with the weight ``w``, plus ``bias`` if that is not None.
 
     The result has the given ``shape``. ``stride``, ``padding`` and ``dilation`` have one number for each spatial
     dimension.
     """
-    if groups == 1 and x.size <= small_arrays.MANY:
-        result = small_arrays.convolved(x, w, shape, stride, padding, dilation, bias)
-        if result is not None:
-            return result
     dtype, x, w = x.dtype, upcast_half(x), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:

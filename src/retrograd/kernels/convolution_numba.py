@@ -17,13 +17,10 @@ import numpy
 
 from ..runtime import blas_threads
 from . import numba_dispatch, numba_operands
+from .thresholds import DIRECT_KERNEL, DIRECT_OUTPUTS, NARROW_OUTPUTS
 
 #: Elements of the lines of images that a thread works on at a time (1 MB of float32: a core's second cache).
 BLOCK = 1 << 18
-#: Kernels of up to so many elements a group, for up to so many outputs, are too small for tiles.
-TINY, FEW = 32, 4
-#: Outputs a group for which tiles are never worth it.
-NARROW = 2
 
 
 class Shape:
@@ -42,16 +39,14 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether to use the Numba loops for few channels instead of matrix products.
-
-        They are used if each group has one input and one output channel, or if the kernel and the number of channels
-        are small.
-        """
-        return self.seen == self.single == 1 or (self.seen * math.prod(self.kernel) <= TINY and self.single <= FEW)
+        """Whether to use the Numba loops for few channels: one channel per group, or few outputs of a small kernel."""
+        return self.seen == self.single == 1 or (
+            self.seen * math.prod(self.kernel) <= DIRECT_KERNEL and self.single <= DIRECT_OUTPUTS
+        )
 
     def narrow(self, outputs: int) -> bool:
         """Whether the stride is 1 and ``outputs``, the number of outputs per group, is too small to fill a tile."""
-        return outputs <= NARROW and all(step == 1 for step in self.stride)
+        return outputs <= NARROW_OUTPUTS and all(step == 1 for step in self.stride)
 
     def rows(self, row: int, groups: int) -> int:
         """Return the number of output rows that are computed together as one block.
@@ -273,7 +268,7 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
         return None
     form = _shape(shapes, stride, padding, dilation, groups)
     y, x = _contiguous(y, form.out), _contiguous(x, form.space)
-    if form.direct() or form.seen * math.prod(form.kernel) <= TINY:
+    if form.direct() or form.seen * math.prod(form.kernel) <= DIRECT_KERNEL:
         kernel = (form.outputs, form.seen, *form.kernel)
         memory = numba_operands.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
         totals = numpy.zeros((len(memory), *kernel))

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy
 
-from . import numba_operands, reductions_numba
-from .numba_dispatch import LARGE
+from . import numba_operands
+from .select import at_most, kernel
+from .thresholds import FLAT_POSITIONS, LARGE, TAKE_ROWS, TAKE_WIDTH
 
 U64 = numpy.dtype(numpy.uint64)
-SOME, WIDE = 512, 16  # with at least 512 rows of at least 16 elements a loop may be faster than NumPy's take
+SOME = TAKE_ROWS  # the name that the inlined expressions of operations use
 PARTS = 16  # parts of an index, each checked by one thread
-FEW = 1024  # arrays of at most so many elements use cached tables of flat positions
 
 
 def slice_along(axis: int, ndim: int, part: slice) -> tuple[slice, ...]:
@@ -84,11 +84,8 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
     return np.ascontiguousarray(np.broadcast_to(first, picked)), step
 
 
-def _places(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the flat indices of the elements that ``index`` selects along ``axis``.
-
-    The indexed array has the given ``shape``. A flat index counts its elements in row-major order.
-    """
+def flat_positions(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """Return the flat positions of the elements at ``index`` along ``axis`` of an array with the given ``shape``."""
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 
@@ -97,7 +94,7 @@ def take_axis(x: Any, index: Any, axis: int) -> Any:
     """Return ``x.take(index, axis)`` for a NumPy array ``x``, computed by a Numba loop if ``x`` is large."""
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
-    enough = x.size and after >= WIDE and index.size >= SOME
+    enough = x.size and after >= TAKE_WIDTH and index.size >= TAKE_ROWS
     loops = numba_operands.movers("gather_scatter", index.size * before * after, x, index) if enough else None
     if loops is None:
         return x.take(index, axis)
@@ -111,13 +108,19 @@ def take_axis(x: Any, index: Any, axis: int) -> Any:
     return x.take(index, axis) if bad[0] else out  # NumPy raises the error for a bad index
 
 
+@at_most(FLAT_POSITIONS)
+def _taken_from_few(np: Any, x: Any, index: Any, axis: int) -> Any:
+    if x.__class__ is not numpy.ndarray or not x.size:
+        return None
+    return x.ravel().take(index if x.ndim == 1 else flat_positions(np, index, x.shape, axis))
+
+
+@kernel(_taken_from_few)
 def take_along(np: Any, x: Any, index: Any, axis: int) -> Any:
     """Return the elements of ``x`` at ``index`` along ``axis``, like ``numpy.take_along_axis``.
 
     An index with one dimension less than ``x`` selects one element along ``axis``.
     """
-    if 0 < x.size <= FEW and x.__class__ is numpy.ndarray:
-        return x.ravel().take(index if x.ndim == 1 else _places(np, index, x.shape, axis))
     if index.ndim == x.ndim:
         result = _taken_by_loop(x, index, axis)
         return x[advanced_index(np, index, axis)] if result is None else result
@@ -149,27 +152,22 @@ def equal_except_axis(shape: tuple[int, ...], other: tuple[int, ...], axis: int)
     return len(shape) == len(other) and shape[:axis] == other[:axis] and shape[axis + 1 :] == other[axis + 1 :]
 
 
-def max_along(np: Any, x: Any, axis: int) -> Any:
-    """Return the maximum of ``x`` along ``axis``, in a shape that broadcasts with ``x``; nan if an element is nan.
-
-    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``.
-    """
-    if 0 < x.size <= FEW and x.ndim == 2 and axis in (1, -1) and x.__class__ is numpy.ndarray and x.dtype.kind == "f":
-        index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
-        return x.ravel().take(_places(np, index, x.shape, 1))
-    if x.size >= LARGE and (result := reductions_numba.largest(x, (axis,), True)) is not None:
-        return result
-    return np.maximum.reduce(x, axis=axis, keepdims=True)
+@at_most(FLAT_POSITIONS)
+def _put_to_few(np: Any, out: Any, index: Any, values: Any, axis: int) -> Any:
+    if out.__class__ is not numpy.ndarray or not out.size or not out.flags.c_contiguous:
+        return None
+    out.ravel().put(index if out.ndim == 1 else flat_positions(np, index, out.shape, axis), values)
+    return out
 
 
-def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> None:
+@kernel(_put_to_few)
+def put_along(np: Any, out: Any, index: Any, values: Any, axis: int) -> Any:
     """Write ``values`` in place to the elements of ``out`` at ``index`` along ``axis``, like ``numpy.put_along_axis``.
 
-    An index with one dimension less than ``out`` selects one element along ``axis``.
+    An index with one dimension less than ``out`` selects one element along ``axis``. The result is ``out``.
     """
-    if 0 < out.size <= FEW and out.__class__ is numpy.ndarray and out.flags.c_contiguous:
-        out.ravel().put(index if out.ndim == 1 else _places(np, index, out.shape, axis), values)
-    elif index.ndim == out.ndim:
+    if index.ndim == out.ndim:
         out[advanced_index(np, index, axis)] = values
     else:
         out[advanced_index(np, np.expand_dims(index, axis), axis)] = np.expand_dims(values, axis)
+    return out

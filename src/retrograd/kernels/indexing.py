@@ -13,8 +13,10 @@ import numpy
 
 from ..core.dtypes import HALF_PRECISION, unsupported
 from . import numba_operands
-from .gather_scatter import FEW, advanced_index, equal_except_axis, put_along, take_along, take_axis
+from .gather_scatter import advanced_index, equal_except_axis, put_along, take_along, take_axis
 from .half_precision import upcast_all_half
+from .select import NUMBA, at_least, kernel
+from .thresholds import LARGE
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -44,7 +46,7 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     NumPy, adjacent indexed dimensions keep their position.
     """
     if len(picks) == 1:  # the common case
-        return _masked(x, picks[0]) if picks[0].dtype.kind == "b" else take_axis(x, picks[0], 0)
+        return _masked(numpy, picks[0], x) if picks[0].dtype.kind == "b" else take_axis(x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
         return take_axis(x, picks[places[0]], places[0])
@@ -52,16 +54,22 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     return result if result.flags.c_contiguous else result.copy()
 
 
-def _masked(x: Any, mask: Any) -> Any:
-    """Return the elements of ``x`` where ``mask`` is True, as a 1-d array."""
-    loops = numba_operands.movers("gather_scatter", mask.size, x, mask)
-    if loops is None or mask.shape != x.shape:
-        return x[mask]
+@at_least(LARGE, NUMBA)
+def _masked_by_loop(np: Any, mask: Any, x: Any) -> Any:
+    loops = numba_operands.movers("gather_scatter", mask.size, x, mask) if mask.shape == x.shape else None
+    if loops is None:
+        return None
     flat = numba_operands.bits(mask).reshape(-1)
     starts, count = _starts(loops, flat)
     result = numpy.empty(count, numba_operands.BITS[x.dtype.itemsize])
     loops.kept(numba_operands.bits(x).reshape(-1), flat, starts, result)
     return result.view(x.dtype)
+
+
+@kernel(_masked_by_loop)
+def _masked(np: Any, mask: Any, x: Any) -> Any:
+    """Return the elements of ``x`` where ``mask`` is True, as a 1-d array."""
+    return x[mask]
 
 
 #: Parts of a mask, each counted and copied by one thread.
@@ -184,26 +192,21 @@ def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
     if x.ndim == 0:
         x[...] = values.reshape(-1)[-1]
         return x
-    if x.size <= FEW and index.ndim == x.ndim and x.flags.c_contiguous:
+    if index.ndim == x.ndim:
         put_along(np, x, index, _cut(values, index), dim)
     else:
         x[advanced_index(np, index, dim)] = _cut(values, index)
     return x
 
 
-def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
-    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, and return ``x``."""
-    if index.size == 0:
-        return x
-    if x.ndim == 0 or index.ndim == 0:
-        flat = x.reshape(-1)
-        np.add.at(flat, index.reshape(-1), values.reshape(-1))
-        return flat.reshape(x.shape)
+@at_least(LARGE, NUMBA)
+def _scatter_add_by_loop(np: Any, index: Any, x: Any, values: Any, dim: int) -> Any:
+    if not x.ndim or not index.ndim or not x.flags.c_contiguous or not equal_except_axis(x.shape, index.shape, dim):
+        return None
     values = _cut(values, index)
     loops = numba_operands.loops("gather_scatter", index.size, x, values)
-    if loops is None or not x.flags.c_contiguous or not equal_except_axis(x.shape, index.shape, dim):
-        np.add.at(x, advanced_index(np, index, dim), values)
-        return x
+    if loops is None:
+        return None
     bad = numpy.zeros(1, numpy.uint8)
     arrays = [numba_operands.around(each, dim) for each in (x, index, values)]
     if arrays[0].shape[2] == 1:
@@ -211,6 +214,19 @@ def scatter_add(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
     else:
         loops.scatter_add(*arrays, bad)
     numba_operands.said(bad)
+    return x
+
+
+@kernel(_scatter_add_by_loop)
+def scatter_add(np: Any, index: Any, x: Any, values: Any, dim: int) -> Any:
+    """Add ``values`` to ``x`` at ``index`` along ``dim``, in place, and return ``x``."""
+    if index.size == 0:
+        return x
+    if x.ndim == 0 or index.ndim == 0:
+        flat = x.reshape(-1)
+        np.add.at(flat, index.reshape(-1), values.reshape(-1))
+        return flat.reshape(x.shape)
+    np.add.at(x, advanced_index(np, index, dim), _cut(values, index))
     return x
 
 

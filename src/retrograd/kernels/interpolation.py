@@ -16,8 +16,7 @@ import numpy
 from . import numba_operands
 from .half_precision import upcast_half
 from .memory_format import in_memory_format_of
-
-MANY = 8  # with at least so many taps a product with the dense matrix is faster
+from .thresholds import DENSE_TAPS
 
 
 class Taps:
@@ -134,7 +133,7 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
     if taps.whole is not None and x.dtype.kind in "iu":
         taps = taps.whole
     width = taps.index.shape[1]
-    if width >= MANY and x.dtype.kind in "fc":
+    if width >= DENSE_TAPS and x.dtype.kind in "fc":
         shape = x.shape
         before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         matrix = np.asarray(taps.matrix).astype(x.dtype)
@@ -386,3 +385,18 @@ def antialiased(size: int, out: int, scale: float | None, align: bool, mode: str
     total = weight.sum(1, keepdims=True)
     weight = weight / numpy.where(total == 0, 1, total)
     return Taps(size, numpy.minimum(index, size - 1), weight)
+
+
+@lru_cache(maxsize=64)
+def window_positions(space: tuple[int, ...], places: tuple[tuple[tuple[int, ...], ...], ...]) -> Any:
+    """Return a table of flat indices: element (k, o) is the input that kernel element k reads for output position o.
+
+    ``space`` is the shape of the input. ``places[d][k]`` lists, for dimension d and offset k along the kernel, the
+    input index that each output reads.
+    """
+    found = numpy.zeros((1, 1), numpy.int64)
+    for size, along in zip(space, places, strict=True):
+        here = numpy.array(along)
+        found = found[:, None, :, None] * size + here[None, :, None, :]
+        found = found.reshape(found.shape[0] * len(along), -1)
+    return found

@@ -25,14 +25,9 @@ import numpy as cpu  # LAPACK's arrays are always on the CPU
 
 from ..runtime import blas_threads
 from . import numba_dispatch
+from .thresholds import LAPACK_ROWS, LAPACK_THREADS, LARGE, SOLVE_COLUMNS, SOLVE_ROWS
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
-#: Matrices of a batch with fewer rows than this go to NumPy.
-SMALL = 32
-#: Rows of a system from which on its right-hand sides are distributed over threads, and columns for each thread.
-BLOCK, COLUMNS = 192, 64
-#: Elements of a matrix from which on SciPy's BLAS would wake its threads.
-THREADED = 1024
 #: Elements of workspace for each column of a blocked routine.
 ROOM = 64
 
@@ -40,7 +35,7 @@ ROOM = 64
 def column_major(np: Any, x: Any) -> Any:
     """Return a copy of ``x`` whose matrices (the last two axes) are in column-major order."""
     out = np.empty((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype).swapaxes(-1, -2)
-    if x.ndim == 2 and x.size >= numba_dispatch.LARGE and np is cpu:
+    if x.ndim == 2 and x.size >= LARGE and np is cpu:
         numba_dispatch.copy_into(out.T, x.T)
     else:
         out[...] = x
@@ -49,7 +44,7 @@ def column_major(np: Any, x: Any) -> Any:
 
 def _overwritable(a: Any) -> Any:
     """Return a copy of the matrix ``a`` in column-major order, which a LAPACK routine may overwrite."""
-    return column_major(cpu, a) if a.size > THREADED else a.copy(order="F")
+    return column_major(cpu, a) if a.size > LAPACK_THREADS else a.copy(order="F")
 
 
 def adjoint_of(x: Any) -> Any:
@@ -63,7 +58,7 @@ def use_scipy(np: Any, x: Any) -> bool:
 
     SciPy is faster for large matrices. For small matrices the overhead of one call per matrix exceeds the gain.
     """
-    return np is cpu and bool(x.size) and x.shape[-1] >= SMALL
+    return np is cpu and bool(x.size) and x.shape[-1] >= LAPACK_ROWS
 
 
 def one_by_one(np: Any, x: Any) -> bool:
@@ -71,7 +66,7 @@ def one_by_one(np: Any, x: Any) -> bool:
 
     The batched functions are those of the array module ``np``, NumPy or CuPy.
     """
-    return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= SMALL)
+    return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= LAPACK_ROWS)
 
 
 @cache
@@ -114,7 +109,7 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
 
     This is faster only for routines that release the GIL, which most of SciPy's routines do not.
     """
-    count = min(blas_threads.max_threads(), x.shape[1] // COLUMNS) if len(x) >= BLOCK else 1
+    count = min(blas_threads.max_threads(), x.shape[1] // SOLVE_COLUMNS) if len(x) >= SOLVE_ROWS else 1
     if count < 2:
         return work(x)
     out = cpu.empty(x.shape[::-1], x.dtype).T
@@ -144,13 +139,13 @@ def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tup
         arrays.append(array if np is cpu else np.asnumpy(array))
         if array.ndim != count:
             one = False
-        if array.size >= THREADED:
+        if array.size >= LAPACK_THREADS:
             small = False
     if one:
         results = function(*arrays) if small else on_one_thread(function, *arrays)
         return tuple([_column_major(part) for part in results])
     sizes = [array.ndim - count for array, (_, count) in zip(arrays, stacks, strict=True)]
-    small = max(math.prod(array.shape[size:]) for array, size in zip(arrays, sizes, strict=True)) < THREADED
+    small = max(math.prod(array.shape[size:]) for array, size in zip(arrays, sizes, strict=True)) < LAPACK_THREADS
     batch = cpu.broadcast_shapes(*(array.shape[:size] for array, size in zip(arrays, sizes, strict=True)))
     flat = [
         cpu.broadcast_to(array, (*batch, *array.shape[size:])).reshape((math.prod(batch), *array.shape[size:]))

@@ -13,16 +13,41 @@ import numpy
 
 from ..runtime import blas_threads
 from . import numba_dispatch
+from .select import NUMBA, at_least, kernel
+from .thresholds import BLAS_THREADS, BLAS_THREADS_WITHOUT_NUMBA, LARGE, PRODUCT, SINGLE_THREAD
 
-#: Multiplications from which on OpenBLAS would use several threads.
-MUCH = 1 << 18
-#: Multiplications up to which one thread is as fast as two running threads, and three times as fast as two of which one
-#: has to wake up.
-SHARED = 1 << 20
-#: MUCH while no Numba loop has run: smaller products do not load Numba.
-VERY_MUCH = 1 << 24
-#: Elements of both matrices together up to which callers use NumPy's ``dot`` instead of `product`.
-FEW = 3 << 12
+FEW = PRODUCT  # the name that the inlined expressions of operations use
+
+# -- Products --------------------------------------------------------------------------------------------------------
+
+
+def dot(a: Any, b: Any) -> Any:
+    """Return ``a @ b`` for two floating-point matrices of one dtype.
+
+    This function, :func:`add_product` and :func:`matrix_product` have no variants: every linear layer calls one of them,
+    and a dispatcher that counts the elements of both matrices would add 100 ns.
+    """
+    return a.dot(b) if a.size + b.size < PRODUCT else product(a, b)
+
+
+def add_product(summand: Any, a: Any, b: Any) -> Any:
+    """Return ``summand + a @ b``. Raise ValueError if ``summand`` does not broadcast to the shape of the product."""
+    result = a.dot(b) if a.size + b.size < PRODUCT else product(a, b)
+    if result.size < LARGE or not numba_dispatch.add_row(result, summand):
+        result += summand
+    return result
+
+
+def matrix_product(np: Any, a: Any, b: Any) -> Any:
+    """Return ``a @ b`` for matrices, vectors or batches of any dtype."""
+    if a.dtype.kind == "f":
+        if a.ndim == b.ndim and a.size + b.size > PRODUCT and np is numpy:
+            return product(a, b)
+        if b.ndim == 2:
+            return a.dot(b)  # straight to BLAS: matmul takes 0.5 µs longer to reach it
+        if a.ndim > 2 < b.ndim and np is numpy:
+            return batched(a, b)
+    return np.matmul(a, b)
 
 
 def product(a: Any, b: Any, out: Any = None) -> Any:
@@ -55,7 +80,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
     The result is written to ``out`` if ``out`` is not None.
     """
     work, kind = a.size * b.shape[-1], a.dtype
-    if work < (MUCH if numba_dispatch.RUNNING.layer else VERY_MUCH) or not (
+    if work < (BLAS_THREADS if numba_dispatch.RUNNING.layer else BLAS_THREADS_WITHOUT_NUMBA) or not (
         kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
     ):
         return None
@@ -70,7 +95,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
         or not numba_dispatch.available()
     ):
         return None
-    if work <= SHARED:
+    if work <= SINGLE_THREAD:
         with blas_threads.SINGLE_THREADED:
             return _by_numpy(a, b, out)
     straight, turned = _line(a), _line(b)
@@ -97,3 +122,38 @@ def _line(x: Any) -> tuple[Any, bool] | None:
         return x.reshape(-1), False
     turned = x.swapaxes(-1, -2)
     return (turned.reshape(-1), True) if turned.flags.c_contiguous else None
+
+
+# -- Outer products --------------------------------------------------------------------------------------------------
+
+
+def _products(a: Any, b: Any) -> int:
+    count: int = a.size * b.size
+    return count
+
+
+def outer_by_loop(a: Any, b: Any) -> Any:
+    """Return the outer product of ``a``, a matrix with one column, and the vector ``b``, by a Numba loop."""
+    out = numpy.empty((len(a), len(b)), a.dtype)
+    numba_dispatch.loops("broadcast").outer(a, b, out)
+    return out
+
+
+@at_least(LARGE, NUMBA)
+def _outer_by_loop(np: Any, a: Any, b: Any) -> Any:
+    return outer_by_loop(a.reshape(-1, 1), b) if numba_dispatch.suits(a.size * b.size, a, b) else None
+
+
+@kernel(_outer_by_loop, count=_products)
+def outer(np: Any, a: Any, b: Any) -> Any:
+    """Return the matrix with the elements ``a[i] * b[j]``."""
+    return a[:, None] * b
+
+
+def has_outer_loop(a: Any, b: Any) -> bool:
+    """Whether a Numba loop supports the outer product of the vectors ``a`` and ``b``.
+
+    The operation is then recorded with derivatives of its own, which use BLAS.
+    """
+    size = a.size * b.size
+    return size >= LARGE and numba_dispatch.suits(size, a, b)

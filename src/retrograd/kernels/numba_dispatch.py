@@ -27,15 +27,12 @@ import numpy
 from ..core.rule_namespace import arithmetic
 from ..runtime import blas_threads, malloc
 from .threaded_ufuncs import by_stretches, by_threads
+from .thresholds import LARGE as LARGE
+from .thresholds import LOOP_ROW, WAKE_WORKQUEUE
 
 ndarray, empty = numpy.ndarray, numpy.empty
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 BOOL = numpy.dtype(numpy.bool_)
-#: From so many elements on it is worth to ask: a sum of two arrays is as fast in NumPy below that, and a small program
-#: should not load a compiler for more.
-LARGE = 1 << 15
-#: Elements below which Numba's own pool of threads takes longer to wake up than to do the work.
-WAKING = 1 << 18
 #: How often OpenMP's threads look for work before they sleep. By themselves they would for 7 ms, in which they take the
 #: cores from BLAS: a step of a small convolutional network took fifteen times as long. If BLAS's threads do the same
 #: (Note [Two thread pools] in ``runtime/blas_threads.py``) they look but a little.
@@ -341,7 +338,7 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
     matrix, the operand is a matrix with one row. If ``y`` has one number for each row, the operand is a 1-d array. The
     result is None if ``y`` broadcasts in another way.
     """
-    if y.ndim > len(shape) or shape[-1] < 16:
+    if y.ndim > len(shape) or shape[-1] < LOOP_ROW:
         return None
     of = (1,) * (len(shape) - y.ndim) + y.shape
     if of[-1] == 1:
@@ -390,7 +387,7 @@ def copy_into(out: Any, x: Any) -> None:
             if 0 in x.strides:  # seen many times: once is enough
                 x = x[tuple([slice(1) if step == 0 else slice(None) for step in x.strides])]
             if x.size == 1:
-                fill(out, x.item())
+                fill_by_loop(out, x.item())
                 return
             if x.size < out.size and (given := _by_rows(x, out.shape)) is not None:
                 loops("broadcast").spread(given[0], out.reshape(-1, given[1]))
@@ -398,18 +395,9 @@ def copy_into(out: Any, x: Any) -> None:
     out[...] = x
 
 
-def copied(x: Any) -> Any:
-    """Return a copy of the contiguous array ``x``, computed by several threads if ``x`` is large."""
-    found = looped("copy", x) if x.__class__ is ndarray else None
-    return x.copy() if found is None else found
-
-
-def fill(out: Any, value: Any) -> None:
-    """Set all elements of the contiguous array ``out`` to ``value``."""
-    if out.size >= LARGE and out.dtype in (F32, F64) and out.__class__ is numpy.ndarray and available():
-        (LOOPS.get("fill") or _find("fill"))(out.reshape(-1), out.dtype.type(value))
-    else:
-        out.fill(value)
+def fill_by_loop(out: Any, value: Any) -> None:
+    """Set all elements of the contiguous float32 or float64 array ``out`` to ``value`` by a Numba loop."""
+    (LOOPS.get("fill") or _find("fill"))(out.reshape(-1), out.dtype.type(value))
 
 
 multiply: Any = for_ufunc(numpy.multiply)
@@ -474,7 +462,7 @@ class Running:
         ``size`` is the number of elements to compute.
         """
         count = blas_threads.max_threads()
-        if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKING):
+        if count == 1 or self.forked or (self.layer == "workqueue" and size < WAKE_WORKQUEUE):
             return False, None
         if getattr(self.told, "count", 0) != count:
             self._tell(count)

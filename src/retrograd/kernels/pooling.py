@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy
 
-from . import numba_operands, small_arrays
+from . import numba_operands
 from .half_precision import upcast_half
-from .interpolation import adaptive_bounds, as_slice, take_regular
+from .interpolation import adaptive_bounds, as_slice, take_regular, window_positions
 from .memory_format import in_memory_format_of
+from .select import NUMBA, at_least, at_most, kernel
+from .thresholds import LARGE, SMALL
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -38,6 +40,47 @@ def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, 
     first = -(numpy.minimum(starts, 0) // dilation)
     last = numpy.minimum((size - 1 - starts) // dilation, kernel - 1)
     return [numpy.where(first > last, -1, starts + numpy.clip(k, first, last) * dilation) for k in range(kernel)]
+
+
+class WindowTable:
+    """Max pooling of small inputs by cached tables of the flat indices in each window.
+
+    ``seen`` (windows, kernel elements) holds the flat indices of each window within a plane. A plane is one channel of
+    one sample. There is one table for each number of planes.
+    """
+
+    def __init__(self, seen: Any) -> None:
+        self.seen = seen
+        self._tables: dict[int, tuple[Any, Any, Any]] = {}
+
+    def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
+        """Return three index arrays for an input of ``size`` elements in ``planes`` planes.
+
+        The first array holds the flat indices of the elements of all windows. The second holds the position at which
+        each row of the first begins. The third holds the flat indices within the plane.
+        """
+        if planes not in self._tables:
+            windows, places = self.seen.shape
+            every = (numpy.arange(planes)[:, None, None] * (size // planes) + self.seen).reshape(-1, places)
+            own = numpy.concatenate([self.seen.ravel()] * planes)
+            self._tables[planes] = every, numpy.arange(planes * windows) * places, own
+        return self._tables[planes]
+
+    def maxima(self, x: Any, out: list[int]) -> Any:
+        """Return the maximum of each window of ``x`` and its flat index in the plane; None if a maximum is nan.
+
+        ``out`` is the number of windows along each pooled dimension.
+        """
+        lead = x.shape[: -len(out)]
+        every, rows, own = self._table(x.size, math.prod(lead))
+        seen = x.take(every)
+        best = seen.argmax(1) + rows
+        values = seen.take(best)
+        top = values.item(values.argmax()) if values.dtype.kind == "f" else 0
+        if top != top:
+            return None
+        shape = (*lead, *out)
+        return values.reshape(shape), own.take(best).reshape(shape)
 
 
 class StridedWindows(list[list[Any]]):
@@ -65,10 +108,10 @@ class StridedWindows(list[list[Any]]):
         return all(s >= (k - 1) * d + 1 for _, k, s, _, d in self.how)
 
     @cached_property
-    def table(self) -> small_arrays.Windows:
-        """The flat window indices for small inputs, as a :class:`Windows` of ``kernels/small_arrays.py``."""
+    def table(self) -> WindowTable:
+        """The flat window indices for small inputs, as a :class:`WindowTable`."""
         along = tuple([tuple([tuple(place.tolist()) for place in each]) for each in self])
-        return small_arrays.Windows(small_arrays.seen_by(tuple([each[0] for each in self.how]), along).T)
+        return WindowTable(window_positions(tuple([each[0] for each in self.how]), along).T)
 
 
 def adaptive_indices(size: int, out: int) -> list[Any]:
@@ -97,7 +140,30 @@ def fractional_indices(np: Any, samples: Any, size: int, out: int, kernel: int) 
     return [starts + k for k in range(kernel)]
 
 
-def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -> tuple[Any, Any]:
+@at_most(SMALL)
+def _maxima_by_table(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
+    if not isinstance(places, StridedWindows) or x.__class__ is not numpy.ndarray or not indices or not x.size:
+        return None
+    return places.table.maxima(x, places.out) if x.flags.c_contiguous and places.inside else None
+
+
+@at_least(LARGE, NUMBA)
+def _maxima_by_loop(np: Any, x: Any, places: Sequence[list[Any]], wanted: bool) -> Any:
+    if not isinstance(places, StridedWindows):
+        return None
+    loops = numba_operands.loops("pooling", x.size, x)
+    if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
+        return None
+    planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
+    values = np.empty((len(planes), *places.out), x.dtype)
+    indices = np.empty(values.shape, np.int64)
+    _, kernel, stride, padding, dilation = zip(*places.how, strict=True)
+    loops.maxima(planes, kernel, (*stride, *padding, *dilation), values, indices)
+    return tuple([in_memory_format_of(np, each.reshape(*x.shape[:-2], *places.out), x) for each in (values, indices)])
+
+
+@kernel(_maxima_by_table, _maxima_by_loop)
+def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
     """Return the maximum of each window over the last dimensions of ``x``, and its flat index in these dimensions.
 
     ``places`` holds, for each pooled dimension, a list as :func:`window_indices` returns it. Its arrays are 1-d, or
@@ -108,12 +174,6 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     if not x.size:
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
-    if isinstance(places, StridedWindows):
-        small = x.size <= small_arrays.MANY and x.__class__ is numpy.ndarray and x.flags.c_contiguous and indices
-        result = places.table.maxima(x, places.out) if small and places.inside else None
-        result = _maxima_by_loop(np, x, places) if result is None else result
-        if result is not None:
-            return result
     # The maximum is nan if any element is.
     nan = x.dtype.kind in "fV" and bool(np.isnan(np.max(x)))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
@@ -127,19 +187,6 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool = True) -
     return in_memory_format_of(np, best, x), None if where is None else in_memory_format_of(
         np, where.astype(np.int64), x
     )
-
-
-def _maxima_by_loop(np: Any, x: Any, places: StridedWindows) -> Any:
-    """Return ``maxima(np, x, places)`` computed by a Numba loop, or None if no loop supports ``x``."""
-    loops = numba_operands.loops("pooling", x.size, x)
-    if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
-        return None
-    planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
-    values = np.empty((len(planes), *places.out), x.dtype)
-    indices = np.empty(values.shape, np.int64)
-    _, kernel, stride, padding, dilation = zip(*places.how, strict=True)
-    loops.maxima(planes, kernel, (*stride, *padding, *dilation), values, indices)
-    return tuple([in_memory_format_of(np, each.reshape(*x.shape[:-2], *places.out), x) for each in (values, indices)])
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
@@ -207,6 +254,18 @@ def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
     return taken.reshape(indices.shape)
 
 
+@at_least(LARGE, NUMBA)
+def _add_by_loop(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
+    if (loops := numba_operands.loops("pooling", g.size, g)) is None:
+        return None
+    size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
+    spreading = np.empty((planes, size), g.dtype)
+    flat = [np.ascontiguousarray(each).reshape(planes, -1) for each in (g, indices)]
+    loops.spread(*flat, spreading)
+    return spreading.reshape(shape)
+
+
+@kernel(_add_by_loop)
 def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of the given ``shape`` to which the elements of ``g`` are added at ``indices``.
 
@@ -215,11 +274,6 @@ def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -
     index occurs twice in a plane.
     """
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
-    if (loops := numba_operands.loops("pooling", g.size, g)) is not None:
-        spreading = np.empty((planes, size), g.dtype)
-        flat = [np.ascontiguousarray(each).reshape(planes, -1) for each in (g, indices)]
-        loops.spread(*flat, spreading)
-        return spreading.reshape(shape)
     out = np.zeros(planes * size, upcast_half(g).dtype if not once else g.dtype)
     if g.size:
         places = indices.reshape(planes, -1) + np.arange(planes)[:, None] * size

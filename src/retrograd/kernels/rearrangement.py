@@ -1,6 +1,7 @@
 """Kernels of cat, stack, flip, roll, tril and triu, which copy elements to other positions.
 
-Large arrays are copied by Numba loops (``kernels/numba/rearrangement.py``). Results never share memory with the
+Small arrays are gathered by cached tables of flat positions, large ones copied by Numba loops
+(``kernels/numba/rearrangement.py``). Results never share memory with the
 operands and are in C order unless a docstring names another order.
 """
 
@@ -8,27 +9,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy
 
-from . import numba_dispatch, numba_operands
+from ..core.devices import array_module_of
+from . import numba_operands
 from .gather_scatter import slice_along
+from .numpy_internals import concatenate
+from .select import NUMBA, at_least, at_most, kernel
+from .thresholds import LARGE, SMALL
 
 
 def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Return ``arrays`` concatenated along ``axis``."""
+    """Return ``arrays`` concatenated along ``axis``.
+
+    The number of elements is estimated from the first array. This function and :func:`stack_arrays` compare it
+    themselves, because a dispatcher that calls a function to count elements would add 100 ns.
+    """
+    if arrays[0].size * len(arrays) >= LARGE and (found := _concatenate_by_loop(arrays, axis)) is not None:
+        return found
+    return concatenate(arrays, axis) if np is numpy else np.concatenate(arrays, axis)
+
+
+def _concatenate_by_loop(arrays: Sequence[Any], axis: int) -> Any:
+    """Return ``arrays`` concatenated along ``axis``, or None if no Numba loop supports them."""
     first = arrays[0]
-    if first.size * len(arrays) < numba_dispatch.LARGE:
-        return np.concatenate(arrays, axis)
     shape = list(first.shape)
     axis = axis if axis >= 0 else axis + first.ndim
     if len({each.shape[:axis] + each.shape[axis + 1 :] for each in arrays}) > 1:
-        return np.concatenate(arrays, axis)  # which raises the error
+        return None  # NumPy raises the error
     shape[axis] = sum(each.shape[axis] for each in arrays)
     loops = numba_operands.movers("rearrangement", math.prod(shape), *arrays)
     if loops is None or any(each.dtype is not first.dtype for each in arrays):
-        return np.concatenate(arrays, axis)
+        return None
     before = math.prod(shape[:axis])
     out = numpy.empty((before, math.prod(shape[axis:])), first.dtype)
     start = 0
@@ -40,13 +55,11 @@ def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     return out.reshape(shape)
 
 
-def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return ``x`` with the elements in reverse order along ``axes``, in the memory order of ``x``."""
-    usual = x.flags.c_contiguous and len(axes) == 1
-    loops = numba_operands.movers("rearrangement", x.size, x) if usual else None
+@at_least(LARGE, NUMBA)
+def _flip_by_loop(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    loops = numba_operands.movers("rearrangement", x.size, x) if x.flags.c_contiguous and len(axes) == 1 else None
     if loops is None:
-        view = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
-        return np.array(view, order="K")
+        return None
     given = numba_operands.around(numba_operands.bits(x), axes[0])
     out = numpy.empty(given.shape, given.dtype)
     if given.shape[2] == 1:
@@ -56,6 +69,25 @@ def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     return out.view(x.dtype).reshape(x.shape)
 
 
+@kernel(_flip_by_loop)
+def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """Return ``x`` with the elements in reverse order along ``axes``, in the memory order of ``x``."""
+    return np.array(x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])], order="K")
+
+
+@lru_cache(maxsize=64)
+def _rolled_positions(np: Any, shape: tuple[int, ...], shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return np.roll(np.arange(math.prod(shape)).reshape(shape), shifts, axes or None)
+
+
+@at_most(SMALL)
+def _roll_small(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    if x.__class__ is not numpy.ndarray or not x.size:
+        return None
+    return x.take(_rolled_positions(np, x.shape, shifts, axes))
+
+
+@kernel(_roll_small)
 def roll_axes(np: Any, x: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Return ``x`` with the elements shifted cyclically by ``shifts`` along ``axes``.
 
@@ -87,16 +119,20 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
     return out.view(x.dtype).reshape(x.shape)
 
 
-def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+def stack_arrays(arrays: Sequence[Any], axis: int = 0) -> Any:
     """Return ``arrays``, which must have one dtype, stacked along the new axis ``axis``.
 
     Raises ValueError if the shapes differ.
     """
     first = arrays[0]
+    large = first.size * len(arrays) >= LARGE
+    if not (axis or large) and first.__class__ is numpy.ndarray:
+        return numpy.array(arrays)  # numpy.stack takes five times as long
+    np = array_module_of(first)
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
         raise ValueError
-    if first.size * len(arrays) >= numba_dispatch.LARGE:
+    if large:
         return concatenate_arrays(np, [np.expand_dims(each, at) for each in arrays], at)
     out = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
     before = (slice(None),) * at
@@ -105,15 +141,36 @@ def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     return out
 
 
+@lru_cache(maxsize=64)
+def _outside(np: Any, shape: tuple[int, ...], diagonal: int, lower: bool) -> Any:
+    """Return the flat positions of the elements outside a triangle of the matrices of the given ``shape``."""
+    return np.flatnonzero((np.tril if lower else np.triu)(np.ones(shape, bool), diagonal) == 0)
+
+
+@at_most(SMALL)
+def _triangle_small(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
+    if x.__class__ is not numpy.ndarray:
+        return None
+    out = x.copy()
+    out.put(_outside(np, x.shape, diagonal, lower), 0)
+    return out
+
+
+@at_least(LARGE, NUMBA)
+def _triangle_by_loop(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
+    loops = numba_operands.movers("rearrangement", x.size, x)
+    if loops is None:
+        return None
+    given = numba_operands.bits(x).reshape(-1, *x.shape[-2:])
+    out = numpy.empty(given.shape, given.dtype)
+    loops.triangle(given, diagonal, lower, out)
+    return out.view(x.dtype).reshape(x.shape)
+
+
+@kernel(_triangle_small, _triangle_by_loop)
 def triangle(np: Any, x: Any, diagonal: int, lower: bool) -> Any:
     """Return the lower triangle of the matrices in ``x``, or the upper triangle if ``lower`` is false.
 
     ``diagonal`` is the number of the outermost diagonal of the triangle, as in torch.tril. The other elements are 0.
     """
-    loops = numba_operands.movers("rearrangement", x.size, x)
-    if loops is None:
-        return (np.tril if lower else np.triu)(x, diagonal)
-    given = numba_operands.bits(x).reshape(-1, *x.shape[-2:])
-    out = numpy.empty(given.shape, given.dtype)
-    loops.triangle(given, diagonal, lower, out)
-    return out.view(x.dtype).reshape(x.shape)
+    return (np.tril if lower else np.triu)(x, diagonal)

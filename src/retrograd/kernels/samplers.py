@@ -34,6 +34,8 @@ from .random import (
     _is_double,
     _long_words,
 )
+from .select import at_most, kernel
+from .thresholds import SMALL
 
 
 def draw_numbers(stream: Stream, shape: tuple[int, ...], maker: WordConverter) -> Array:
@@ -440,3 +442,47 @@ def _pick(stream: Stream, row: Array, samples: int) -> Array:
     bounds = total / total[-1]
     indices = numpy.searchsorted(bounds.astype(F64), stream.doubles(samples), side="left")
     return numpy.minimum(indices, row.size - 1)
+
+
+# -- Parameters ------------------------------------------------------------------------------------------------------
+
+
+def _lies_between(x: Any, low: float, high: float) -> bool:
+    """Whether all elements of ``x``, a small floating-point array, are from ``low`` to ``high``.
+
+    For other arrays the result is False.
+    """
+    if x.__class__ is not numpy.ndarray or not x.size or x.dtype.kind != "f":
+        return False
+    flat = x.ravel()
+    return bool(flat.item(flat.argmin()) >= low and flat.item(flat.argmax()) <= high)
+
+
+@at_most(SMALL)
+def _inside_small(np: Any, x: Any, low: float, high: float) -> Any:
+    return False if _lies_between(x, low, high) else None
+
+
+@kernel(_inside_small)
+def any_outside(np: Any, x: Any, low: float, high: float) -> Any:
+    """Return whether an element of ``x`` is less than ``low`` or greater than ``high``; nan is neither."""
+    return ((x < low) | (x > high)).any()
+
+
+@at_most(SMALL)
+def _weights_small(np: Any, weights: Any) -> Any:
+    usual = weights.ndim == 1 and _lies_between(weights, 0, 1e300) and weights.item(weights.argmax()) > 0
+    return weights if usual else None
+
+
+@kernel(_weights_small)
+def check_weights(np: Any, weights: Any) -> Any:
+    """Raise PyTorch's RuntimeError if ``weights``, one row or a matrix of them, are not weights for ``multinomial``.
+
+    Weights are finite and not negative, and each row has a positive one. The result is ``weights``.
+    """
+    if bool(((weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))).any()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    return weights

@@ -1,4 +1,7 @@
-"""Kernels of logcumsumexp, and of the gradients of cumprod and logcumsumexp, by linear recurrences along one axis."""
+"""Kernels of cumsum, cumprod and logcumsumexp, and of their gradients.
+
+The gradients of cumprod and logcumsumexp are linear recurrences along one axis.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,96 @@ from typing import Any
 
 import numpy
 
+from ..core.dtypes import HALF_PRECISION
 from . import numba_operands
-from .numba_dispatch import plain
+from .gather_scatter import flip_view
+from .numba_dispatch import loops, plain
+from .reductions import seen, upcast_integers
+from .select import NUMBA, at_least, kernel
+from .thresholds import FEW_ROWS, LARGE, SERIAL_STEPS, SERIAL_WIDTH
 
-SHORT = 24  # at most so many steps one after the other are faster than passes over all elements
+# -- Cumulative sums and products ------------------------------------------------------------------------------------
+
+_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # accumulated in double precision, as in PyTorch
+
+
+def _by_loop(x: Any, axis: int, product: bool, back: bool) -> Any:
+    """Return the cumulative sums of ``x`` along ``axis``, or the cumulative products if ``product`` is true.
+
+    If ``back`` is true, the elements are accumulated from the end of the axis. The result is None if no Numba loop
+    supports ``x``.
+    """
+    view = seen(x if any(x.strides) else numpy.ascontiguousarray(x), (axis,))
+    if view is None or view.back is not None:
+        return None
+    outer, many, inner = view.array.shape
+    out = numpy.empty(x.shape, x.dtype)
+    if inner > 1:
+        loops("reductions").run_columns(view.array, product, back, out.reshape(outer, many, inner))
+    elif outer == 1 and not product:
+        sums = numpy.empty(min(64, -(-many // LARGE)))
+        loops("reductions").sums_of_parts(view.array.reshape(-1), sums)
+        # What lies before each part, added up without the part itself: that may be infinite, nan or much larger.
+        begin = numpy.zeros_like(sums)
+        if back:
+            begin[:-1] = numpy.cumsum(sums[:0:-1])[::-1]
+        else:
+            begin[1:] = numpy.cumsum(sums[:-1])
+        loops("reductions").run_parts(view.array.reshape(-1), begin, back, out.reshape(-1))
+    else:
+        loops("reductions").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))
+    return out
+
+
+@at_least(LARGE, NUMBA)
+def _running_by_loop(np: Any, x: Any, axis: int, product: bool) -> Any:
+    return _by_loop(x, axis, product, False)
+
+
+@kernel(_running_by_loop)
+def running(np: Any, x: Any, axis: int, product: bool) -> Any:
+    """Return the cumulative sums of ``x`` along ``axis``, or the cumulative products if ``product`` is true.
+
+    They are accumulated in double precision.
+    """
+    longer = _LONGER.get(x.dtype.char)
+    accumulate = (np.multiply if product else np.add).accumulate
+    return accumulate(x if longer is None else x.astype(longer), axis).astype(x.dtype, order="C", copy=False)
+
+
+@at_least(LARGE, NUMBA)
+def _running_back_by_loop(np: Any, x: Any, axis: int) -> Any:
+    return _by_loop(x, axis, False, True)
+
+
+@kernel(_running_back_by_loop)
+def running_back(np: Any, x: Any, axis: int) -> Any:
+    """Return the cumulative sums of ``x`` along ``axis`` from the last element to the first."""
+    if x.dtype in HALF_PRECISION:
+        return running_back(np, x.astype(np.float32), axis).astype(x.dtype)
+    return flip_view(running(np, flip_view(upcast_integers(np, x), axis), axis, False), axis)
+
+
+@at_least(LARGE, NUMBA)
+def _products_of_others_by_loop(np: Any, x: Any, axis: int) -> Any:
+    view = seen(x, (axis,))
+    if view is None or view.array.shape[2] != 1 or view.array.shape[0] < FEW_ROWS or view.back is not None:
+        return None
+    out = numpy.empty(x.shape, x.dtype)
+    form = view.array.shape[:2]
+    loops("reductions").products_of_others(view.array.reshape(form), out.reshape(form))
+    return out
+
+
+@kernel(_products_of_others_by_loop)
+def products_of_others(np: Any, x: Any, axis: int) -> Any:
+    """Return for each element of ``x`` the product of the other elements along ``axis``, computed without division."""
+    before = shift_by_one(np, x.cumprod(axis), axis, 1, 1)
+    after = shift_by_one(np, np.flip(np.flip(x, axis).cumprod(axis), axis), axis, -1, 1)
+    return before * after
+
+
+# -- Shifts and recurrences ------------------------------------------------------------------------------------------
 
 
 def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
@@ -29,23 +118,30 @@ def shift_by_one(np: Any, x: Any, dim: int, by: int, fill: float) -> Any:
     return out
 
 
-def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> Any:
+@at_least(LARGE, NUMBA)
+def _recurrence_by_loop(np: Any, factor: Any, summand: Any, dim: int, backward: bool) -> Any:
+    summand, factor = plain(summand), plain(factor)
+    module = numba_operands.loops("scan", factor.size, factor, summand)
+    if module is None:
+        return None
+    summands = numba_operands.around(np.broadcast_to(summand, factor.shape), dim)
+    factors, result = numba_operands.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
+    out = result.reshape(summands.shape)
+    if out.shape[2] == 1:
+        module.recurrence_rows(summands[:, :, 0], factors[:, :, 0], out[:, :, 0], backward)
+    else:
+        module.recurrence(summands, factors, out, backward)
+    return result
+
+
+@kernel(_recurrence_by_loop)
+def recurrence(np: Any, factor: Any, summand: Any, dim: int, backward: bool) -> Any:
     """Return the array s with ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
     If ``backward`` is true, ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``. Factors of 0 are allowed, because the
     computation has no division.
     """
     summand, factor = plain(summand), plain(factor)
-    loops = numba_operands.loops("scan", factor.size, factor, summand)
-    if loops is not None:
-        summands = numba_operands.around(np.broadcast_to(summand, factor.shape), dim)
-        factors, result = numba_operands.around(factor, dim), numpy.empty(factor.shape, factor.dtype)
-        out = result.reshape(summands.shape)
-        if out.shape[2] == 1:
-            loops.recurrence_rows(summands[:, :, 0], factors[:, :, 0], out[:, :, 0], backward)
-        else:
-            loops.recurrence(summands, factors, out, backward)
-        return result
     out = np.moveaxis(np.array(np.broadcast_to(summand, factor.shape)), dim, 0)
     steps = np.moveaxis(factor, dim, 0)
     if backward:
@@ -54,7 +150,7 @@ def recurrence(np: Any, summand: Any, factor: Any, dim: int, backward: bool) -> 
     else:
         view = out
     size = view.shape[0]
-    if size <= SHORT or view[:1].size > 256:
+    if size <= SERIAL_STEPS or view[:1].size > SERIAL_WIDTH:
         for k in range(1, size):
             view[k] += steps[k] * view[k - 1]
     else:

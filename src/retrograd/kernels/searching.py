@@ -8,36 +8,47 @@ import numpy
 
 from ..runtime import blas_threads
 from . import numba_operands
+from .select import NUMBA, at_least, kernel
 from .sorting import stable_argsort
-
-#: Integers are counted in a table of at most this many entries for each element.
-SPARSE = 4
+from .thresholds import LARGE, SPARSE_COUNTS
 
 
-def min_max(x: Any) -> tuple[int, int]:
-    """Return the minimum and the maximum of ``x``, a non-empty array of integers."""
+@at_least(LARGE, NUMBA)
+def _min_max_by_loop(np: Any, x: Any) -> Any:
     loops = numba_operands.movers("gather_scatter", x.size, x) if x.dtype is numba_operands.INT else None
     if loops is None:
-        return int(x.min()), int(x.max())
+        return None
     least, most = numpy.empty((2, blas_threads.max_threads()), numpy.int64)
     loops.limits(numpy.ascontiguousarray(x).reshape(-1), least, most)
     return int(least.min()), int(most.max())
 
 
-def bincount_range(x: Any, low: int, high: int) -> Any:
-    """Return the number of occurrences in ``x`` of each integer from ``low`` to ``high``.
+@kernel(_min_max_by_loop)
+def min_max(np: Any, x: Any) -> Any:
+    """Return the minimum and the maximum of ``x``, a non-empty array of integers, as Python ints."""
+    return int(x.min()), int(x.max())
 
-    All elements of ``x`` must be in this range.
-    """
+
+@at_least(LARGE, NUMBA)
+def _bincount_by_loop(np: Any, x: Any, low: int, high: int) -> Any:
     parts = blas_threads.max_threads()
     few = x.dtype is numba_operands.INT and (high - low) * parts < x.size
     loops = numba_operands.movers("gather_scatter", x.size, x) if few else None
     if loops is None:
-        flat = x.reshape(-1)
-        return numpy.bincount(flat - low if low else flat, minlength=high - low + 1)
+        return None
     counts = numpy.empty((parts, high - low + 1), numpy.int64)
     loops.counts(numpy.ascontiguousarray(x).reshape(-1), low, counts)
     return counts.sum(0)
+
+
+@kernel(_bincount_by_loop)
+def bincount_range(np: Any, x: Any, low: int, high: int) -> Any:
+    """Return the number of occurrences in ``x`` of each integer from ``low`` to ``high``.
+
+    All elements of ``x`` must be in this range.
+    """
+    flat = x.reshape(-1)
+    return np.bincount(flat - low if low else flat, minlength=high - low + 1)
 
 
 def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
@@ -50,10 +61,10 @@ def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
         values, inverse, counts = np.unique(flat, return_inverse=True, return_counts=True, equal_nan=False)
         return values, inverse.reshape(x.shape).astype(np.int64), counts.astype(np.int64)
     if x.dtype.kind in "iu":
-        low, high = min_max(flat)
-        if high - low < SPARSE * flat.size and high < 1 << 62:
+        low, high = min_max(np, flat)
+        if high - low < SPARSE_COUNTS * flat.size and high < 1 << 62:
             integers = flat.astype(numpy.int64, copy=False)
-            counts = bincount_range(integers, low, high)
+            counts = bincount_range(np, integers, low, high)
             present = counts.nonzero()[0]
             rank = numpy.empty(counts.size, numpy.int64)
             rank[present] = numpy.arange(present.size)
@@ -68,19 +79,24 @@ def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
     return run[starts], inverse.reshape(x.shape), numpy.diff(starts, append=run.size)
 
 
-def searchsorted(edges: Any, x: Any, right: bool) -> Any:
-    """Return for each element of ``x`` the number of smaller elements in ``edges``, a sorted array.
-
-    If ``right`` is true, elements of ``edges`` equal to the element of ``x`` are counted too. The result is None if no
-    Numba loop supports the arrays.
-    """
-    if edges.dtype is not x.dtype or (
-        edges.dtype is not numba_operands.INT and edges.dtype not in (numba_operands.F32, numba_operands.F64)
-    ):
+@at_least(LARGE, NUMBA)
+def _searchsorted_by_loop(np: Any, x: Any, edges: Any, right: bool) -> Any:
+    kind = edges.dtype
+    if kind is not x.dtype or (kind is not numba_operands.INT and kind not in (numba_operands.F32, numba_operands.F64)):
         return None
-    loops = numba_operands.movers("gather_scatter", x.size, x, edges)
+    loops = numba_operands.movers("gather_scatter", x.size, x, edges) if edges.ndim == 1 else None
     if loops is None:
         return None
     out = numpy.empty(x.shape, numpy.int64)
     loops.bisect(numpy.ascontiguousarray(x).reshape(-1), numpy.ascontiguousarray(edges), right, out.reshape(-1))
     return out
+
+
+@kernel(_searchsorted_by_loop)
+def searchsorted(np: Any, x: Any, edges: Any, right: bool) -> Any:
+    """Return for each element of ``x`` the number of smaller elements in ``edges``, a sorted array.
+
+    If ``right`` is true, elements of ``edges`` equal to the element of ``x`` are counted too. The result is None unless
+    a Numba loop supports the arrays.
+    """
+    return None

@@ -1,6 +1,6 @@
 """Kernels of sort, argsort, topk and msort: the indices of a stable sort, and the first few elements of sorted rows.
 
-:func:`stable_argsort` is the kernel of argsort, :func:`topk_along` is the kernel of topk.
+:func:`stable_argsort` is the kernel of argsort, :func:`topk` is the kernel of topk.
 
 Note [Keys]. NumPy's stable sort of indices is slow; its sort of integers is fast, because it uses vector instructions.
 A float32 maps to an integer of 32 bits with the same order. A key of 64 bits holds this integer in its high half and
@@ -10,20 +10,31 @@ and equal elements keep their order.
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Any
 
 import numpy
 
 from . import numba_operands
-from .gather_scatter import flip_view, take_along
+from .gather_scatter import flip_view, slice_along, take_along
+from .select import at_least, at_most, kernel
+from .thresholds import ARGMAX_PASSES, KEY_SORT, SELECTED, SMALL
 
 F16, F32, SIGN = numpy.dtype(numpy.float16), numba_operands.F32, numpy.uint32(1 << 31)
-#: Elements from which on rows are sorted by keys.
-MANY = 2048
-#: Largest ``count`` for which topk selects elements instead of sorting the rows.
-FEW = 128
 
 
+@at_least(KEY_SORT)
+def _argsort_of_keys(np: Any, x: Any, dim: int, descending: bool) -> Any:
+    if x.__class__ is not numpy.ndarray or x.shape[dim] >= 1 << 32:
+        return None
+    if x.dtype.kind in "bV":
+        x = x.astype(np.uint8 if x.dtype.kind == "b" else np.float32)
+    keys = _keys(x, descending)
+    return None if keys is None else _sorted_keys(keys, dim)
+
+
+@kernel(_argsort_of_keys)
 def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
     """Return the int64 indices of a stable sort of ``x`` along ``dim``, in descending order if ``descending`` is true.
 
@@ -33,10 +44,6 @@ def stable_argsort(np: Any, x: Any, dim: int, descending: bool) -> Any:
         x = x.astype(np.uint8)
     if x.dtype.kind == "V":
         x = x.astype(np.float32)
-    if x.size >= MANY and x.__class__ is numpy.ndarray and x.shape[dim] < 1 << 32:
-        keys = _keys(x, descending)
-        if keys is not None:
-            return _sorted_keys(keys, dim)
     if not descending:
         return x.argsort(dim, kind="stable")
     # Sorting the reversed row and reversing the result keeps equal elements in their order.
@@ -73,13 +80,31 @@ def _sorted_keys(keys: Any, dim: int) -> Any:
     return numpy.ascontiguousarray(joined.view(numpy.int64).swapaxes(dim, -1))
 
 
-def topk_along(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
-    """Return the ``count`` largest elements of ``x`` along ``dim`` in descending order, and their indices.
+@lru_cache(maxsize=64)
+def _offsets(np: Any, rows: int, size: int, each: int) -> Any:
+    return np.arange(0, rows * size, size)[:, None].repeat(each, 1)
 
-    If ``largest`` is false, the smallest elements are returned in ascending order. Equal elements keep their order. The
-    result is None if sorting ``x`` is faster.
-    """
-    if not 0 < count <= FEW or count > x.shape[dim] // 4 or x.size < MANY:
+
+@at_most(SMALL)
+def _topk_small(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
+    """Return the result of :func:`topk` for one row or the rows of a matrix, whose elements must be finite."""
+    if x.__class__ is not numpy.ndarray or not x.size or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
+        return None
+    flat = x.ravel()
+    if x.ndim > 2 or not flat.dot(flat) < math.inf:
+        return None
+    order = (np.negative(x) if largest else x).argsort(-1, "stable")
+    if x.ndim == 1:
+        found = order[:count].copy()
+        return flat.take(found), found
+    found = order[:, :count].copy()
+    return flat.take(_offsets(np, len(x), x.shape[1], count) + found), found
+
+
+@at_least(KEY_SORT)
+def _topk_by_selection(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
+    """Return the result of :func:`topk` without sorting, or None if sorting ``x`` is faster."""
+    if not 0 < count <= SELECTED or count > x.shape[dim] // 4:
         return None
     rows = x.swapaxes(dim, -1)
     loops = numba_operands.loops("gather_scatter", x.size, x)
@@ -96,8 +121,14 @@ def topk_along(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     return tuple([np.ascontiguousarray(each.swapaxes(dim, -1)) for each in (values, indices)])
 
 
-#: Passes over all elements that take as long as sorting them.
-PASSES = 16
+@kernel(_topk_small, _topk_by_selection)
+def topk(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
+    """Return the ``count`` largest elements of ``x`` along ``dim`` in descending order, and their indices.
+
+    If ``largest`` is false, the smallest elements are returned in ascending order. Equal elements keep their order.
+    """
+    order = stable_argsort(np, x, dim, largest)[slice_along(dim, x.ndim, slice(count))].copy()
+    return take_along(np, x, order, dim), order
 
 
 def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
@@ -106,7 +137,7 @@ def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
     If ``largest`` is false, the smallest elements are returned. The result is None if ``count`` is large, the dtype is
     not float32 or float64, or a result would be infinite.
     """
-    if count > PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
+    if count > ARGMAX_PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
         return None
     left = rows.copy() if largest else np.where(np.isnan(rows), rows.dtype.type(-np.inf), -rows)
     left = left.reshape(-1, rows.shape[-1])

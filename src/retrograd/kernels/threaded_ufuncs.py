@@ -19,9 +19,9 @@ from typing import Any
 import numpy
 
 from ..runtime import blas_threads
+from .thresholds import THREADED_FORMULA, THREADED_UFUNC
 
-#: Elements from which on it wins: for formulas, and for single ufuncs.
-MANY, MOST = 1 << 19, 1 << 20
+MANY = THREADED_FORMULA  # the name that the generated code uses
 #: How many elements make a stretch of a formula; a ufunc's are as many as there are threads.
 STRETCH = 1 << 17
 
@@ -119,7 +119,7 @@ def by_stretches(kernel: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
         return None
     lines, shape = seen
     size = math.prod(shape)
-    if size < MANY:
+    if size < THREADED_FORMULA:
         return None
     first = kernel(*_part(lines, 0, STRETCH))
     if first.__class__ is not numpy.ndarray or first.shape != (STRETCH,):
@@ -150,7 +150,7 @@ def by_threads(ufunc: Any, arrays: tuple[Any, ...], out: Any = None) -> Any:
         if blas_threads.max_threads() > 1 and ufunc.nout == 1
         else None
     )
-    if seen is None or math.prod(seen[1]) < MOST or (out is not None and _overlaps(out, arrays)):
+    if seen is None or math.prod(seen[1]) < THREADED_UFUNC or (out is not None and _overlaps(out, arrays)):
         return ufunc(*arrays, out=out)
     lines, shape = seen
     if out is None:

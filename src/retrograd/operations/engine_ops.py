@@ -6,18 +6,17 @@ elements.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
 import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
-from ..core.dtypes import HALF_PRECISION
 from ..core.views import StridedLayout, type_string
 from ..dispatch.declare import ARRAYS, op, pointwise
+from ..kernels import copying, elementwise
 from ..kernels.half_precision import F32
-from ..kernels.numba_dispatch import LARGE, looped
+from ..kernels.numba_dispatch import LARGE
 from ..kernels.reductions import sum_along, sum_axes
 
 
@@ -33,9 +32,7 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
     kind = dtype.numpy
-    if self.size >= LARGE and kind not in HALF_PRECISION and (large := looped("copy", self, kind=kind)) is not None:
-        return large
-    return self.astype(kind)
+    return elementwise.convert(np, self, kind)
 
 
 to_dtype.derivative(self=1)  # the engine casts the gradient
@@ -254,9 +251,7 @@ def _expand_fast(x: Any, size: Any) -> Any:
 
     If ``x`` is a float32 scalar and ``size`` is small, the result is a new array filled with ``x`` instead of a view.
     """
-    if x.__class__ is numpy.float32 and math.prod(size) < LARGE:
-        out = numpy.empty(size, F32)
-        out.fill(x)
+    if x.__class__ is numpy.float32 and (out := copying.filled_if_small(x, size)) is not None:
         return out
     return _expanded(x, size)
 

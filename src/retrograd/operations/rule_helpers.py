@@ -8,7 +8,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.tensor import Tensor
 from ..dispatch.declare import op, pointwise
-from ..kernels.numba_dispatch import LARGE, looped
+from ..kernels import elementwise
 
 # -- Rules -----------------------------------------------------------------------------------------------------------
 
@@ -42,9 +42,7 @@ def zeros_as(np: Any, self: Any, /) -> Any:
 @op(function=False, method=False, backward="MaskedFillBackward0")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """Return a copy of ``self`` whose elements are replaced by the number ``value`` where ``mask`` is true."""
-    if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
-        return large
-    return np.where(mask, np.asarray(value).astype(self.dtype), self)
+    return elementwise.fill_where(np, self, mask, value)
 
 
 masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, mask, 0))
@@ -53,9 +51,7 @@ masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, ma
 @op(function=False, method=False, backward="WhereBackward0")
 def where_else(np: Any, condition: Any, self: Any, /) -> Any:
     """Return ``self`` where ``condition`` is true, and 0 elsewhere."""
-    if self.size >= LARGE and (large := looped("keep", self, condition)) is not None:
-        return large
-    return np.where(condition, self, np.zeros((), self.dtype))
+    return elementwise.keep(np, self, condition)
 
 
 where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))

@@ -19,7 +19,7 @@ from ...core.tensor import (
     preserve_format,
 )
 from ...dispatch.declare import op, public
-from ...kernels.numba_dispatch import LARGE, copied, in_order
+from ...kernels import copying
 from ...runtime.user_frame import warn
 from ..engine_ops import to_dtype
 
@@ -27,18 +27,14 @@ from ..engine_ops import to_dtype
 @op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """Return a copy of ``self`` in the memory format ``memory_format``."""
-    if self.size >= LARGE and memory_format in (contiguous_format, preserve_format) and self.flags.c_contiguous:
-        return copied(self)
     if memory_format is contiguous_format:
-        ordered = in_order(self) if self.size >= LARGE and self.__class__ is numpy.ndarray else None
-        return np.array(self, order="C") if ordered is None else ordered
+        return copying.c_copy(np, self)
     if memory_format in CHANNELS_LAST_RANKS:
         check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
     if memory_format is not preserve_format:
         raise TypeError("a memory format must be a torch.memory_format")
-    # Elements that share memory (stride 0) have no memory order to preserve.
-    return np.array(self, order="C" if 0 in self.strides else "K")
+    return copying.same_order_copy(np, self)
 
 
 #: The formats in which dimension 1 is innermost in memory, with the number of dimensions that each is for.

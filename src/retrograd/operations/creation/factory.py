@@ -28,8 +28,7 @@ from ...dispatch.declare import public
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, stores_like_pytorch
 from ...dispatch.transform_tensor import copy_per_slice
-from ...kernels.numba_dispatch import LARGE
-from ...kernels.numba_dispatch import fill as fill_large
+from ...kernels import copying
 from ..engine_ops import as_strided_of
 
 
@@ -151,10 +150,7 @@ def _filled(
     else:
         array = np.empty(size, kind)
         value = fill if stores_like_pytorch(fill, kind) else dtypes.number_to_array(fill, kind).item()
-        if array.size < LARGE:
-            array.fill(value)
-        else:
-            fill_large(array, value)
+        copying.fill(np, array, value)
     return wrap(array) if requires_grad is False else new_leaf(array, requires_grad)
 
 
@@ -173,11 +169,7 @@ def _common_filled(fill: int | None) -> Any:
         if fill == 0:
             return numpy.zeros(size, dtypes.default.floating.numpy)
         array = numpy.empty(size, dtypes.default.floating.numpy)
-        if fill is not None:
-            if array.size >= LARGE:
-                return None
-            array.fill(fill)
-        return array
+        return array if fill is None else copying.fill(numpy, array, fill)
 
     return common
 
@@ -308,11 +300,10 @@ def empty_permuted(
 def _commonly_full(size: Any, fill_value: Any) -> Any:
     kind = FILL_DTYPES.get(fill_value.__class__)
     shape = None if kind is None else simple_shape((size,))
-    if shape is None or math.prod(shape) >= LARGE:
+    if shape is None:
         return None
     array = numpy.empty(shape, dtypes.default.floating.numpy if kind is float else kind)
-    array.fill(fill_value)
-    return array
+    return copying.fill(numpy, array, fill_value)
 
 
 #: The dtype of a new tensor by the class of its fill value; ``float`` means the default floating dtype.

@@ -25,7 +25,7 @@ from ...dispatch.generic_path import is_directly_writable, modify
 from ...dispatch.operand_promotion import F32, F64, PLAIN, broadcast_mismatch
 from ...dispatch.transform_tensor import active_levels, batch_levels, draw, in_vmap
 from ...kernels import random as draws
-from ...kernels import samplers, small_arrays
+from ...kernels import samplers
 from ...runtime.user_frame import strips_frames
 from ..engine_ops import expand
 from ..indexing.masked_fill import copy_block
@@ -465,7 +465,7 @@ def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
-    if not small_arrays.lie_between(self, 0, 1) and ((self < 0) | (self > 1)).any():
+    if samplers.any_outside(np, self, 0, 1):
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
             "please report an enhancement request to PyTorch.)"
@@ -578,11 +578,7 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if weights.ndim > 1 or not small_arrays.are_weights(weights):
-        if bool(((weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))).any()):
-            raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-        if weights.size and bool((weights.astype(numpy.float64).sum(-1) == 0).any()):
-            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    samplers.check_weights(numpy, weights)
     return multinomial_block(input, _stream(generator), num_samples, replacement)
 
 

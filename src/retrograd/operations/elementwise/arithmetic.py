@@ -11,7 +11,8 @@ from ...core.tensor import Tensor
 from ...dispatch.declare import pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import NUMBERS
-from ...kernels.numba_dispatch import LARGE, into, looped, negative
+from ...kernels import elementwise
+from ...kernels.numba_dispatch import LARGE, into
 from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
@@ -42,11 +43,14 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     >>> torch.add(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.])
     """
-    if alpha.__class__ is float and getattr(self, "size", 0) >= LARGE and getattr(other, "dtype", None) is self.dtype:
-        large = looped("add_scaled", self, other, numbers=(alpha,))
-        if large is not None:
-            return large
+    if alpha.__class__ is float and other.__class__ is np.ndarray is self.__class__ and _are_floats(self, other):
+        return elementwise.add_scaled(np, self, other, alpha)
     return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
+
+
+def _are_floats(x: Any, y: Any) -> bool:
+    """Whether the arrays ``x`` and ``y`` have the same floating-point dtype of NumPy."""
+    return x.dtype is y.dtype and x.dtype.kind == "f"
 
 
 def _scaled(np: Any, x: Any, alpha: Any) -> Any:
@@ -370,7 +374,7 @@ def neg(np: Any, self: Any, /) -> Any:
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
             "`~` or `logical_not()` operator instead."
         )
-    return np.negative(self) if self.size < LARGE else negative(self)
+    return elementwise.negate(np, self)
 
 
 @pointwise(
@@ -414,10 +418,7 @@ def sign(np: Any, self: Any, /) -> Any:
         )
     if self.dtype == bool:
         return self.copy()
-    if self.size >= LARGE and self.dtype.kind == "f" and (large := looped("sign", self)) is not None:
-        return large
-    signs = np.sign(self)
-    return np.where(np.isnan(self), 0, signs).astype(self.dtype) if self.dtype.kind == "f" else signs
+    return elementwise.sign(np, self)
 
 
 def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
@@ -433,10 +434,8 @@ def sgn(np: Any, self: Any, /) -> Any:
     """
     if self.dtype.kind == "b":
         return self.copy()
-    if self.size >= LARGE and (large := looped("sign", self)) is not None:
-        return large
     if self.dtype.kind != "c":
-        return np.where(self != self, 0, np.sign(self)).astype(self.dtype) if self.dtype.kind in "fV" else np.sign(self)
+        return elementwise.sign(np, self)
     size = np.absolute(self)
     safe = np.where(size == 0, 1, size)
     out = np.empty_like(self)
@@ -468,9 +467,7 @@ def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
     """Return ``self + weight * (end - self)`` elementwise for a number ``weight``."""
     if weight.__class__ is complex or not -0.5 < weight < 0.5:
         return lerp_tensor.op.kernel(np, self, end, weight)
-    if self.size >= LARGE and (large := looped("lerp", self, end, numbers=(weight,))) is not None:
-        return large
-    return self + weight * (end - self)
+    return elementwise.lerp(np, self, end, weight)
 
 
 @pointwise(
@@ -534,13 +531,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
     """Return ``self + value * tensor1 * tensor2`` elementwise."""
-    if self.size >= LARGE and value.__class__ in (int, float):
-        large = looped("addcmul", self, tensor1, tensor2, numbers=(value,))
-        if large is not None:
-            return large
-    if value == 1:
-        return self + tensor1 * tensor2
-    return self + np.asarray(value).astype(self.dtype) * tensor1 * tensor2
+    return elementwise.addcmul(np, self, tensor1, tensor2, value)
 
 
 @pointwise(

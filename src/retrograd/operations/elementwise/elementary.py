@@ -14,8 +14,9 @@ from ...dispatch.declare import ARRAYS, TENSORS, exported, in_place_form, op, po
 from ...dispatch.generic_path import check_cast, modify
 from ...dispatch.operand_promotion import F32, F64, NUMBERS, broadcast_mismatch
 from ...dispatch.return_types import named
+from ...kernels import elementwise
 from ...kernels.half_precision import ONE
-from ...kernels.numba_dispatch import LARGE, looped, multiply
+from ...kernels.numba_dispatch import LARGE
 from ..rule_helpers import check_complex_parts, operand_dtypes, real_only
 
 F: Any = TENSORS
@@ -35,12 +36,10 @@ def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     Exponents such as 2, 3, -1 and 0.5 are computed by multiplication, division or square root, which are faster than
     NumPy's ``power`` and as accurate.
     """
-    large = self.size >= LARGE
     if exponent == 2:
-        return multiply(self, self) if large else np.multiply(self, self)
+        return elementwise.square(np, self)
     if exponent == 3:
-        cube = looped("cube", self) if large else None
-        return self * self * self if cube is None else cube
+        return elementwise.cube(np, self)
     kind = self.dtype.kind
     if exponent == 0 and kind != "b":
         ones = np.empty_like(self)
@@ -275,9 +274,7 @@ def _in_double(input: Any, exponent: Any) -> list[Any]:
 )  # fmt: skip
 def square_block(np: Any, self: Any, /) -> Any:
     """Return the square of each element of ``self``. The dtype of ``self`` must not be bool."""
-    if self.size >= LARGE:
-        return multiply(self, self)
-    return np.multiply(self, self)
+    return elementwise.square(np, self)
 
 
 @public()
@@ -308,17 +305,13 @@ def sqrt(np: Any, self: Any, /) -> Any:
 @pointwise(lambda F, g, out: -0.5 * g * F.pow_scalar(out, 3), floats=True)
 def rsqrt(np: Any, self: Any, /) -> Any:
     """Return ``1 / sqrt(self)`` elementwise."""
-    if self.size >= LARGE and (large := looped("rsqrt", self)) is not None:
-        return large
-    return np.divide(1, np.sqrt(self))
+    return elementwise.rsqrt(np, self)
 
 
 @pointwise(lambda g, out: -g * out * out, floats=True)
 def reciprocal(np: Any, self: Any, /) -> Any:
     """Return ``1 / self`` elementwise."""
-    if self.size >= LARGE and (large := looped("reciprocal", self)) is not None:
-        return large
-    return np.divide(1, self)
+    return elementwise.reciprocal(np, self)
 
 
 # -- Exponentials and logarithms ---------------------------------------------------------------------------------------
@@ -376,9 +369,7 @@ def log10(np: Any, self: Any, /) -> Any:
 @pointwise(lambda g, self: g / (self + 1), floats=True, backward="Log1PBackward0")
 def log1p(np: Any, self: Any, /) -> Any:
     """Return ``log(1 + self)`` elementwise, accurate also for elements close to 0."""
-    if self.size >= LARGE and (large := looped("log1p", self)) is not None:
-        return large
-    return np.log1p(self)
+    return elementwise.log1p(np, self)
 
 
 @pointwise(
@@ -485,9 +476,7 @@ def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
     ``value`` is the result of tanh, and ``slope`` is the gradient of ``value``. The gradient is computed by one
     operation, so that ``create_graph=True`` adds only one node to the graph.
     """
-    if slope.size >= LARGE and (large := looped("tanh_backward", slope, value)) is not None:
-        return large
-    return slope * np.subtract(1, np.multiply(value, value))
+    return elementwise.tanh_gradient(np, slope, value)
 
 
 tanh_backward.derivative(
@@ -558,9 +547,7 @@ def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
 
     ``value`` is the result of sigmoid, and ``slope`` is the gradient of ``value``.
     """
-    if slope.size >= LARGE and (large := looped("sigmoid_backward", slope, value)) is not None:
-        return large
-    return slope * np.subtract(1, value) * value
+    return elementwise.sigmoid_gradient(np, slope, value)
 
 
 sigmoid_backward.derivative(
@@ -582,9 +569,7 @@ def sigmoid(np: Any, self: Any, /) -> Any:
     >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
     tensor([0.2689, 0.5000, 0.7311])
     """
-    if self.size >= LARGE and (large := looped("sigmoid", self)) is not None:
-        return large
-    return np.reciprocal(1 + np.exp(np.negative(self)))
+    return elementwise.sigmoid(np, self)
 
 
 @op(function=False, method=False, opmath=True)
@@ -593,9 +578,7 @@ def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float
 
     The gradient is ``grad_output``, the gradient of the result, where ``self > threshold``, and 0 elsewhere.
     """
-    if grad_output.size >= LARGE and (large := looped("above", grad_output, self, numbers=(threshold,))) is not None:
-        return large
-    return np.where(self <= threshold, np.zeros((), grad_output.dtype), grad_output)
+    return elementwise.threshold_gradient(np, grad_output, self, threshold)
 
 
 threshold_backward.derivative(
@@ -617,9 +600,7 @@ def relu(np: Any, self: Any, /) -> Any:
         raise RuntimeError("Boolean inputs not supported for relu")
     if kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")
-    if self.size >= LARGE and (large := looped("relu", self)) is not None:
-        return large
-    return np.maximum(np.asarray(0, self.dtype), self)  # in this order -0.0 is preserved
+    return elementwise.relu(np, self)
 
 
 @pointwise(

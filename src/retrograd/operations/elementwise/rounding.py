@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy
 
 from ...core import dtypes, promotion
-from ...core.dtypes import number_to_array
 from ...core.tensor import Tensor
 from ...dispatch.declare import exported, op, pointwise, public
 from ...dispatch.generic_path import check_cast, modify
 from ...dispatch.operand_promotion import NUMBERS
-from ...kernels.numba_dispatch import LARGE, looped
+from ...kernels import elementwise
 from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, real_only, zero_grad_rule
 
 # -- Rounding ----------------------------------------------------------------------------------------------------------
@@ -160,16 +158,6 @@ def fmin(np: Any, self: Any, other: Any, /) -> Any:
     return np.fmin(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
-def _in_bounds(x: Any, low: Any, high: Any) -> Any:
-    """Return a bool array that is True where ``low <= x <= high``.
-
-    One of ``low`` and ``high`` may be None, which means no bound.
-    """
-    if low is None:
-        return x <= high
-    return (x >= low) if high is None else (x >= low) & (x <= high)
-
-
 @op(function=False, method=False, backward="WhereBackward0")
 def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Return the gradient of ``clamp`` with respect to its input ``self``.
@@ -177,11 +165,7 @@ def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) 
     The gradient is ``grad_output``, the gradient of the result, where ``min <= self <= max``, and 0 elsewhere. A bound
     of None is ignored.
     """
-    if self.size >= LARGE and self.dtype.kind == "f":
-        bounds = (-math.inf if min is None else min, math.inf if max is None else max)
-        if (large := looped("within", grad_output, self, numbers=bounds)) is not None:
-            return large
-    return np.where(_in_bounds(self, min, max), grad_output, np.zeros((), grad_output.dtype))
+    return elementwise.clamp_gradient(np, grad_output, self, min, max)
 
 
 clamp_backward.derivative(
@@ -213,23 +197,7 @@ def clamp_scalar(np: Any, self: Any, /, min: Any, max: Any) -> Any:
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if self.size >= LARGE and self.dtype.kind == "f":
-        bounds = (-math.inf if min is None else min, math.inf if max is None else max)
-        if bounds[0] <= bounds[1] and (large := looped("clamp", self, numbers=bounds)) is not None:
-            return large
-    if min is not None:
-        self = np.maximum(self, _limit(np, min, self.dtype))
-    return self if max is None else np.minimum(self, _limit(np, max, self.dtype))
-
-
-def _limit(np: Any, value: Any, dtype: Any) -> Any:
-    """Return ``value``, a number that is a bound of ``clamp``, as an array or scalar of ``dtype``.
-
-    Raise RuntimeError if ``dtype`` is an integer dtype that cannot hold ``value``.
-    """
-    if dtype.kind == "f":
-        return np.asarray(value, dtype)
-    return number_to_array(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
+    return elementwise.clamp(np, self, min, max)
 
 
 @pointwise(
@@ -291,13 +259,13 @@ _clamp_max_tensor = _bound_of_tensor("clamp_max_tensor", "ClampMaxBackward1", _a
 @pointwise(_not_below, backward="ClampMinBackward0", function=False, method=False, in_place=False)
 def clamp_min_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Return ``self`` with each element clamped to be at least the number ``bound``."""
-    return np.maximum(self, _limit(np, bound, self.dtype))
+    return np.maximum(self, elementwise.bound_of(np, bound, self.dtype))
 
 
 @pointwise(_not_above, backward="ClampMaxBackward0", function=False, method=False, in_place=False)
 def clamp_max_scalar(np: Any, self: Any, /, bound: Any) -> Any:
     """Return ``self`` with each element clamped to be at most the number ``bound``."""
-    return np.minimum(self, _limit(np, bound, self.dtype))
+    return np.minimum(self, elementwise.bound_of(np, bound, self.dtype))
 
 
 #: An operation, its tensors and its parameters.

@@ -15,9 +15,8 @@ from ...core import dtypes
 from ...core.tensor import Tensor
 from ...dispatch.declare import exported, op, pointwise, public
 from ...dispatch.generic_path import modify
-from ...kernels import polynomials, special_derivatives
+from ...kernels import elementwise, polynomials, special_derivatives
 from ...kernels import scipy_backend as kernels
-from ...kernels.numba_dispatch import LARGE, looped
 from ...kernels.scipy_backend import special
 
 _ROOT_PI = math.sqrt(math.pi)
@@ -236,9 +235,7 @@ def erf(np: Any, self: Any, /) -> Any:
 
     The error function of x is ``2 / sqrt(π)`` times the integral of ``exp(-t²)`` over t from 0 to x.
     """
-    if self.size >= LARGE and (large := looped("erf", self)) is not None:
-        return large
-    return special(np, "erf", self)
+    return elementwise.erf(np, self)
 
 
 @exported("special", "erfc")

@@ -18,9 +18,8 @@ from ...dispatch.declare import TENSORS, op, public
 from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import broadcast_mismatch, plain_number
 from ...dispatch.transform_tensor import TransformTensor
-from ...kernels import indexing
+from ...kernels import copying, indexing
 from ...kernels.gather_scatter import SOME, all_in_range, index_fits, take_along, take_axis
-from ...kernels.numba_dispatch import LARGE, copied
 from ...runtime.user_frame import warn
 from ..engine_ops import expand
 
@@ -41,12 +40,6 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
         return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
-
-
-def _c_order_copy(np: Any, x: Any) -> Any:
-    """Return a copy of the array ``x`` in C order."""
-    large = x.size >= LARGE and x.flags.c_contiguous
-    return copied(x) if large else np.array(x, order="C")  # a gradient may be a NumPy scalar
 
 
 def _bounds_error(
@@ -153,7 +146,7 @@ def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], d
     ``self`` is the gradient of the result of ``gather``. The indices count along dimension ``dim``. For ``dim=0`` in
     two dimensions: ``out[index[i, j], j] += self[i, j]``.
     """
-    return indexing.scatter_add(np, np.zeros(shape, self.dtype), index, self, dim)
+    return indexing.scatter_add(np, index, np.zeros(shape, self.dtype), self, dim)
 
 
 gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index, dim))
@@ -222,7 +215,7 @@ def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] = src[i, j]``.
     """
-    return indexing.scatter(np, _c_order_copy(np, self), index, src, dim)
+    return indexing.scatter(np, copying.c_copy(np, self), index, src, dim)
 
 
 scatter_src.derivative(
@@ -237,7 +230,7 @@ def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> An
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] = value``.
     """
-    return indexing.scatter(np, _c_order_copy(np, self), index, dtypes.number_to_array(value, self.dtype), dim)
+    return indexing.scatter(np, copying.c_copy(np, self), index, dtypes.number_to_array(value, self.dtype), dim)
 
 
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
@@ -251,7 +244,7 @@ def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> 
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] += src[i, j]``.
     """
-    return indexing.scatter_add(np, _c_order_copy(np, self), index, src, dim)
+    return indexing.scatter_add(np, index, copying.c_copy(np, self), src, dim)
 
 
 scatter_add_block.derivative(
@@ -493,7 +486,7 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
     itself included in the reduction, else 0.
     """
     count = indexing.scatter_add(
-        np, np.full(self.shape, start, self.dtype), index, np.ones(index.shape, self.dtype), dim
+        np, index, np.full(self.shape, start, self.dtype), np.ones(index.shape, self.dtype), dim
     )
     return np.maximum(count, 1)
 
@@ -508,7 +501,7 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
-    return np.maximum(indexing.scatter_add(np, ties, index, hits, dim), 1)
+    return np.maximum(indexing.scatter_add(np, index, ties, hits, dim), 1)
 
 
 @op(function=False, method=False)
@@ -520,7 +513,7 @@ def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_sel
     """
     zero = src == 0
     start = (self == 0) & include_self
-    count = indexing.scatter_add(np, start.astype(np.int64), index, zero.astype(np.int64), dim)
+    count = indexing.scatter_add(np, index, start.astype(np.int64), zero.astype(np.int64), dim)
     return zero & (indexing.gather(np, count, index, dim) == 1)
 
 
@@ -586,7 +579,7 @@ def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, al
     added = source if alpha == 1 else source * dtypes.number_to_array(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
-    return indexing.add(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), added)
+    return indexing.add(np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), added)
 
 
 def _index_add_source(F: Any, g: Any, index: Any, source_shape: Any, dim: int, alpha: Any) -> Any:
@@ -602,7 +595,7 @@ def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -
     """Return a copy of ``self`` with the slices of ``source`` written at the indices ``index`` along ``dim``."""
     if not self.ndim:
         return source.reshape(-1)[-1:].copy().reshape(())
-    return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), source)
+    return indexing.put(np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), source)
 
 
 index_copy_block.derivative(
@@ -617,7 +610,7 @@ def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -
     if not self.ndim:
         return dtypes.number_to_array(value, self.dtype)
     return indexing.put(
-        np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.number_to_array(value, self.dtype)
+        np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.number_to_array(value, self.dtype)
     )
 
 
@@ -629,7 +622,7 @@ def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -
     """Return a copy of ``self`` with the 0-d array ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
         return value.astype(self.dtype)
-    return indexing.put(np, _c_order_copy(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
+    return indexing.put(np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), value.astype(self.dtype))
 
 
 index_fill_tensor.derivative(
@@ -895,7 +888,7 @@ def put_block(np: Any, self: Any, index: Any, source: Any, /, accumulate: bool) 
     ``index`` holds indices of the flattened ``self``. If ``accumulate`` is true, the elements of ``source`` are added
     to those of ``self``.
     """
-    flat = _c_order_copy(np, self).reshape(-1)
+    flat = copying.c_copy(np, self).reshape(-1)
     indices = (np.where(index < 0, index + flat.size, index).reshape(-1),)
     change = indexing.add if accumulate else indexing.put
     out = np.empty_like(self)  # in the memory order of the tensor
@@ -912,7 +905,7 @@ put_block.derivative(
 @op(function=False, method=False, linear=True)
 def put_zero(np: Any, self: Any, index: Any, /) -> Any:
     """Return a copy of ``self`` with zeros written at the indices ``index`` of the flattened ``self``."""
-    flat = _c_order_copy(np, self).reshape(-1)
+    flat = copying.c_copy(np, self).reshape(-1)
     flat[index.reshape(-1)] = 0
     return flat.reshape(self.shape)
 

@@ -14,7 +14,7 @@ from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
 from ...dispatch.generic_path import is_directly_writable, modify
 from ...dispatch.operand_promotion import NUMBERS, broadcast_mismatch, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost_batch
-from ...kernels.numba_dispatch import LARGE, looped
+from ...kernels import elementwise
 from ..creation.conversion import legacy_type_name
 from ..engine_ops import expand
 
@@ -224,11 +224,7 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
     if mask.shape == self.shape and stores_like_pytorch(value, self.dtype):
-        if self.size >= LARGE and (large := looped("fill_where", self, mask, numbers=(value,))) is not None:
-            return large
-        out = np.array(self, order="C")  # a gradient may be a NumPy scalar
-        out[mask] = value
-        return out
+        return elementwise.fill_where_equal_shape(np, self, mask, value)
     _broadcast_shape(mask, self)
     return np.where(mask, dtypes.number_to_array(value, self.dtype), self)
 

@@ -368,7 +368,7 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
         raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
     if edges.dtype == dtypes.bfloat16.numpy:
         edges = edges.astype(numpy.float32)
-    positions = searching.searchsorted(edges, points, right) if edges.ndim == 1 else None
+    positions = searching.searchsorted(numpy, points, edges, right)
     if positions is not None:
         pass
     elif edges.ndim == 1 and not (_any_nan(edges) or _any_nan(points)):

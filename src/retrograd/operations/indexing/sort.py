@@ -12,9 +12,9 @@ from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.return_types import named
 from ...dispatch.transform_tensor import slicewise
-from ...kernels import searching, small_arrays
-from ...kernels.gather_scatter import slice_along, take_along
-from ...kernels.sorting import stable_argsort, topk_along
+from ...kernels import searching, sorting
+from ...kernels.gather_scatter import take_along
+from ...kernels.sorting import stable_argsort
 from ..reductions.dims import select_one_rule, select_several_rule
 
 _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "topk", "kthvalue"))
@@ -120,12 +120,7 @@ def topk_block(np: Any, self: Any, /, k: int, dim: int, largest: bool) -> Any:
         raise RuntimeError("selected index k out of range")
     if not self.ndim:
         return self.copy(), np.asarray(0)
-    if (found := small_arrays.topk(self, k, dim, largest)) is not None or (
-        found := topk_along(np, self, k, dim, largest)
-    ) is not None:
-        return found
-    order = stable_argsort(np, self, dim, largest)[slice_along(dim, self.ndim, slice(k))].copy()
-    return take_along(np, self, order, dim), order
+    return sorting.topk(np, self, k, dim, largest)
 
 
 topk_block.derivative(self=select_several_rule)
@@ -205,7 +200,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)
-    low, high = searching.min_max(array) if array.size else (0, -1)
+    low, high = searching.min_max(numpy, array) if array.size else (0, -1)
     if array.ndim != 1 or low < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
@@ -213,7 +208,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights._array.shape != array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None and array.size:
-        counts = searching.bincount_range(array, 0, max(high, minlength - 1))
+        counts = searching.bincount_range(numpy, array, 0, max(high, minlength - 1))
     else:
         counts = numpy.bincount(array, None if weights is None else weights._array, minlength)
     if weights is not None and weights.dtype is dtypes.float32:

@@ -22,8 +22,10 @@ from ...dispatch.argument_errors import ERROR_OVERRIDES
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
 from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, broadcast_error, broadcast_mismatch
-from ...kernels.matmul import FEW, batched, product
-from ...kernels.numba_dispatch import F32, F64, LARGE, add_row, available, loops, suits
+from ...kernels import matmul as matmul_kernels
+from ...kernels.matmul import FEW, add_product, batched, matrix_product, product
+from ...kernels.matmul import dot as matrix_dot
+from ...kernels.numba_dispatch import F32, F64
 from ...runtime.user_frame import warn
 from ..creation.conversion import clone, contiguous
 from ..engine_ops import expand, inexpandable
@@ -41,16 +43,9 @@ def _same_dtype(a: Any, b: Any, *, what: str = "expected m1 and m2 to have the s
 
 
 def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
-    if a.dtype.kind == "f":
-        if a.ndim == b.ndim and a.size + b.size > FEW and np is numpy:
-            return product(a, b)
-        if b.ndim == 2:
-            return a.dot(b)  # straight to BLAS: matmul takes 0.5 µs longer to reach it
-        if a.ndim > 2 < b.ndim and np is numpy:
-            return batched(a, b)
     if a.dtype.kind == "b":
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-    return np.matmul(a, b)
+    return matrix_product(np, a, b)
 
 
 def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
@@ -96,9 +91,7 @@ def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
-            if self.dtype is F32 and self.size + mat2.size < FEW:
-                return self.dot(mat2)
-            return _product(np, self, mat2)
+            return matrix_dot(self, mat2) if self.dtype is F32 else _product(np, self, mat2)
         except ValueError:  # explained by the checks below
             pass
     if self.ndim != 2:
@@ -245,11 +238,7 @@ vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambd
 @op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
 def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
     """Return the matrix with the elements ``self[i] * conj(other[j])``."""
-    if not suits(self.size * other.size, self, other):
-        return self[:, None] * other.conj()[None, :]
-    out = numpy.empty((self.size, other.size), self.dtype)
-    loops("broadcast").outer(self.reshape(-1, 1), other, out)
-    return out
+    return matmul_kernels.outer(np, self, other.conj() if other.dtype.kind == "c" else other)
 
 
 outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g, self: F.mv(F.turned_fast(g), self))
@@ -261,9 +250,7 @@ def outer_block(np: Any, self: Any, other: Any, /) -> Any:
 
     The result is equal to ``self * other``. This operation computes the rows in parallel, and its gradients with BLAS.
     """
-    out = numpy.empty((len(self), len(other)), self.dtype)
-    loops("broadcast").outer(self, other, out)
-    return out
+    return matmul_kernels.outer_by_loop(self, other)
 
 
 outer_block.derivative(
@@ -288,8 +275,7 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
             )
     column = view_block(input, (len(input._array), 1)) if input._array.flags.c_contiguous else reshape(input, (-1, 1))
     a, b = input._array, vec2._array
-    large = a.size * b.size >= LARGE and input.__class__ in PLAIN and vec2.__class__ in PLAIN and available()
-    if large and a.dtype is b.dtype and a.dtype in (F32, F64) and a.__class__ is numpy.ndarray:
+    if matmul_kernels.has_outer_loop(a, b) and input.__class__ in PLAIN and vec2.__class__ in PLAIN:
         return outer_block(column, vec2)
     return F.mul(column, vec2)
 
@@ -417,17 +403,9 @@ def _scaled(F: Any, g: Any, factor: Any) -> Any:
     return g if factor == 1 else g * factor.conjugate()
 
 
-def _plain_addmm(self: Any, mat1: Any, mat2: Any) -> Any:
-    """Return ``self + mat1 @ mat2``. Raise ValueError if ``self`` does not broadcast to the shape of the product."""
-    result = mat1.dot(mat2) if mat1.size + mat2.size < FEW else product(mat1, mat2)
-    if result.size < LARGE or not add_row(result, self):
-        result += self
-    return result
-
-
 @op(
     backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True,
-    inline=lambda self, mat1, mat2, beta, alpha, _d: _plain_addmm(self, mat1, mat2)
+    inline=lambda self, mat1, mat2, beta, alpha, _d: add_product(self, mat1, mat2)
     if (_d is F32 or _d is F64) and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is _d is mat2.dtype
     else None,
 )  # fmt: skip

@@ -18,8 +18,9 @@ from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.transform_tensor import innermost_batch
+from ...kernels import activations
+from ...kernels.activations import CUBIC, SQRT_2_OVER_PI, logistic
 from ...kernels.half_precision import upcast_all_half
-from ...kernels.numba_dispatch import LARGE, looped
 from ..creation.conversion import numpy_array_of
 from ..creation.random import Generator, _stream
 from ..elementwise.arithmetic import abs as absolute
@@ -74,12 +75,7 @@ def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope:
 
     The gradient is ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere.
     """
-    if (
-        grad_output.size >= LARGE
-        and (large := looped("leaky_relu_backward", grad_output, self, numbers=(negative_slope,))) is not None
-    ):
-        return large
-    return np.where(self > 0, grad_output, grad_output * negative_slope)
+    return activations.leaky_relu_gradient(np, grad_output, self, negative_slope)
 
 
 leaky_relu_backward.derivative(
@@ -94,11 +90,7 @@ leaky_relu_backward.derivative(
 )  # fmt: skip
 def leaky_relu_block(np: Any, self: Any, /, negative_slope: float = 0.01) -> Any:
     """Return each element x of ``self`` where x is positive, and ``negative_slope * x`` elsewhere."""
-    if self.size >= LARGE and (large := looped("leaky_relu", self, numbers=(negative_slope,))) is not None:
-        return large
-    if 0 < negative_slope <= 1:
-        return np.maximum(self, self * negative_slope)
-    return np.where(self > 0, self, self * negative_slope)
+    return activations.leaky_relu(np, self, negative_slope)
 
 
 @_functional(fast_path=leaky_relu_block)
@@ -280,10 +272,7 @@ def hardswish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     For each element x of ``self``, the gradient is 0 if ``x <= -3``, ``grad_output`` if ``x >= 3``, and
     ``grad_output * (x / 3 + 1 / 2)`` otherwise.
     """
-    if grad_output.size >= LARGE and (large := looped("hardswish_backward", grad_output, self)) is not None:
-        return large
-    slope = np.where(self < 3, self / 3 + 0.5, np.ones((), self.dtype))
-    return np.where(self <= -3, np.zeros((), slope.dtype), grad_output * slope)
+    return activations.hardswish_gradient(np, grad_output, self)
 
 
 hardswish_backward.derivative(
@@ -295,9 +284,7 @@ hardswish_backward.derivative(
 @_functional_op(lambda F, g, self: F.hardswish_backward(g, self), name="hardswish", refuses=("hardswish_cpu", "bic"))
 def hardswish_block(np: Any, self: Any, /) -> Any:
     """Return ``x * hardsigmoid(x)`` for each element x of ``self``."""
-    if self.size >= LARGE and (large := looped("hardswish", self)) is not None:
-        return large
-    return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
+    return activations.hardswish(np, self)
 
 
 @_functional(fast_path=hardswish_block)
@@ -309,11 +296,6 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _call(hardswish_block, inplace, input)
 
 
-def _elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    negative = np.expm1(np.minimum(x, 0) * input_scale) * (alpha * scale)
-    return np.where(x > 0, x if scale == 1 else x * scale, negative)
-
-
 @_gradient_op()
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
     """Return the gradient of ``elu``, ``selu`` or ``celu`` with respect to its input ``self``.
@@ -321,13 +303,7 @@ def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: f
     For an element x of ``self``, all three functions return ``scale * x`` if x is positive, otherwise
     ``scale * alpha * (exp(input_scale * x) - 1)``. They differ in ``alpha``, ``scale`` and ``input_scale``.
     """
-    if (
-        grad_output.size >= LARGE
-        and (large := looped("elu_backward", grad_output, self, numbers=(alpha, scale, input_scale))) is not None
-    ):
-        return large
-    negative = np.exp(np.minimum(self, 0) * input_scale) * (alpha * scale * input_scale)
-    return grad_output * np.where(self <= 0, negative, np.asarray(scale, negative.dtype))
+    return activations.elu_gradient(np, grad_output, self, alpha, scale, input_scale)
 
 
 def _elu_backward_self(
@@ -352,9 +328,7 @@ def elu_block(np: Any, self: Any, /, alpha: float = 1.0, scale: float = 1.0, inp
 
     For each other element x, return ``scale * alpha * (exp(input_scale * x) - 1)``.
     """
-    if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, scale, input_scale))) is not None:
-        return large
-    return _elu(np, self, alpha, scale, input_scale)
+    return activations.elu(np, self, alpha, scale, input_scale)
 
 
 @_functional(fast_path=elu_block, scale=1.0, input_scale=1.0)
@@ -399,9 +373,7 @@ def celu_block(np: Any, self: Any, /, alpha: float = 1.0) -> Any:
     """Return each element x of ``self`` where x is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    if self.size >= LARGE and (large := looped("elu", self, numbers=(alpha, 1.0, 1.0 / alpha))) is not None:
-        return large
-    return _elu(np, self, alpha, 1.0, 1.0 / alpha)
+    return activations.elu(np, self, alpha, 1.0, 1.0 / alpha)
 
 
 @_functional(fast_path=celu_block)
@@ -417,17 +389,10 @@ public(name="celu", method=False)(celu_block)
 celu_ = public(method=False)(in_place_form(celu_block.op, "celu_"))
 
 
-def _logistic(np: Any, x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
-
-
 @_gradient_op()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``silu`` with respect to its input ``self``, where ``silu(x) = x * sigmoid(x)``."""
-    if self.size >= LARGE and (large := looped("silu_backward", grad_output, self)) is not None:
-        return large
-    share = _logistic(np, self)
-    return grad_output * (share * (1 + self * (1 - share)))
+    return activations.silu_gradient(np, grad_output, self)
 
 
 def _silu_backward_self(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
@@ -442,8 +407,7 @@ silu_backward.derivative(grad_output=lambda F, g, self: F.silu_backward(g, self)
 @_functional_op(lambda F, g, self: F.silu_backward(g, self), name="silu", refuses=("silu_cpu", "bi"))
 def silu_block(np: Any, self: Any, /) -> Any:
     """Return ``x * sigmoid(x)`` for each element x of ``self``."""
-    large = looped("silu", self) if self.size >= LARGE else None
-    return self / (1 + np.exp(-self)) if large is None else large
+    return activations.silu(np, self)
 
 
 @_functional(fast_path=silu_block)
@@ -458,10 +422,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 @_gradient_op()
 def mish_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``mish`` with respect to its input ``self``, where ``mish(x) = x * tanh(softplus(x))``."""
-    if grad_output.size >= LARGE and (large := looped("mish_backward", grad_output, self)) is not None:
-        return large
-    share = np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
-    return grad_output * (share + self * _logistic(np, self) * (1 - share * share))
+    return activations.mish_gradient(np, grad_output, self)
 
 
 def _mish_backward_self(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
@@ -477,9 +438,7 @@ mish_backward.derivative(grad_output=lambda F, g, self: F.mish_backward(g, self)
 @_functional_op(lambda F, g, self: F.mish_backward(g, self), name="mish", refuses=("mish_cpu", "bic"))
 def mish_block(np: Any, self: Any, /) -> Any:
     """Return ``x * tanh(softplus(x))`` for each element x of ``self``."""
-    if self.size >= LARGE and (large := looped("mish", self)) is not None:
-        return large
-    return self * np.tanh(np.logaddexp(self, np.zeros((), self.dtype)))
+    return activations.mish(np, self)
 
 
 @_functional(fast_path=mish_block)
@@ -497,13 +456,7 @@ def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, thre
 
     ``beta`` and ``threshold`` are the parameters of ``softplus``.
     """
-    if (
-        grad_output.size >= LARGE
-        and (large := looped("softplus_backward", grad_output, self, numbers=(beta, threshold))) is not None
-    ):
-        return large
-    scaled = self * beta
-    return np.where(scaled > threshold, grad_output, grad_output * _logistic(np, scaled))
+    return activations.softplus_gradient(np, grad_output, self, beta, threshold)
 
 
 def _softplus_backward_self(F: Any, g: Any, grad_output: Any, self: Any, beta: float, threshold: float) -> Any:
@@ -526,17 +479,13 @@ def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) 
 
     If ``beta * x > threshold``, the result is x, because the formula then differs from x only by rounding.
     """
-    if self.size >= LARGE and (large := looped("softplus", self, numbers=(beta, threshold))) is not None:
-        return large
-    scaled = self if beta == 1 else self * beta
-    result = np.log1p(np.exp(np.minimum(scaled, threshold)))
-    return np.where(scaled > threshold, self, result if beta == 1 else result / beta)
+    return activations.softplus(np, self, beta, threshold)
 
 
 @_gradient_op()
 def log_sigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
     """Return the gradient of ``logsigmoid`` with respect to its input ``self``: ``grad_output * sigmoid(-self)``."""
-    return grad_output * _logistic(np, -self)
+    return grad_output * logistic(np, -self)
 
 
 log_sigmoid_backward.derivative(
@@ -551,25 +500,10 @@ log_sigmoid_backward.derivative(
 )  # fmt: skip
 def logsigmoid(np: Any, self: Any, /) -> Any:
     """Return ``log(sigmoid(x))`` for each element x of ``self``, computed without overflow."""
-    if self.size >= LARGE and (large := looped("logsigmoid", self)) is not None:
-        return large
-    out = np.negative(np.absolute(self), out=np.empty(self.shape, self.dtype))  # contiguous, as in PyTorch
-    np.log1p(np.exp(out, out=out), out=out)
-    return np.subtract(np.minimum(self, 0), out, out=out)
+    return activations.logsigmoid(np, self)
 
 
 # -- gelu ------------------------------------------------------------------------------------------------------------
-
-SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
-CUBIC = 0.044715
-
-
-def _cdf(np: Any, x: Any) -> Any:
-    if np.__name__ == "numpy":
-        from scipy.special import ndtr
-    else:
-        from cupyx.scipy.special import ndtr
-    return ndtr(x).astype(x.dtype, copy=False)
 
 
 def _is_exact(approximate: str) -> bool:
@@ -585,19 +519,8 @@ def gelu_backward(np: Any, grad_output: Any, self: Any, /, approximate: str) -> 
     ``approximate`` is the parameter of ``gelu``.
     """
     if approximate == "none":
-        if self.size >= LARGE and (large := looped("gelu_backward", grad_output, self)) is not None:
-            return large
-        density = np.exp(self * self * -0.5) * (1 / math.sqrt(2 * math.pi))
-        return grad_output * (_cdf(np, self) + self * density)
-    if self.size >= LARGE:
-        large = looped(
-            "gelu_by_tanh_backward", grad_output, self, numbers=(2 * SQRT_2_OVER_PI, 2 * SQRT_2_OVER_PI * CUBIC)
-        )
-        if large is not None:
-            return large
-    square = self * self
-    t = np.tanh(SQRT_2_OVER_PI * self * (1 + CUBIC * square))
-    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * (SQRT_2_OVER_PI * (1 + 3 * CUBIC * square)))
+        return activations.gelu_gradient(np, grad_output, self)
+    return activations.gelu_by_tanh_gradient(np, grad_output, self)
 
 
 def _gelu_backward_self(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
@@ -624,14 +547,7 @@ def gelu(np: Any, self: Any, /, *, approximate: str = "none") -> Any:
     If ``approximate`` is ``"none"``, P is exact. If ``approximate`` is ``"tanh"``, P is approximated by
     ``0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
     """
-    if _is_exact(approximate):
-        large = looped("gelu", self) if self.size >= LARGE else None
-        return self * _cdf(np, self) if large is None else large
-    if self.size >= LARGE:
-        large = looped("gelu_by_tanh", self, numbers=(2 * SQRT_2_OVER_PI, 2 * SQRT_2_OVER_PI * CUBIC))
-        if large is not None:
-            return large
-    return 0.5 * self * (1 + np.tanh(SQRT_2_OVER_PI * self * (1 + CUBIC * self * self)))
+    return activations.gelu(np, self) if _is_exact(approximate) else activations.gelu_by_tanh(np, self)
 
 
 # -- Activations with a weight, noise or a gate ----------------------------------------------------------------------
@@ -777,7 +693,7 @@ def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
     value, gate = _halves(self, dim)
     out = np.empty(self.shape, grad_output.dtype)
     for_value, for_gate = _halves(out, dim)
-    share = _logistic(np, gate)
+    share = logistic(np, gate)
     for_value[...] = grad_output * share
     for_gate[...] = for_value * (1 - share) * value
     return out
@@ -817,7 +733,7 @@ def glu_block(np: Any, self: Any, /, dim: int) -> Any:
     if self.dtype.kind in "biuc":
         raise unsupported("glu_cpu", self.dtype)
     value, gate = _halves(self, dim)
-    return value * _logistic(np, gate)
+    return value * logistic(np, gate)
 
 
 glu_block.derivative(self=lambda F, g, self, dim: F.glu_backward(g, self, dim))

@@ -14,9 +14,7 @@ from ...dispatch.declare import op, pointwise, public, shared, with_fast_path
 from ...dispatch.form import FIRST
 from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.transform_tensor import slicewise
-from ...kernels import class_losses, ctc, small_arrays
-from ...kernels.half_precision import upcast_all_half
-from ...kernels.reductions import COUNTS, FEW, sum_elements
+from ...kernels import class_losses, ctc
 from ..creation.conversion import numpy_array_of
 from ..creation.factory import zeros_like
 from ..elementwise.arithmetic import neg
@@ -31,38 +29,6 @@ from .losses import REDUCTIONS, parse_reduction, reduce_losses
 from .softmax import log_softmax_block
 
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
-
-
-def _nll_and_weight(np: Any, x: Any, target: Any, weight: Any, reduction: str, ignore: int) -> tuple[Any, Any]:
-    """Return the negative log-likelihood loss of the log-probabilities ``x``, and the sum of the target weights.
-
-    ``weight`` has one element per class, or is None if all weights are 1. Targets equal to ``ignore`` are excluded from
-    the loss and from the sum. If ``reduction`` is ``"none"``, the returned sum is 0.
-    """
-    plain = weight is None and x.ndim == 2 and target.ndim == 1 and reduction != "none"
-    if plain and (loss := small_arrays.chosen(x, target, ignore)) is not None:
-        rows = target.size
-        return np.asarray(-loss / rows if reduction == "mean" else -loss, small_arrays.F32), COUNTS[small_arrays.F32][
-            rows
-        ]
-    classes = x.shape[0] if x.ndim == 1 else x.shape[1]
-    counts = class_losses.check_classes(np, target, classes, ignore)
-    if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= FEW and x.dtype in COUNTS:
-        result, count = class_losses.pick(np, x, target), COUNTS[x.dtype][target.size]
-        if reduction == "none":
-            return -result, np.zeros((), x.dtype)
-        return -sum_elements(np, result) / count if reduction == "mean" else -sum_elements(np, result), count
-    short = x.dtype in dtypes.HALF_PRECISION
-    kind = np.dtype(np.float32) if short else x.dtype
-    target, share = class_losses.class_weights(np, target, counts, weight, kind)
-    result = -upcast_all_half(class_losses.pick(np, x, target))[0]
-    if share is not None:
-        result = np.where(share == 0, np.zeros((), kind), result * share)
-    count = np.asarray(target.size, kind) if share is None else np.add.reduce(share, None)
-    if reduction == "none":
-        return result.astype(x.dtype), np.zeros((), x.dtype)
-    loss = np.add.reduce(result, None)
-    return (loss / count if reduction == "mean" else loss).astype(x.dtype), np.asarray(count).astype(x.dtype)
 
 
 def is_plain_nll(self: Any, target: Any, weight: Any, reduction: Any, _d: Any) -> Any:
@@ -82,7 +48,7 @@ def _nll_block(name: str, backward: str) -> Any:
         """
         if self.dtype.kind in "biuc":
             raise unsupported(f"{name}_out_frame", self.dtype)
-        return _nll_and_weight(np, self, target, weight, reduction, ignore_index)
+        return class_losses.likelihood_loss(np, target, self, weight, reduction, ignore_index)
 
     block = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),

@@ -33,7 +33,7 @@ def convolution_output(
 
     ``stride``, ``padding`` and ``dilation`` have one int per spatial dimension.
     """
-    out = convolution_kernels.convolve(np, input, weight, shape, stride, padding, dilation, groups)
+    out = convolution_kernels.convolve(np, input, weight, shape, stride, padding, dilation, groups, None)
     return in_memory_format_of(np, out, input, weight)
 
 

@@ -17,8 +17,7 @@ from ...dispatch.declare import op, public
 from ...dispatch.generic_path import check_cast
 from ...dispatch.operand_promotion import F32, F64, common_dtype
 from ...dispatch.transform_tensor import innermost_batch
-from ...kernels.numba_dispatch import LARGE, looped
-from ...kernels.reductions import MOST, sum_elements
+from ...kernels import losses
 from ...runtime.user_frame import warn
 from ..creation.factory import ones_like, zeros_like
 from ..elementwise.arithmetic import abs as absolute
@@ -68,39 +67,6 @@ def reduce_losses(each: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return each
     return mean(each) if reduction == "mean" else sum(each)
-
-
-def _reduce_array(np: Any, each: Any, reduction: str) -> Any:
-    if reduction == "none":
-        return each
-    result = sum_elements(np, each)
-    return result / each.dtype.type(each.size) if reduction == "mean" else result
-
-
-def _scale_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """Multiply ``slope``, the derivatives of the unreduced losses, by the gradients of these losses, in place.
-
-    ``grad`` is the gradient of the loss reduced by ``reduction``. For a mean, the gradient of each unreduced loss is
-    ``grad`` divided by the number of elements. Return ``slope``.
-    """
-    if reduction == "mean":
-        kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
-        grad = grad / kind(slope.size or 1)
-    slope *= grad
-    return slope
-
-
-def _large_gradient(name: str, x: Any, y: Any, factor: float, grad: Any, reduction: str, *parameter: float) -> Any:
-    """Return the gradient of a reduced loss of ``x`` and ``y``, computed by the compiled loop called ``name``.
-
-    The loop gets the arrays ``x`` and ``y``, the numbers ``parameter``, and a factor by which the gradient is
-    multiplied. The factor is ``factor * grad``, divided by the number of elements for a mean. ``grad`` is the gradient
-    of the reduced loss. Return None if the loss is not reduced, or if no compiled loop supports the arrays.
-    """
-    if reduction == "none" or len(grad.shape):
-        return None
-    scale = factor * float(grad) / (x.size if reduction == "mean" else 1)
-    return looped(name, x, y, numbers=(*parameter, scale))
 
 
 def _reduce(F: Any, each: Any, reduction: str) -> Any:
@@ -175,21 +141,13 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the squared differences ``(self - target)**2``, reduced by ``reduction``. ``parameter`` is not used."""
     _floats("mse_cpu", self, target)
-    if self.size >= LARGE and (large := looped("square_of_gap", self, target)) is not None:
-        return _reduce_array(np, large, reduction)
-    gap = np.subtract(self, target)
-    return _reduce_array(np, np.multiply(gap, gap), reduction)
+    return losses.reduced(np, losses.squared_error(np, self, target), reduction)
 
 
 @_loss()
 def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the gradient of ``mse_loss`` with respect to ``self``."""
-    if (
-        self.size >= LARGE
-        and (large := _large_gradient("scaled_gap", self, target, 2, grad_output, reduction)) is not None
-    ):
-        return large
-    return _scale_by_grad(np, 2 * np.subtract(self, target), grad_output, reduction)
+    return losses.squared_error_gradient(np, self, target, grad_output, reduction)
 
 
 _first_order(mse_loss_block, "mse_loss_backward", True)
@@ -204,11 +162,7 @@ def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, par
     ``d - 0.5 * p`` elsewhere.
     """
     _floats("smooth_l1_cpu", self, target)
-    if self.size >= LARGE and (large := looped("smooth_gap", self, target, numbers=(parameter,))) is not None:
-        return _reduce_array(np, large, reduction)
-    size = np.absolute(self - target)
-    each = np.where(size < parameter, 0.5 * size * size / parameter, size - 0.5 * parameter)
-    return _reduce_array(np, each, reduction)
+    return losses.reduced(np, losses.smooth_error(np, self, target, parameter), reduction)
 
 
 @_loss()
@@ -216,11 +170,7 @@ def smooth_l1_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
     """Return the gradient of ``smooth_l1_loss`` with respect to ``self``."""
-    if self.size >= LARGE:
-        result = _large_gradient("smooth_gap_backward", self, target, 1, grad_output, reduction, parameter)
-        if result is not None:
-            return result
-    return _scale_by_grad(np, np.minimum(np.maximum((self - target) / parameter, -1), 1), grad_output, reduction)
+    return losses.smooth_error_gradient(np, self, target, grad_output, reduction, parameter)
 
 
 _first_order(smooth_l1_loss_block, "smooth_l1_loss_backward", True)
@@ -242,13 +192,15 @@ def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, paramet
     _floats("huber_cpu", self, target)
     size = np.absolute(self - target)
     each = np.where(size <= parameter, 0.5 * size * size, parameter * (size - 0.5 * parameter))
-    return _reduce_array(np, each, reduction)
+    return losses.reduced(np, each, reduction)
 
 
 @_loss()
 def huber_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return the gradient of ``huber_loss`` with respect to ``self``."""
-    return _scale_by_grad(np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction)
+    return losses.scaled_by_grad(
+        np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction
+    )
 
 
 _first_order(huber_loss_block, "huber_loss_backward", True)
@@ -273,7 +225,7 @@ same_kind.derivative(self=lambda g: None, like=lambda g: None)
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
     """Return ``log(1 + exp(-target * self))``, reduced by ``reduction``. ``parameter`` is not used."""
     each = np.exp(self * -target)
-    return _reduce_array(np, np.log1p(each, out=each if each.ndim else None), reduction)
+    return losses.reduced(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
 
 @_loss()
@@ -281,7 +233,7 @@ def soft_margin_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
     """Return the gradient of ``soft_margin_loss`` with respect to ``self``."""
-    return _scale_by_grad(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
+    return losses.scaled_by_grad(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
 
 
 _first_order(soft_margin_loss_block, "soft_margin_loss_backward", False)
@@ -438,7 +390,7 @@ def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, 
     if self.size and not (self.min() >= 0 and self.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     each = (target - 1) * np.maximum(np.log1p(-self), -100) - target * _clipped_log(np, self)
-    return _reduce_array(np, each if weight is None else each * weight, reduction)
+    return losses.reduced(np, each if weight is None else each * weight, reduction)
 
 
 @_loss()
@@ -448,7 +400,7 @@ def binary_cross_entropy_backward(
     """Return the gradient of ``binary_cross_entropy`` with respect to ``self``."""
     slope = np.subtract(self, target)
     slope /= np.maximum((1 - self) * self, 1e-12)
-    return _scale_by_grad(np, slope if weight is None else slope * weight, grad_output, reduction)
+    return losses.scaled_by_grad(np, slope if weight is None else slope * weight, grad_output, reduction)
 
 
 def _times(x: Any, weight: Any) -> Any:
@@ -503,17 +455,7 @@ def bce_with_logits_block(np: Any, self: Any, target: Any, weight: Any, pos_weig
     factors for the term ``-target * log(sigmoid(self))`` of the loss.
     """
     _floats("log_sigmoid_cpu", self)
-    if self.size >= LARGE and weight is None and pos_weight is None:
-        large = looped("logit_loss", self, target)
-        if large is not None:
-            return _reduce_array(np, large, reduction)
-    softplus = np.log1p(np.exp(np.negative(np.absolute(self))))  # log(1 + exp(-abs(x))), which can not overflow
-    softplus += np.maximum(-self, 0)
-    if pos_weight is not None:
-        softplus *= 1 + (pos_weight - 1) * target
-    each = (1 - target) * self
-    each += softplus
-    return _reduce_array(np, each if weight is None else each * weight, reduction)
+    return losses.reduced(np, losses.logit_loss(np, self, target, weight, pos_weight), reduction)
 
 
 @_loss()
@@ -521,17 +463,7 @@ def bce_with_logits_backward(
     np: Any, grad_output: Any, self: Any, target: Any, weight: Any, pos_weight: Any, /, reduction: str
 ) -> Any:
     """Return the gradient of ``binary_cross_entropy_with_logits`` with respect to ``self``."""
-    if self.size >= LARGE and weight is None and pos_weight is None:
-        large = _large_gradient("logit_loss_backward", self, target, 1, grad_output, reduction)
-        if large is not None:
-            return large
-    slope = 1 / (1 + np.exp(-self))
-    if pos_weight is None:
-        slope -= target
-    else:
-        hit = pos_weight * target
-        slope = slope * (hit + (1 - target)) - hit
-    return _scale_by_grad(np, slope if weight is None else slope * weight, grad_output, reduction)
+    return losses.logit_loss_gradient(np, self, target, weight, pos_weight, grad_output, reduction)
 
 
 def _logits_slope(F: Any, self: Any, target: Any, pos_weight: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -21,9 +21,10 @@ from ...dispatch.declare import op, public
 from ...dispatch.form import FIRST
 from ...dispatch.operand_promotion import PLAIN
 from ...dispatch.transform_tensor import active_levels, innermost_batch
-from ...kernels import normalization, normalization_numba, small_arrays
+from ...kernels import normalization
 from ...kernels.half_precision import upcast_all_half
-from ...kernels.numba_dispatch import LARGE
+from ...kernels.normalization import Layout
+from ...kernels.reductions import F32
 from ..elementwise.arithmetic import div_true
 from ..elementwise.elementary import pow as power
 from ..elementwise.elementary import rsqrt
@@ -32,18 +33,6 @@ from ..reductions.sums import mean as mean_of
 from ..reductions.sums import vector_norm
 from ..shape.join import cat
 from ..shape.views import expand_as, reshape
-
-
-class Layout(NamedTuple):
-    """Shapes and axes for one normalization, such as a call of ``layer_norm``.
-
-    The input is reshaped to ``shape``. Mean and variance are taken over ``axes`` of this shape. The weight and the bias
-    are reshaped to ``weight``.
-    """
-
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    weight: tuple[int, ...]
 
 
 @lru_cache(maxsize=64)
@@ -66,42 +55,8 @@ def _group_layout(shape: tuple[int, ...], groups: int) -> Layout:
 
 
 def _floats(name: str, x: Any) -> None:
-    if x.dtype is not small_arrays.F32 and x.dtype.kind in "biuc":
+    if x.dtype.kind in "biuc":
         raise unsupported(name, x.dtype)
-
-
-def _affine(np: Any, flat: Any, weight: Any, bias: Any, layout: Layout) -> Any:
-    if weight is not None:
-        flat *= weight.reshape(layout.weight)
-    if bias is not None:
-        flat += bias.reshape(layout.weight)
-    return flat
-
-
-def _normalised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> tuple[Any, Any, Any, Any]:
-    """Return ``x`` normalized, times ``weight``, plus ``bias``, in the shape ``layout.shape``.
-
-    Also return the mean, the variance and the reciprocal standard deviation of ``x``. ``eps`` is added to the variance.
-    """
-    reshaped = x if x.shape == layout.shape else x.reshape(layout.shape)
-    if (
-        x.size <= small_arrays.MANY
-        and (small := small_arrays.standardised(reshaped, weight, bias, layout, eps)) is not None
-    ):
-        return small
-    if x.size >= LARGE and layout.axes[0]:
-        by = normalization_numba.by_layer if len(layout.shape) == 2 else normalization_numba.by_group
-        result = by(reshaped, weight, bias, eps)
-        if result is not None:
-            return result
-    mean, variance = normalization.mean_and_variance(np, reshaped, layout.axes)
-    rstd = 1 / np.sqrt(variance + eps)
-    if x.size >= LARGE:
-        affine = [None if each is None else each.reshape(layout.weight) for each in (weight, bias)]
-        out = normalization_numba.scaled(reshaped, mean, rstd, *affine)
-        if out is not None:
-            return out, mean, variance, rstd
-    return _affine(np, normalization.normalise(np, reshaped, mean, rstd), weight, bias, layout), mean, variance, rstd
 
 
 # -- Gradients -------------------------------------------------------------------------------------------------------
@@ -262,9 +217,9 @@ def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layo
 
     Also return the mean and the reciprocal standard deviation, with one element for each row of ``layout.shape``.
     """
-    if self.dtype is not small_arrays.F32:
+    if self.dtype is not F32:
         _floats("LayerNormKernelImpl", self)
-    out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
+    out, mean, _, rstd = normalization.standardised(np, self, weight, bias, layout, eps)
     return out if out.shape == self.shape else out.reshape(self.shape), mean, rstd
 
 
@@ -275,7 +230,7 @@ def group_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layo
     Also return the mean and the reciprocal standard deviation of each group.
     """
     _floats("GroupNormKernelImpl", self)
-    out, mean, _, rstd = _normalised(np, self, weight, bias, layout, eps)
+    out, mean, _, rstd = normalization.standardised(np, self, weight, bias, layout, eps)
     return out.reshape(self.shape), mean.reshape(layout.shape[:2]), rstd.reshape(layout.shape[:2])
 
 
@@ -460,25 +415,15 @@ def batch_norm_block(
     statistics, and ``small`` is added to the variance.
     """
     _floats("batch_norm", self)
-    if (
-        eps is None
-        and self.size <= small_arrays.MANY
-        and (plain := small_arrays.by_constants(self, weight, bias, layout, running, small))
-    ):
-        return plain
     if eps is None:
-        mean, variance = (each.astype(self.dtype).reshape(layout.weight) for each in running)
-        rstd = 1 / np.sqrt(variance + small)
-        flat = normalization.normalise(np, self.reshape(layout.shape), mean, rstd)
-        out = _affine(np, flat, weight, bias, layout)
-    else:
-        out, mean, variance, rstd = _normalised(np, self, weight, bias, layout, eps)
-        if running is not None:
-            count = layout.shape[0] * layout.shape[2]
-            unbiased = variance * self.dtype.type(count / (count - 1) if count > 1 else math.inf)
-            for target, fresh in zip(running, (mean, unbiased), strict=True):
-                if target is not None:
-                    np.add(target * (1 - momentum), momentum * fresh.reshape(-1), target)
+        return normalization.by_constants(np, self, weight, bias, layout, running, small)
+    out, mean, variance, rstd = normalization.standardised(np, self, weight, bias, layout, eps)
+    if running is not None:
+        count = layout.shape[0] * layout.shape[2]
+        unbiased = variance * self.dtype.type(count / (count - 1) if count > 1 else math.inf)
+        for target, fresh in zip(running, (mean, unbiased), strict=True):
+            if target is not None:
+                np.add(target * (1 - momentum), momentum * fresh.reshape(-1), target)
     return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
 
 
@@ -662,11 +607,11 @@ def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | Non
     Return None if operations are recorded for gradients, or if no compiled loop supports the arrays.
     """
     given = [input] if weight is None else [input, weight]
-    if input._array.size < LARGE or len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
+    if len(last) != 1 or any(each.__class__ not in PLAIN for each in given):
         return None
     if not _needs_no_checks(input._array, last, weight) or (recording() and any(each.requires_grad for each in given)):
         return None
-    result = normalization_numba.by_mean_square(input._array, None if weight is None else weight._array, eps)
+    result = normalization.root_mean_square(numpy, input._array, None if weight is None else weight._array, eps)
     return None if result is None else wrap(result)
 
 

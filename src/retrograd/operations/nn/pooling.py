@@ -97,7 +97,7 @@ def _max_operation(name: str, backward: str) -> Any:
         elements of the pooled dimensions in row-major order. ``once`` is used only for the gradient, and is true if the
         windows do not overlap.
         """
-        return pooling.maxima(np, self, places)
+        return pooling.maxima(np, self, places, True)
 
     largest.derivative(
         self=lambda F, g, indices, self_shape, places, once: F.spread_at(g, indices, self_shape, len(places), once)

@@ -1,7 +1,4 @@
-"""Softmax operations: softmax, log_softmax, softmin and gumbel_softmax.
-
-Their gradient operations allocate only the array of the result.
-"""
+"""Softmax operations: softmax, log_softmax, softmin and gumbel_softmax."""
 
 from __future__ import annotations
 
@@ -9,18 +6,13 @@ from functools import partial
 from typing import Any
 
 from ...core.devices import array_module_of
-from ...core.dtypes import HALF_PRECISION, scalar_name, unsupported
+from ...core.dtypes import HALF_PRECISION, scalar_name
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import exported, public
 from ...dispatch.declare import op as declared
 from ...dispatch.transform_tensor import draw
-from ...kernels import small_arrays
-from ...kernels.gather_scatter import max_along
+from ...kernels import softmax as kernels
 from ...kernels.half_precision import upcast_all_half
-from ...kernels.normalization import PIECE, iterate_slices
-from ...kernels.numba_dispatch import LARGE
-from ...kernels.reductions import sum_broadcast
-from ...kernels.reductions_numba import by_rows
 from ...runtime.user_frame import warn
 from ..creation.factory import zeros_like
 from ..elementwise.arithmetic import neg
@@ -29,33 +21,10 @@ from ..indexing.gather_scatter import scatter_
 op = partial(declared, in_order=True)  # results are contiguous; NumPy would keep the operand's memory order
 
 
-def _check(name: str, x: Any, dim: int) -> None:
-    if x.dtype is not small_arrays.F32 and x.dtype.kind in "biuc":
-        where = "lastdim_kernel_impl" if dim == x.ndim - 1 or not x.ndim else "kernel_impl"
-        raise unsupported(f"{name}_{where}", x.dtype)
-
-
-def _minus_maximum(np: Any, x: Any, dim: int) -> Any:
-    """Return ``x`` minus its maximum along ``dim``, as a new array, whose exponential cannot overflow."""
-    result = np.empty(x.shape, x.dtype)
-    return np.subtract(x, max_along(np, x, dim), result) if x.size else result
-
-
 @op(name="softmax_block", backward="SoftmaxBackward0", opmath=True, function=False, method=False)
 def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return ``exp(self)`` divided by its sum along ``dim``, computed without overflow."""
-    if (result := small_arrays.softmax(self, dim)) is not None:
-        return result
-    _check("softmax", self, dim)
-    if not self.ndim:
-        normalize_dim(dim, 0)
-        return np.where(np.isfinite(self), np.ones_like(self), np.nan).astype(self.dtype)
-    if self.size >= LARGE and (result := by_rows("softmax", self, dim)) is not None:
-        return result
-    exponentials = _minus_maximum(np, self, dim)
-    np.exp(exponentials, exponentials)
-    exponentials /= sum_broadcast(np, exponentials, dim)
-    return exponentials
+    return kernels.softmax(np, self, dim)
 
 
 @op(function=False, method=False, opmath=True)
@@ -65,12 +34,7 @@ def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -
         return np.zeros_like(output)
     if output.dtype in HALF_PRECISION:
         grad_output, output = upcast_all_half(grad_output, output)
-    if output.size >= LARGE and (result := by_rows("softmax_backward", output, dim, grad_output)) is not None:
-        return result
-    slope = grad_output * output
-    np.subtract(grad_output, sum_broadcast(np, slope, dim), out=slope)
-    slope *= output
-    return slope
+    return kernels.softmax_gradient(np, output, grad_output, dim)
 
 
 def _softmax_backward_self(F: Any, g: Any, grad_output: Any, output: Any, output_shape: Any, dim: int) -> Any:
@@ -89,20 +53,7 @@ softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, 
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the logarithm of the softmax of ``self`` along ``dim``, computed without overflow."""
-    if (result := small_arrays.log_softmax(self, dim)) is not None:
-        return result
-    _check("log_softmax", self, dim)
-    if not self.ndim:
-        normalize_dim(dim, 0)
-        return np.where(np.isfinite(self), np.zeros_like(self), np.nan).astype(self.dtype)
-    if self.size >= LARGE and (result := by_rows("log_softmax", self, dim)) is not None:
-        return result
-    shifted = _minus_maximum(np, self, dim)
-    if shifted.size <= PIECE:
-        return shifted - np.log(sum_broadcast(np, np.exp(shifted), dim))
-    for piece in iterate_slices(shifted, (normalize_dim(dim, self.ndim),)):
-        shifted[piece] -= np.log(sum_broadcast(np, np.exp(shifted[piece]), dim))
-    return shifted
+    return kernels.log_softmax(np, self, dim)
 
 
 @op(function=False, method=False, opmath=True)
@@ -115,11 +66,7 @@ def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: in
         return np.zeros_like(output)
     if output.dtype in HALF_PRECISION:
         grad_output, output = upcast_all_half(grad_output, output)
-    if output.size >= LARGE and (result := by_rows("log_softmax_backward", output, dim, grad_output)) is not None:
-        return result
-    slope = np.exp(output)
-    slope *= sum_broadcast(np, grad_output, dim)
-    return np.subtract(grad_output, slope, out=slope)
+    return kernels.log_softmax_gradient(np, output, grad_output, dim)
 
 
 def _log_softmax_backward_grad(F: Any, g: Any, output: Any, output_shape: Any, dim: int) -> Any:

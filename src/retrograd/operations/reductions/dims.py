@@ -4,37 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.tensor import normalize_dim
 from ...dispatch.declare import op
 from ...kernels import gather_scatter
+from ...kernels.reductions import axes_of as axes_of
+from ...kernels.reductions import keepdim_shape as keepdim_shape
 
 #: The condition for the fast path of functions with one int as ``dim``; the kernels accept negative ones.
-
-
-def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
-    """Return the reduced dimensions ``dim`` of an array with ``ndim`` dimensions as a tuple of non-negative ints.
-
-    ``dim`` is an int or a sequence of ints. None or an empty sequence means all dimensions. Raises IndexError if a
-    dimension is out of range, and RuntimeError if a dimension is passed twice.
-    """
-    if dim.__class__ is int and -ndim <= dim < ndim:
-        return (dim if dim >= 0 else dim + ndim,)
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return tuple(range(ndim))
-    dims = dim if isinstance(dim, (tuple, list)) else (dim,)
-    axes = tuple([normalize_dim(each, ndim) for each in dims])
-    if len(set(axes)) != len(axes):
-        twice = next(each for each in axes if axes.count(each) > 1)
-        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
-    return axes if ndim else ()
-
-
-def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
-    """Return ``shape`` with the size of each dimension in ``dim`` set to 1, as after a reduction with keepdim."""
-    axes = axes_of(dim, len(shape))
-    if len(axes) == 1:
-        return (*shape[: axes[0]], 1, *shape[axes[0] + 1 :])
-    return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
 
 
 def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:

@@ -14,9 +14,8 @@ from ...dispatch.declare import op as declared
 from ...dispatch.declare import public
 from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.return_types import named
-from ...kernels import reductions_numba, small_arrays
+from ...kernels import extrema
 from ...kernels.gather_scatter import take_along
-from ...kernels.numba_dispatch import LARGE
 from ...kernels.reductions import FEW
 from ..elementwise.rounding import maximum, minimum
 from .dims import axes_of, keepdim_shape, restore_dims, select_one_rule
@@ -58,13 +57,7 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     ``top`` holds the maxima or minima of ``self`` over the dimensions ``dim``, which have size 1 in ``top``. If n
     elements are equal to the maximum or minimum, the fraction is ``1 / n`` for these elements, and 0 for all others.
     """
-    if (
-        self.size >= LARGE
-        and (found := reductions_numba.share_of_extreme(self, top, axes_of(dim, self.ndim))) is not None
-    ):
-        return found
-    mask = (self == top) | ((self != self) & (top != top))
-    return (mask / np.add.reduce(mask, axis=axes_of(dim, self.ndim), keepdims=True)).astype(self.dtype)
+    return extrema.share_of_extreme(np, self, top, axes_of(dim, self.ndim))
 
 
 extreme_share.derivative(self=lambda g: None, top=lambda g: None)
@@ -89,22 +82,20 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
     operation.
     """
 
+    largest = name == "amax"
+
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if dim.__class__ is int and (found := small_arrays.extreme(self, dim, keepdim, name == "amax")) is not None:
-            return found
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_values_cpu", self.dtype)
-        axes = axes_of(dim, self.ndim)
-        if self.size == 0 and any(self.shape[axis] == 0 for axis in axes):
-            axis = next(axis for axis in axes if self.shape[axis] == 0)
-            if dim is None or dim == ():
+        try:
+            return extrema.extreme(np, self, dim, keepdim, largest)
+        except ValueError:  # there is no extreme of no elements
+            empty = [axis for axis in axes_of(dim, self.ndim) if self.shape[axis] == 0]
+            if empty and (dim is None or dim == ()):
                 _nonempty(name, self)
-            raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
-        if self.size >= LARGE:
-            found = reductions_numba.largest(self, axes, keepdim, 1 if name == "amax" else -1)
-            if found is not None:
-                return found
-        return (np.maximum if name == "amax" else np.minimum).reduce(self, axis=axes, keepdims=keepdim)
+            if empty:
+                raise IndexError(f"{name}(): Expected reduction dim {empty[0]} to have non-zero size.") from None
+            raise
 
     kernel.__name__ = name
     kernel.__doc__ = doc
@@ -127,16 +118,13 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
     ``name`` is "max" or "min", ``backward`` the name of the backward node, and ``doc`` the docstring of the operation.
     """
 
+    largest = name == "max"
+
     def kernel(np: Any, self: Any, /) -> Any:
         _nonempty(name, self)
         if self.dtype.kind == "c":
             raise dtypes.unsupported(f"{name}_all", self.dtype)
-        if (
-            self.size >= LARGE
-            and (found := reductions_numba.largest_of_all(self, 1 if name == "max" else -1)) is not None
-        ):
-            return found
-        return (np.maximum if name == "max" else np.minimum).reduce(self, axis=None)
+        return extrema.extreme_of_all(np, self, largest)
 
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
@@ -159,6 +147,8 @@ def _extreme_along(name: str, doc: str) -> Any:
     ``name`` is "max" or "min", and ``doc`` is the docstring of the operation.
     """
 
+    largest = name == "max"
+
     def kernel(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
         if self.dtype.kind == "c":
             raise RuntimeError(f"{name}(): does not support complex input")
@@ -167,7 +157,7 @@ def _extreme_along(name: str, doc: str) -> Any:
             return self.copy(), np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-        index = first_extreme(np, self, dim, name)
+        index = extrema.position_of_extreme(np, self, dim, largest)
         values = take_along(np, self, index, dim)
         if keepdim:
             shape = keepdim_shape(self.shape, dim)
@@ -182,21 +172,6 @@ def _extreme_along(name: str, doc: str) -> Any:
     )(kernel)  # fmt: skip
     block.derivative(self=select_one_rule)
     return block
-
-
-def first_extreme(np: Any, x: Any, dim: int, name: str) -> Any:
-    """Return the index of the first maximum or minimum of ``x`` along ``dim``.
-
-    ``name`` is "max" or "min". The result does not have the dimension ``dim``. If elements are nan, the index is that
-    of the first nan.
-    """
-    if x.size >= LARGE and (found := reductions_numba.where_largest(x, dim, 1 if name == "max" else -1)) is not None:
-        return found
-    if x.dtype.kind == "b":
-        x = x.astype(np.uint8)
-    if x.dtype.kind == "V":
-        x = x.astype(np.float32)
-    return x.argmax(dim) if name == "max" else x.argmin(dim)
 
 
 max_dim = _extreme_along("max", "Return the maximum of ``self`` along ``dim`` and the index of the maximum.")
@@ -301,14 +276,14 @@ def _arg(name: str, title: str) -> None:
         if dim is None:
             if self.size == 0:
                 raise IndexError(f"arg{name}(): Expected reduction dim to be specified for input.numel() == 0.")
-            index = first_extreme(np, self.reshape(-1), 0, name)
+            index = extrema.position_of_extreme(np, self.reshape(-1), 0, name == "max")
             return index.reshape((1,) * self.ndim) if keepdim else index
         if self.ndim == 0:
             normalize_dim(dim, 0)
             return np.asarray(0)
         if self.shape[dim] == 0:
             raise IndexError(f"arg{name}(): Expected reduction dim {dim} to have non-zero size.")
-        index = first_extreme(np, self, dim, name)
+        index = extrema.position_of_extreme(np, self, dim, name == "max")
         return np.expand_dims(index, dim) if keepdim else index
 
     kernel.__name__ = f"arg{name}_block"
@@ -330,17 +305,19 @@ _arg("max", "maximum")
 _arg("min", "minimum")
 
 
-def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
-    """Define the public function ``name``, which is ``all`` or ``any``, with the docstring ``doc``.
+def _logical_reduction(name: str, ufunc: str, doc: str) -> None:
+    """Define the public function ``all`` or ``any`` (the ``name``) with the docstring ``doc``.
 
-    ``ufunc`` is the name of the NumPy function that reduces the elements. ``first`` is the name of the NumPy method
-    that finds the first False ("argmin", for ``all``) or the first True ("argmax", for ``any``) in a small bool array.
+    ``ufunc`` is the name of the NumPy function that reduces the elements.
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
-        if dim is None and not keepdim and self.dtype.kind == "b" and 0 < self.size <= FEW:
-            return self.ravel()[getattr(self, first)()]  # the first False or True: a quarter of the ufunc's time
-        result = getattr(np, ufunc).reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
+        if dim is None and not keepdim:
+            result = extrema.truth_of_all(np, self, name == "all")
+        else:
+            result = getattr(np, ufunc).reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
+        if self.dtype.kind == "b":
+            return result
         # NumPy's result is bool; for uint8 PyTorch's result is uint8.
         return np.asarray(result).astype(np.uint8) if self.dtype == np.uint8 else result
 
@@ -359,13 +336,11 @@ def _logical_reduction(name: str, ufunc: str, first: str, doc: str) -> None:
 _logical_reduction(
     "all",
     "logical_and",
-    "argmin",
     "Return whether all elements over ``dim``, by default over all dimensions, are nonzero.",
 )
 _logical_reduction(
     "any",
     "logical_or",
-    "argmax",
     "Return whether any element over ``dim``, by default over all dimensions, is nonzero.",
 )
 

@@ -18,13 +18,13 @@ from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.return_types import named
-from ...kernels import reductions_numba, scan
-from ...kernels.gather_scatter import flip_view
+from ...kernels import scan
 from ...kernels.numba_dispatch import LARGE
+from ...kernels.reductions import upcast_integers
 from ..elementwise.arithmetic import add, mul, sub
 from ..shape.slicing import select_block, slice_block
 from ..shape.views import reshape
-from .sums import sum, upcast_integers
+from .sums import sum
 
 # -- Shifts and recurrences ------------------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) 
 
     If ``backward`` is true, the recurrence is ``s[k] = summand[k] + factor[k + 1] * s[k + 1]``.
     """
-    return scan.recurrence(np, summand, factor, dim, backward)
+    return scan.recurrence(np, factor, summand, dim, backward)
 
 
 def _factor_rule(F: Any, g: Any, factor: Any, out: Any, dim: int, backward: bool) -> Any:
@@ -63,24 +63,15 @@ recurrence.derivative(
 # -- Cumulative sums and products ------------------------------------------------------------------------------------
 
 
-_LONGER = {"f": numpy.float64, "F": numpy.complex128}  # accumulated in double precision, as in PyTorch
-
-
-def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
-    """Return the cumulative sum or product of ``x`` along ``dim``, accumulated in double precision.
-
-    ``ufunc`` is ``np.add`` or ``np.multiply``.
-    """
+def _accumulated(np: Any, x: Any, dim: int, product: bool) -> Any:
+    """Return the cumulative sum of ``x`` along ``dim``, or the cumulative product if ``product`` is true."""
     if x.dtype in dtypes.HALF_PRECISION:  # calls by derivative rules: a cumulative sum of ones in bfloat16 stops at 256
-        return _accumulated(np, ufunc, x.astype(np.float32), dim).astype(x.dtype)
+        return _accumulated(np, x.astype(np.float32), dim, product).astype(x.dtype)
     x = upcast_integers(np, x)
     if not x.ndim:
         normalize_dim(dim, 0)
         return x.copy()
-    if x.size >= LARGE and (found := reductions_numba.running(x, dim, ufunc is np.multiply)) is not None:
-        return found
-    longer = _LONGER.get(x.dtype.char)
-    return ufunc.accumulate(x if longer is None else x.astype(longer), dim).astype(x.dtype, order="C", copy=False)
+    return scan.running(np, x, dim, product)
 
 
 @op(
@@ -90,7 +81,7 @@ def _accumulated(np: Any, ufunc: Any, x: Any, dim: int) -> Any:
 )  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the cumulative sum of ``self`` along ``dim``."""
-    return _accumulated(np, np.add, self, dim)
+    return _accumulated(np, self, dim, False)
 
 
 cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
@@ -99,9 +90,9 @@ cumsum_block.derivative(self=lambda F, g, dim: F.cumsum_reversed(g, dim))
 @op(function=False, method=False, linear=True, opmath=True)
 def cumsum_reversed(np: Any, self: Any, /, dim: int) -> Any:
     """Return the cumulative sum of ``self`` along ``dim`` from the last element to the first."""
-    if self.size >= LARGE and (found := reductions_numba.running(self, dim, False, True)) is not None:
-        return found
-    return flip_view(cumsum_block.op.kernel(np, flip_view(self, dim), dim), dim) if self.ndim else self.copy()
+    if not self.ndim:
+        return self.copy()
+    return scan.running_back(np, self, dim)
 
 
 cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
@@ -110,7 +101,7 @@ cumsum_reversed.derivative(self=lambda F, g, dim: F.cumsum_block(g, dim))
 @op(name="cumprod_block", backward="CumprodBackward0", opmath=True, function=False, method=False)
 def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the cumulative product of ``self`` along ``dim``."""
-    return _accumulated(np, np.multiply, self, dim)
+    return _accumulated(np, self, dim, True)
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
@@ -186,11 +177,7 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 
     The products are computed without division. They are therefore correct even if elements are 0.
     """
-    if self.size >= LARGE and (found := reductions_numba.products_of_others(self, dim)) is not None:
-        return found
-    before = scan.shift_by_one(np, self.cumprod(dim), dim, 1, 1)
-    after = scan.shift_by_one(np, np.flip(np.flip(self, dim).cumprod(dim), dim), dim, -1, 1)
-    return before * after
+    return scan.products_of_others(np, self, dim)
 
 
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:

@@ -14,14 +14,13 @@ from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import ARRAYS, TENSORS, exported, public
 from ...dispatch.declare import op as declared
 from ...dispatch.operand_promotion import F32, F64, number_in, plain_number
-from ...kernels import reductions_numba, small_arrays
-from ...kernels.gather_scatter import max_along
-from ...kernels.numba_dispatch import LARGE, copy_into
-from ...kernels.reductions import FEW, MOST, ONES, mean_along, sum_axes, sum_broadcast, sum_elements
+from ...kernels import copying, reductions, softmax
+from ...kernels.numba_dispatch import copy_into
+from ...kernels.reductions import FEW, MOST, ONES, mean_along, sum_axes, sum_elements, upcast_integers
 from ...runtime.user_frame import warn
 from ..elementwise.arithmetic import true_divide
 from ..shape.views import parse_int_arguments
-from .dims import axes_of, keepdim_shape, restore_dims
+from .dims import axes_of, restore_dims
 
 op = partial(declared, in_order=True)  # NumPy's results would have the operand's order of strides
 
@@ -51,11 +50,6 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
         shown = dtypes.scalar_name(dtypes.dtype_of(x.dtype))
         raise RuntimeError(f"{name}(): {kind} either a floating point or complex dtype. Got: {shown}")
-
-
-def upcast_integers(np: Any, x: Any) -> Any:
-    """Return ``x``, converted to int64 if ``x`` is an integer or bool array."""
-    return x.astype(np.int64, copy=False) if x.dtype.kind in "biu" else x
 
 
 # -- Sums and means --------------------------------------------------------------------------------------------------
@@ -144,10 +138,7 @@ def evenly_spread(np: Any, grad: Any, /, shape: Any, count: int) -> Any:
         return evenly_spread.op.kernel(np, grad.astype(np.float32), shape, count).astype(grad.dtype)
     share = np.asarray(grad / count)
     out = np.empty(shape, share.dtype)
-    if out.size >= LARGE:
-        copy_into(out, share)
-    else:
-        out[...] = share
+    copy_into(out, share)
     return out
 
 
@@ -157,12 +148,10 @@ _evenly_spread = ARRAYS.evenly_spread
 def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
     """Return the array ``grad / count`` broadcast to ``shape``, the gradient of a mean of ``count`` elements.
 
-    A float32 number with a small ``shape`` is handled by a fast path.
+    A float32 number is handled by a fast path.
     """
-    if grad.__class__ is numpy.float32 and 0 < count < LARGE:
-        out = numpy.empty(shape, F32)
-        out.fill(float(grad) / count)  # rounded twice, with the same result
-        return out
+    if grad.__class__ is numpy.float32 and count > 0:
+        return copying.fill(numpy, numpy.empty(shape, F32), float(grad) / count)  # rounded twice, with the same result
     return _evenly_spread(grad, shape, count)
 
 
@@ -263,9 +252,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 @op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
 def prod_all(np: Any, self: Any, /) -> Any:
     """Return the product of all elements of ``self``; integers are multiplied as int64."""
-    if self.size >= LARGE and (found := reductions_numba.product(self)) is not None:
-        return found
-    return np.multiply.reduce(upcast_integers(np, self), None)
+    return reductions.product(np, self)
 
 
 prod_all.derivative(
@@ -276,14 +263,7 @@ prod_all.derivative(
 @op(name="prod_dim", backward="ProdBackward1", opmath=True, function=False, method=False)
 def prod_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Return the product of ``self`` over the dimension ``dim``; integers are multiplied as int64."""
-    axes = axes_of(dim, self.ndim)
-    if (
-        self.size >= LARGE
-        and len(axes) == 1
-        and (found := reductions_numba.products(self, axes[0], keepdim)) is not None
-    ):
-        return found
-    return np.multiply.reduce(upcast_integers(np, self), axis=axes, keepdims=keepdim)
+    return reductions.product_axes(np, self, axes_of(dim, self.ndim), keepdim)
 
 
 prod_dim.derivative(
@@ -336,48 +316,12 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance of ``x`` over ``dim``, as an array whose precision may be higher than that of ``x``.
 
-    The variance is the sum of squared distances from the mean, divided by the number of elements minus ``correction``.
-    If the sum overflows or underflows in float32, it is computed again in float64, because the standard deviation may
-    be representable in float32.
+    The sum of squares is divided by the number of elements minus ``correction``.
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
     count = reduced_count(x.shape, dim)
-    left = max(count - correction, 0)
-    if dim.__class__ is int and (found := small_arrays.variance(x, dim, left, keepdim)) is not None:
-        return found
-    if dim is None and not keepdim and 0 < x.size <= small_arrays.LONG and x.dtype.kind == "f":
-        return small_arrays.variance_of_all(x, left)
-    if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype.kind == "f":
-        flat = x.ravel().astype(np.float64)
-        flat -= sum_elements(np, flat) / count
-        return np.divide(flat.dot(flat), left)
-    axes = axes_of(dim, x.ndim)
-    squares = _squares(np, x, axes, count, keepdim)
-    if squares.dtype == np.float32 and not ((squares > TINY) & (squares < math.inf)).all():
-        squares = _squares(np, x.astype(np.complex128 if x.dtype.kind == "c" else np.float64), axes, count, keepdim)
-    return np.divide(squares, squares.dtype.type(left))
-
-
-#: Sums of squares below this bound may have lost precision in float32 by underflow.
-TINY = 1e-30
-
-
-def _squares(np: Any, x: Any, axes: tuple[int, ...], count: int, keepdim: bool) -> Any:
-    """Return the sum over ``axes`` of the squared distances of ``x`` from its mean, by the two-pass algorithm.
-
-    The first pass computes the mean over ``axes``, and the second pass the sum of squares. ``count`` is the number of
-    elements of ``x`` that are combined to one result.
-    """
-    if x.size >= LARGE and x.dtype.kind == "f":
-        centre = sum_axes(np, x, axes, True) / x.dtype.type(count)
-        found = reductions_numba.squares(x, centre, axes, keepdim)
-        if found is not None:
-            return found
-    sums = sum_broadcast(np, x, axes[0]) if len(axes) == 1 else sum_axes(np, x, axes, True)
-    centred = x - sums / x.dtype.type(max(count, 1))
-    squares = (centred * centred.conj()).real if x.dtype.kind == "c" else centred * centred
-    return sum_axes(np, squares, axes, keepdim)
+    return reductions.variance(np, x, dim, count, max(count - correction, 0), keepdim)
 
 
 def _as_real(np: Any, result: Any, x: Any) -> Any:
@@ -649,23 +593,12 @@ def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None
 )  # fmt: skip
 def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
     """Return the ``ord``-norm of ``self`` over the dimensions ``dim``."""
-    if ord == 2 and dim is None and not keepdim and self.dtype.kind == "f" and self.size <= FEW:
-        flat = self.ravel()
-        return np.sqrt(flat.dot(flat))
-    if ord == 2 and dim is None and not keepdim and self.size >= LARGE:
-        squares = reductions_numba.total_of_squares(self)
-        if squares is not None:
-            return np.sqrt(squares)
+    if ord == 2:
+        return reductions.norm(np, self, dim, keepdim)
     axes = axes_of(dim, self.ndim)
     if ord < 0 or ord == math.inf:
         _check_nonempty(self, ord, dim, axes)
-    if ord == 2 and self.dtype.kind == "f":
-        if self.size >= LARGE and (found := reductions_numba.squares(self, None, axes, keepdim)) is not None:
-            return np.sqrt(found)
-        return np.sqrt(sum_axes(np, self * self, axes, keepdim))
     size = np.absolute(self)
-    if ord == 2:
-        return np.sqrt(sum_axes(np, size * size, axes, keepdim))
     if ord == 1:
         return sum_axes(np, size, axes, keepdim)
     if ord == math.inf:
@@ -761,34 +694,9 @@ def norm(
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)
 def logsumexp_block(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Return ``log(sum(exp(self)))`` over the dimensions ``dim``, computed without overflow."""
-    if dim.__class__ is int and (found := small_arrays.logsumexp(self, dim, keepdim)) is not None:
-        return found
-    axes = axes_of(dim, self.ndim)
     if self.dtype.kind in "biu":
         self = self.astype(np.float32)
-    if self.size >= LARGE and len(axes) == 1 and (found := reductions_numba.logsumexp(self, axes[0])) is not None:
-        return found if keepdim else found.squeeze(axes)
-    if not self.size:
-        top = np.zeros(keepdim_shape(self.shape, dim), self.dtype)
-    elif len(axes) == 1 and self.dtype.kind == "f":
-        top = max_along(np, self, axes[0])
-    else:
-        top = np.maximum.reduce(self.real, axis=axes, keepdims=True)
-    if not np.isfinite(top).all():
-        top = np.where(np.isfinite(top), top, 0)
-    top = top.astype(self.dtype, copy=False)
-    logs = np.log(sum_axes(np, np.exp(self - top), axes, True)) + (
-        top if top.shape != self.shape else top[_first(axes)]
-    )
-    return logs if keepdim else logs.reshape(tuple([n for i, n in enumerate(self.shape) if i not in axes]))
-
-
-def _first(axes: tuple[int, ...]) -> tuple[slice, ...]:
-    """Return an index that selects the first element of an array along each of ``axes`` and keeps these dimensions.
-
-    The other dimensions are selected completely.
-    """
-    return tuple([slice(1) if axis in axes else slice(None) for axis in range(max(axes, default=-1) + 1)])
+    return softmax.logsumexp(np, self, dim, keepdim)
 
 
 logsumexp_block.derivative(

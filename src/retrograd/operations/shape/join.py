@@ -23,9 +23,8 @@ from ...dispatch.declare import ARRAYS, TENSORS, op, public
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import NUMBERS, PLAIN, broadcast_mismatch, common_dtype, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost
-from ...kernels import rearrangement
-from ...kernels.numba_dispatch import LARGE, looped
-from ...kernels.numpy_internals import concatenate
+from ...kernels import elementwise, rearrangement
+from ...kernels.numba_dispatch import LARGE
 from ...kernels.numpy_internals import where as choose
 from ...runtime import user_frame
 from ...runtime.user_frame import warn
@@ -169,10 +168,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     if not kwargs and dim.__class__ is int:
         try:
             arrays, edges = _fast_operands(tensors)
-            if arrays[0].size * len(arrays) >= LARGE:
-                array = rearrangement.concatenate_arrays(numpy, arrays, dim)
-            else:
-                array = concatenate(arrays, dim)
+            array = rearrangement.concatenate_arrays(numpy, arrays, dim)
             result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
             if node is not None:
                 _save_sizes(node, arrays, dim)
@@ -246,7 +242,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     array: Any = None
     try:
         if dim.__class__ is int:
-            array = _stack(arrays, dim)
+            array = rearrangement.stack_arrays(arrays, dim)
     except Exception:
         pass  # the generic path below raises PyTorch's error
     if array is None:
@@ -257,7 +253,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             return special.joined(given, dim, stack)
         arrays, edges = _common(given), _gradient_edges(given)
         _check_equal(arrays)
-        array = _stack(arrays, normalize_dim(dim, arrays[0].ndim + 1))
+        array = rearrangement.stack_arrays(arrays, normalize_dim(dim, arrays[0].ndim + 1))
     result, node = _tensor_of(StackBackward, edges, array)
     if node is not None:
         node.dim = dim if dim >= 0 else dim + array.ndim
@@ -302,15 +298,8 @@ def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
     return rearrangement.concatenate_arrays(array_module_of(arrays[0]), list(arrays), dim)
 
 
-def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
-    first = arrays[0]
-    if dim == 0 and first.__class__ is numpy.ndarray and first.size * len(arrays) < LARGE:
-        return numpy.array(arrays)  # numpy.stack takes five times as long
-    return rearrangement.stack_arrays(array_module_of(first), arrays, dim)
-
-
 for _level, _entries in (
-    (ARRAYS, {"cat": _concatenate, "stack": _stack, "zeros_of": _zeros_of}),
+    (ARRAYS, {"cat": _concatenate, "stack": rearrangement.stack_arrays, "zeros_of": _zeros_of}),
     (TENSORS, {"cat": cat, "stack": stack, "zeros_of": _zero_tensor}),
 ):
     _level.__dict__.update(_entries, stack_or_zeros=_stack_or_zeros, cat_or_zeros=_cat_or_zeros)
@@ -651,10 +640,8 @@ def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # the public wrapper promotes
-    if self.size >= LARGE and (large := looped("choose", self, other, condition)) is not None:
-        return large
     try:
-        return np.where(condition, self, other)
+        return elementwise.choose(np, self, other, condition)
     except ValueError:
         raise next(
             error for a, b in ((condition, self), (self, other), (condition, other))

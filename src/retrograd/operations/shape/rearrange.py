@@ -9,7 +9,7 @@ import numpy
 from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, public
-from ...kernels import rearrangement, small_arrays
+from ...kernels import rearrangement
 from .slicing import diagonal_block, writable_diagonal
 from .view_copies import copy_of_view
 from .views import as_int_tuple, parse_int_arguments, reshape
@@ -84,11 +84,12 @@ def _triangle(name: str, doc: str) -> Any:
     ``doc`` is the docstring of the operation.
     """
 
+    lower = name == "tril"
+
     def kernel(np: Any, self: Any, /, diagonal: int = 0) -> Any:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        small = small_arrays.triangle(name, self, diagonal)
-        return rearrangement.triangle(np, self, diagonal, name == "tril") if small is None else small
+        return rearrangement.triangle(np, self, diagonal, lower)
 
     kernel.__name__ = name
     kernel.__doc__ = doc
@@ -219,8 +220,7 @@ def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, 
 
     Elements shifted past the end of a dimension reappear at its start.
     """
-    small = small_arrays.rolled(self, shifts, dims)
-    return rearrangement.roll_axes(np, self, shifts, dims) if small is None else small
+    return rearrangement.roll_axes(np, self, shifts, dims)
 
 
 roll_block.derivative(self=lambda F, g, shifts, dims: F.roll_block(g, tuple(-each for each in shifts), dims))

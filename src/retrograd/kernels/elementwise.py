@@ -1,0 +1,226 @@
+"""Kernels of elementwise operations that are more than one ufunc or have a Numba loop of their own.
+
+They are the kernels of arithmetic, powers, signs, sigmoid, clamp, where and masks. Activations are in
+``kernels/activations.py``. Operations that are one ufunc have no kernel here: ``for_ufunc`` in
+``kernels/numba_dispatch.py`` selects their loops.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core.dtypes import HALF_PRECISION, number_to_array
+from .numba_dispatch import looped, multiply, negative
+from .scipy_backend import special
+from .select import NUMBA, at_least, elementwise_loop, kernel
+from .thresholds import LARGE
+
+# -- Arithmetic ------------------------------------------------------------------------------------------------------
+
+
+@kernel(elementwise_loop("add_scaled", 2))
+def add_scaled(np: Any, x: Any, y: Any, alpha: float) -> Any:
+    """Return ``x + alpha * y`` for floating-point arrays of one dtype."""
+    return np.add(x, y if alpha == 1 else np.multiply(y, np.asarray(alpha, y.dtype)))
+
+
+@at_least(LARGE, NUMBA)
+def _square_by_loop(np: Any, x: Any) -> Any:
+    return multiply(x, x)
+
+
+@kernel(_square_by_loop)
+def square(np: Any, x: Any) -> Any:
+    """Return ``x * x`` elementwise."""
+    return np.multiply(x, x)
+
+
+@at_least(LARGE, NUMBA)
+def _negate_by_loop(np: Any, x: Any) -> Any:
+    return negative(x)
+
+
+@kernel(_negate_by_loop)
+def negate(np: Any, x: Any) -> Any:
+    """Return ``-x`` elementwise."""
+    return np.negative(x)
+
+
+@kernel(elementwise_loop("cube"))
+def cube(np: Any, x: Any) -> Any:
+    """Return ``x * x * x`` elementwise."""
+    return x * x * x
+
+
+@kernel(elementwise_loop("rsqrt"))
+def rsqrt(np: Any, x: Any) -> Any:
+    """Return ``1 / sqrt(x)`` elementwise."""
+    return np.divide(1, np.sqrt(x))
+
+
+@kernel(elementwise_loop("reciprocal"))
+def reciprocal(np: Any, x: Any) -> Any:
+    """Return ``1 / x`` elementwise."""
+    return np.divide(1, x)
+
+
+@kernel(elementwise_loop("lerp", 2))
+def lerp(np: Any, x: Any, end: Any, weight: float) -> Any:
+    """Return ``x + weight * (end - x)`` elementwise."""
+    return x + weight * (end - x)
+
+
+@at_least(LARGE, NUMBA)
+def _addcmul_by_loop(np: Any, x: Any, y: Any, z: Any, value: Any) -> Any:
+    return looped("addcmul", x, y, z, numbers=(value,)) if value.__class__ in (int, float) else None
+
+
+@kernel(_addcmul_by_loop)
+def addcmul(np: Any, x: Any, y: Any, z: Any, value: Any) -> Any:
+    """Return ``x + value * y * z`` elementwise."""
+    return x + y * z if value == 1 else x + np.asarray(value).astype(x.dtype) * y * z
+
+
+# -- Signs -----------------------------------------------------------------------------------------------------------
+
+
+@kernel(elementwise_loop("sign"))
+def sign(np: Any, x: Any) -> Any:
+    """Return the sign of each element of ``x``, which must not be complex. The sign of nan is 0."""
+    signs = np.sign(x)
+    return np.where(x != x, 0, signs).astype(x.dtype) if x.dtype.kind in "fV" else signs
+
+
+# -- Functions -------------------------------------------------------------------------------------------------------
+
+
+@kernel(elementwise_loop("log1p"))
+def log1p(np: Any, x: Any) -> Any:
+    """Return ``log(1 + x)`` elementwise."""
+    return np.log1p(x)
+
+
+@kernel(elementwise_loop("erf"))
+def erf(np: Any, x: Any) -> Any:
+    """Return the error function of each element of ``x``."""
+    return special(np, "erf", x)
+
+
+@kernel(elementwise_loop("tanh_backward", 2))
+def tanh_gradient(np: Any, grad: Any, out: Any) -> Any:
+    """Return ``grad * (1 - out * out)``, the gradient of tanh with respect to its input."""
+    return grad * np.subtract(1, np.multiply(out, out))
+
+
+@kernel(elementwise_loop("sigmoid"))
+def sigmoid(np: Any, x: Any) -> Any:
+    """Return ``1 / (1 + exp(-x))`` elementwise."""
+    return np.reciprocal(1 + np.exp(np.negative(x)))
+
+
+@kernel(elementwise_loop("sigmoid_backward", 2))
+def sigmoid_gradient(np: Any, grad: Any, out: Any) -> Any:
+    """Return ``grad * (1 - out) * out``, the gradient of sigmoid with respect to its input."""
+    return grad * np.subtract(1, out) * out
+
+
+# -- Bounds ----------------------------------------------------------------------------------------------------------
+
+
+@kernel(elementwise_loop("relu"))
+def relu(np: Any, x: Any) -> Any:
+    """Return ``max(0, x)`` elementwise."""
+    return np.maximum(np.asarray(0, x.dtype), x)  # in this order -0.0 is preserved
+
+
+@kernel(elementwise_loop("above", 2))
+def threshold_gradient(np: Any, grad: Any, x: Any, threshold: float) -> Any:
+    """Return ``grad`` where ``x > threshold``, and 0 elsewhere."""
+    return np.where(x <= threshold, np.zeros((), grad.dtype), grad)
+
+
+def bound_of(np: Any, value: Any, dtype: Any) -> Any:
+    """Return ``value``, a number that is a bound of ``clamp``, as an array or scalar of ``dtype``.
+
+    Raise RuntimeError if ``dtype`` is an integer dtype that cannot hold ``value``.
+    """
+    if dtype.kind == "f":
+        return np.asarray(value, dtype)
+    return number_to_array(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
+
+
+def _bounds(low: Any, high: Any) -> tuple[Any, Any]:
+    return (-math.inf if low is None else low, math.inf if high is None else high)
+
+
+@at_least(LARGE, NUMBA)
+def _clamp_by_loop(np: Any, x: Any, low: Any, high: Any) -> Any:
+    bounds = _bounds(low, high)
+    return looped("clamp", x, numbers=bounds) if x.dtype.kind == "f" and bounds[0] <= bounds[1] else None
+
+
+@kernel(_clamp_by_loop)
+def clamp(np: Any, x: Any, low: Any, high: Any) -> Any:
+    """Return ``x`` with each element clamped to the range from ``low`` to ``high``. A bound of None is ignored."""
+    if low is not None:
+        x = np.maximum(x, bound_of(np, low, x.dtype))
+    return x if high is None else np.minimum(x, bound_of(np, high, x.dtype))
+
+
+@at_least(LARGE, NUMBA)
+def _clamp_gradient_by_loop(np: Any, grad: Any, x: Any, low: Any, high: Any) -> Any:
+    return looped("within", grad, x, numbers=_bounds(low, high)) if x.dtype.kind == "f" else None
+
+
+@kernel(_clamp_gradient_by_loop)
+def clamp_gradient(np: Any, grad: Any, x: Any, low: Any, high: Any) -> Any:
+    """Return ``grad`` where ``low <= x <= high``, and 0 elsewhere. A bound of None is ignored."""
+    if low is None:
+        inside = x <= high
+    else:
+        inside = (x >= low) if high is None else (x >= low) & (x <= high)
+    return np.where(inside, grad, np.zeros((), grad.dtype))
+
+
+# -- Masks -----------------------------------------------------------------------------------------------------------
+
+
+@kernel(elementwise_loop("choose", 3))
+def choose(np: Any, x: Any, y: Any, condition: Any) -> Any:
+    """Return the elements of ``x`` where ``condition`` is true, and those of ``y`` elsewhere."""
+    return np.where(condition, x, y)
+
+
+@kernel(elementwise_loop("keep", 2))
+def keep(np: Any, x: Any, condition: Any) -> Any:
+    """Return ``x`` where ``condition`` is true, and 0 elsewhere."""
+    return np.where(condition, x, np.zeros((), x.dtype))
+
+
+@kernel(elementwise_loop("fill_where", 2))
+def fill_where(np: Any, x: Any, mask: Any, value: Any) -> Any:
+    """Return ``x`` with the elements where ``mask`` is true replaced by the number ``value``."""
+    return np.where(mask, np.asarray(value).astype(x.dtype), x)
+
+
+@kernel(elementwise_loop("fill_where", 2))
+def fill_where_equal_shape(np: Any, x: Any, mask: Any, value: Any) -> Any:
+    """Return the result of :func:`fill_where` in C order, for a mask of the shape of ``x``."""
+    out = np.array(x, order="C")  # a gradient may be a NumPy scalar
+    out[mask] = value
+    return out
+
+
+# -- Copies ----------------------------------------------------------------------------------------------------------
+
+
+@at_least(LARGE, NUMBA)
+def _convert_by_loop(np: Any, x: Any, kind: Any) -> Any:
+    return None if kind in HALF_PRECISION else looped("copy", x, kind=kind)
+
+
+@kernel(_convert_by_loop)
+def convert(np: Any, x: Any, kind: Any) -> Any:
+    """Return a copy of ``x`` in the dtype ``kind``."""
+    return x.astype(kind)
