@@ -57,9 +57,11 @@ def _is_of_handler(error: Exception) -> bool:
     return _raised_in(error) in (intercept_call.__code__, ask_classes_of_call.__code__)
 
 
-def _is_of_fallback(form: Any, error: Exception) -> bool:
-    """Whether the fallback of the function has raised ``error``."""
+def _is_checked(form: Any, error: Exception) -> bool:
+    """Whether ``error`` is PyTorch's, raised by the fallback of the function or by the kernel."""
     code = _raised_in(error)
+    if code is form.op.kernel.__code__:
+        return isinstance(error, RuntimeError) and not form.over  # NumPy raises no RuntimeError
     return code is not None and (code is getattr(form.slow, "__code__", None) or code.co_filename == UNWRITTEN)
 
 
@@ -85,7 +87,7 @@ def call_error(
         return finish_error(error, error)
     if form.pointwise and isinstance(error, ValueError):
         error = shape_error(form, args) or error
-    elif (form.spec is not None or form.inline is not None) and not _is_of_fallback(form, error):
+    elif (form.spec is not None or form.inline is not None) and not _is_checked(form, error):
         # A variant of the kernel does not check its arguments: the fallback raises PyTorch's error.
         try:
             fall_back(form, args, rest, unknown, out)

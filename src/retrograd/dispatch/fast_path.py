@@ -17,7 +17,7 @@ import numpy
 
 from ..core import dtypes
 from . import generic_path, templates
-from .codegen import SPECIALIZING, binding, set_code, specialized
+from .codegen import SPECIALIZING, UNWRITTEN, binding, set_code, specialized
 from .form import FastPathSpec, Form, KernelForm, VjpForm
 from .op import ARRAYS, Op
 from .operand_promotion import F32
@@ -54,10 +54,11 @@ def install(template: Any, form: Any, function: FunctionType) -> None:
 
 
 def install_all_fast_paths(op: Any) -> None:
-    """Generate the code of every function of ``op`` again, after its kernel was replaced."""
+    """Generate the code of the functions of ``op`` again that have been called, after the kernel was replaced."""
     op.ufunc = op.united = None
     for function, _ in op.forms:
-        function.__globals__["write"](function)
+        if function.__code__.co_filename != UNWRITTEN:
+            function.__globals__["write"](function)
 
 
 def compile_vjp(op: Any, saved: Any, conjugate: bool, record: bool, only: int | None) -> Any:

@@ -1,0 +1,180 @@
+"""Specialised functions: the same as the templates that run as they stand, with true lines, without hidden calls."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy
+import pytest
+
+import retrograd as torch
+from retrograd.dispatch import fast_path, templates
+from retrograd.dispatch.declare import _stub, variant
+from retrograd.dispatch.op import OPS
+from retrograd.runtime.codegen import compile_tree
+from retrograd.runtime.specialization import bind, inlined, lambda_tree, slots, specialize
+
+LIMIT = 3
+
+
+@inlined
+def twice(value: Any) -> Any:
+    return value * 2
+
+
+@inlined
+def store(form: Any, target: Any, value: Any) -> None:
+    setattr(target, form.name, value)
+
+
+def example(form: Any, args: Any, target: Any) -> Any:
+    """A template with every construct that is reduced."""
+    values = slots(form.count)
+    for i, factor in enumerate(form.factors):
+        if factor == 1:
+            bind(values, i, args[i])
+        else:
+            values[i] = args[i] * factor
+    if form.stores and args[0] is not None:
+        store(form, target, values[0])
+    if any([values[k] is None for k in range(form.count)]):  # noqa: C419
+        return None
+    chosen = form.choose(values[0], values[1])
+    return (twice(chosen), *values) if form.count < LIMIT else dict(zip(form.names, values))  # noqa: B905
+
+
+def forms() -> Iterator[Any]:
+    for stores in (False, True):
+        yield SimpleNamespace(
+            count=2, factors=[1, 3], stores=stores, name="kept", names=("a", "b"),
+            choose=lambda a, b: max(value for value in (a, b)) if a else b,
+        )  # fmt: skip
+        yield SimpleNamespace(
+            count=3, factors=[2, 1, 1], stores=stores, name="kept", names=("a", "b", "c"), choose=lambda a, b: a
+        )
+
+
+@pytest.mark.parametrize("form", list(forms()))
+def test_specialised_template_is_equivalent(form: Any) -> None:
+    names = ["values", "i", "b"][: form.count]  # two are names of variables of the template
+    arguments = ast.arguments([], [ast.arg(each) for each in (*names, "target")], None, [], [], None, [])
+    space = dict(globals())
+    tree = specialize(example, form, "made", arguments, {"args": names}, space)
+    assert "form." not in ast.unparse(tree) and "slots" not in ast.unparse(tree)
+    made = compile_tree(tree, __file__, space)
+    for values in ([2, 5, 7], [0, 1, 2]):
+        targets = SimpleNamespace(), SimpleNamespace()
+        given = values[: form.count]
+        assert made(*given, targets[0]) == example(form, list(given), targets[1])
+        assert vars(targets[0]) == vars(targets[1])
+
+
+def test_lambda_expressions_are_found_by_their_position() -> None:
+    first, second = (lambda a: a + 1), (lambda a: a + 2)
+    assert ast.unparse(lambda_tree(first).body) == "a + 1"  # type: ignore[union-attr]
+    assert ast.unparse(lambda_tree(second).body) == "a + 2"  # type: ignore[union-attr]
+    assert lambda_tree(len) is None and lambda_tree(eval("lambda: 1")) is None
+
+
+def test_tracebacks_and_debuggers_see_the_template() -> None:
+    torch.tanh(torch.ones(1))
+    assert torch.tanh.__code__.co_filename == templates.__file__
+    lines, first = inspect.getsourcelines(templates.call)
+    assert first <= torch.tanh.__code__.co_firstlineno < first + len(lines)
+    compile(torch.tanh.op.source, "<source>", "exec")
+
+
+RIGHT = "x * x; x + 1; x.tanh(); x.sum(); x @ x; x.view(2, 2); x[0]; z.add_(z); z.mul_(2); x.relu()"
+WRONG = "x + y; x @ y.view(1, 3); x.view(3, 3); z.add_(y); torch.where(x > 0, x, y); x.permute(0, 0); torch.mm(x, y)"
+REPLACED = ["add", "mul", "tanh", "sum_all", "dot", "mm", "mv", "view", "select", "relu", "where_block", "permute"]
+#: Operations whose inline variant is disabled, so that the kernel runs.
+WITHOUT_INLINE = ("sum_all", "select", "view", "where_block")
+
+
+@pytest.mark.parametrize("statement", [each.strip() for each in f"{RIGHT};{WRONG}".split(";")])
+def test_a_kernel_runs_once_in_a_call(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a call that succeeds nor one that fails runs the same kernel twice."""
+    space = {"torch": torch, "x": torch.ones(4, requires_grad=True), "y": torch.ones(3), "z": torch.ones(4)}
+    counts: list[str] = []
+    replaced = [op for op in OPS.values() if op.name in REPLACED]
+
+    def counted(name: str, kernel: Any) -> Any:
+        def run(np: Any, *args: Any, **kwargs: Any) -> Any:
+            if np is not numpy:
+                raise TypeError  # not a ufunc
+            counts.append(name)
+            return kernel(np, *args, **kwargs)
+
+        return run
+
+    def call() -> None:
+        with contextlib.suppress(RuntimeError, IndexError, TypeError):
+            exec(statement, space)
+
+    try:
+        for op in replaced:
+            monkeypatch.setattr(op, "kernel", counted(op.name, op.kernel))
+            if op.name in WITHOUT_INLINE:
+                monkeypatch.setattr(op, "inline", None)
+            fast_path.install_all_fast_paths(op)
+        call()  # generates the code, for which kernels are tried
+        counts.clear()
+        call()
+        assert len(set(counts)) == len(counts)
+    finally:
+        monkeypatch.undo()
+        for op in replaced:
+            fast_path.install_all_fast_paths(op)
+
+
+def test_an_error_of_a_kernel_is_not_hidden() -> None:
+    """An error that the arguments do not explain is raised as it is; the kernel is not called again."""
+    calls = []
+
+    def kernel(np: Any, self: Any, /) -> Any:
+        calls.append(self)
+        raise LookupError("a defect")
+
+    broken = _stub(variant(torch.tanh, kernel=kernel, ufunc=None, united=None))
+    for count in (1, 2):
+        with pytest.raises(LookupError, match="a defect"):
+            broken(torch.ones(2))
+        assert len(calls) == count + 1  # and one call that finds out whether the kernel is a ufunc
+
+
+def test_numpy_errors_do_not_change_results() -> None:
+    with numpy.errstate(all="raise"):
+        assert (torch.ones(2) / 0).tolist() == [float("inf")] * 2
+        x = torch.ones(2)
+        x.div_(0)
+        assert x.tolist() == [float("inf")] * 2
+
+
+def test_programs_run_without_specialisation() -> None:
+    program = (
+        "import retrograd as torch\n"
+        "x = torch.ones(3, requires_grad=True)\n"
+        "y = (torch.cat([x, x]).view(2, 3) * x).tanh().sum() + x[0]\n"
+        "y.backward()\n"
+        "z = torch.zeros(3).add_(x.grad, alpha=2)\n"
+        "print([round(each, 4) for each in z.tolist()])\n"
+        "try:\n    x + torch.ones(2)\nexcept RuntimeError as error:\n    print(error)\n"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "RETROGRAD_CODEGEN": value},
+            capture_output=True,
+            text=True,
+        )
+        for value in "01"
+    ]
+    assert outputs[0].stdout == outputs[1].stdout and "must match" in outputs[0].stdout, outputs[0].stderr
