@@ -118,7 +118,8 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
             bind(x, i, args[form.operands[i]])
         a = slots(form.count)
         e = slots(form.count)
-        mixed = False
+        if form.count > 2:
+            mixed = False
 
         # The operands: plain tensors of a dtype that the kernel accepts without conversion, and numbers.
         for i in form.indices:
@@ -334,7 +335,8 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
             bind(x, i, args[form.operands[i]])
         a = slots(form.count)
         e = slots(form.count)
-        mixed = False
+        if form.count > 2:
+            mixed = False
 
         # The operands.
         for i in form.indices:
@@ -545,43 +547,53 @@ def call_fallback(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> An
 
 @inlined
 def record(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, d: Any) -> None:
-    """Create the node of a call, with its edges and saved values, unless no operand has a gradient edge."""
-    if form.pointwise or r[0].dtype is d or r[0].dtype.kind in "fcV":  # integers have no derivative
-        if form.single and (form.count == 1 or form.one_rule):
-            if e[0] is not None:
-                record_lone(form, 0, x, a, e, p, r, y)
-        elif form.single and form.count == 2:
-            if e[1] is None:
-                if e[0] is not None:
-                    record_lone(form, 0, x, a, e, p, r, y)
-            elif e[0] is None:
-                record_lone(form, 1, x, a, e, p, r, y)
-            else:
-                record_all(form, x, a, e, p, r, y)
-        elif any([e[i] is not None for i in form.indices]):
-            record_all(form, x, a, e, p, r, y)
+    """Create the node of a call, unless no operand has a gradient edge or the result has no derivative."""
+    if form.pointwise:
+        record_node(form, x, a, e, p, r, y, d)
+    else:
+        dtype = r[0].dtype
+        if dtype is d or dtype.kind in "fcV":  # integers have no derivative
+            record_node(form, x, a, e, p, r, y, dtype)
 
 
 @inlined
-def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+def record_node(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
+    """Create the node of a call, with its edges and saved values, unless no operand has a gradient edge."""
+    if form.single and (form.count == 1 or form.one_rule):
+        if e[0] is not None:
+            record_lone(form, 0, x, a, e, p, r, y, dtype)
+    elif form.single and form.count == 2:
+        if e[1] is None:
+            if e[0] is not None:
+                record_lone(form, 0, x, a, e, p, r, y, dtype)
+        elif e[0] is None:
+            record_lone(form, 1, x, a, e, p, r, y, dtype)
+        else:
+            record_all(form, x, a, e, p, r, y, dtype)
+    elif any([e[i] is not None for i in form.indices]):
+        record_all(form, x, a, e, p, r, y, dtype)
+
+
+@inlined
+def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
     """Create the node of a call in which operand ``only`` is the only one with a gradient edge."""
     node = form.lone_nodes[only]()
     node.edge = e[only]
     save_values(form, only, node, x, a, e, p, r, y)
-    complete_node(form, only, node, x, a, e, r, y)
+    complete_node(form, only, node, x, a, e, r, y, dtype)
 
 
 @inlined
-def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
     """Create the node of a call that has an edge for each operand."""
     node = form.node()
     node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
     save_values(form, None, node, x, a, e, p, r, y)
-    complete_node(form, None, node, x, a, e, r, y)
+    complete_node(form, None, node, x, a, e, r, y, dtype)
 
 
 @inlined
-def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: Any, y: Any) -> None:
+def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: Any, y: Any, dtype: Any) -> None:
     """Set the number, shape, dtype and location of ``node``, and make it the gradient edge of the results.
 
     If an elementwise result has the shape of an operand, the node gets the same tuple object: the backward pass then
@@ -612,7 +624,7 @@ def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: An
         if not is_number(form, 1, a, x) and r[0].shape != shape:
             shape = r[0].shape
         node.shape = shape
-    node.dtype = r[0].dtype
+    node.dtype = dtype
     note_location(node)
 
 

@@ -422,6 +422,10 @@ class _Specializer:
                     each.id for one in node.generators for each in ast.walk(one.target) if isinstance(each, ast.Name)
                 )
             made = node.__class__(**{key: copy(value, own) for key, value in ast.iter_fields(node)})
+            if isinstance(made, ast.Compare) and self.is_static(made) and len(made.ops) == 1:
+                made = ast.Constant(self.value(made))
+            elif isinstance(made, ast.IfExp) and isinstance(made.test, ast.Constant):
+                return made.body if made.test.value else made.orelse
             return _at(made, hole) if "lineno" in node._attributes else made
 
         return copy(tree.body, frozenset())
