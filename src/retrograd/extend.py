@@ -128,6 +128,6 @@ def _declaring(decorator: Callable[..., Any], name: str | None) -> Callable[[Cal
         _DECLARED[called] = module
         public = declare.public_form(function, "extend", called)
         public.__module__, public.__qualname__ = module, kernel.__qualname__
-        return public  # type: ignore[no-any-return]
+        return public
 
     return declared
