@@ -14,7 +14,7 @@ Static expressions consist of ``form``, variables of loops over static values, c
     s = slots(n), s[i], f(*s[i:])       to variables; ``bind(s, i, name)`` makes ``s[i]`` another name for a variable
     f(**dict(zip(names, s)))            to keyword arguments
     getattr(x, name), setattr(x, name, value)    to ``x.name`` and an assignment
-    form.function(a, b)                 to the body of the function, if it is a lambda expression with known source
+    form.function(a, b)                 to the expression that the function returns, if it has no other statements
     helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`
 
 Any other static value becomes a global variable of the result.
@@ -24,8 +24,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import linecache
 import operator
+import textwrap
+import tokenize
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import FunctionType
@@ -130,6 +133,44 @@ def lambda_tree(function: Any) -> ast.Lambda | None:
     if not same or same[0].args.vararg or same[0].args.kwonlyargs or same[0].args.kwarg:
         return None
     return same[0] if [each.arg for each in same[0].args.args] == [*code.co_varnames[: code.co_argcount]] else None
+
+
+@cache
+def returned_expression(function: Any) -> tuple[list[str], ast.expr] | None:
+    """Return the parameters and the expression of a function that only returns an expression, or None.
+
+    The function is a lambda expression, or a ``def`` of positional parameters without other statements than ``return``.
+    """
+    tree: Any = lambda_tree(function)
+    if tree is not None:
+        return [each.arg for each in tree.args.args], tree.body
+    code = getattr(function, "__code__", None)
+    if function.__class__ is not FunctionType or code.co_kwonlyargcount or code.co_flags & LOOSE:
+        return None
+    try:
+        block = textwrap.dedent(
+            "".join(inspect.getblock(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]))
+        )
+        (tree,) = ast.parse(block).body
+    except (SyntaxError, ValueError, IndexError, tokenize.TokenError):
+        return None
+    names = [*code.co_varnames[: code.co_argcount]]
+    if (
+        not isinstance(tree, ast.FunctionDef)
+        or tree.name != code.co_name
+        or [each.arg for each in (*tree.args.posonlyargs, *tree.args.args)] != names
+    ):
+        return None
+    final = tree.body[-1]
+    plain = len(tree.body) == 1 + (ast.get_docstring(tree) is not None) and isinstance(final, ast.Return)
+    if not plain or final.value is None or any(isinstance(each, UNMOVED) for each in ast.walk(final)):  # type: ignore[union-attr]
+        return None
+    return names, final.value  # type: ignore[union-attr]
+
+
+#: Parts of an expression that refer to the function that has them.
+UNMOVED = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.GeneratorExp)
+LOOSE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _at(made: Any, place: Any) -> Any:
@@ -375,10 +416,10 @@ class _Specializer:
                 return self.reduction(node.func.id, args[0].elts, node)
         elif self.is_static(node.func) and not keywords:
             function = self.value(node.func)
-            tree = lambda_tree(function)
+            found = returned_expression(function) if function.__class__ is FunctionType else None
             simple = all([isinstance(each, (ast.Name, ast.Constant)) for each in args])
-            if tree is not None and simple and len(args) == len(tree.args.args):
-                return self.spliced(function, tree, args, node)
+            if found is not None and simple and len(args) == len(found[0]):
+                return self.spliced(function, *found, args, node)
         return _at(ast.Call(self.expr(node.func), args, keywords), node)
 
     def reduction(self, name: str, elements: list[ast.expr], node: ast.expr) -> ast.expr:
@@ -391,12 +432,14 @@ class _Specializer:
             return _at(ast.Constant(stops if left else not stops), node)
         return left[0] if len(left) == 1 else _at(ast.BoolOp(ast.Or() if stops else ast.And(), left), node)
 
-    def spliced(self, function: Any, tree: ast.Lambda, args: list[ast.expr], hole: ast.expr) -> ast.expr:
-        """Return the body of the lambda expression ``function`` with ``args`` in place of its parameters.
+    def spliced(
+        self, function: Any, names: list[str], body: ast.expr, args: list[ast.expr], hole: ast.expr
+    ) -> ast.expr:
+        """Return ``body``, the expression that ``function`` returns, with ``args`` in place of its parameters ``names``.
 
         Its global variables and cells become globals of the result. All positions are that of the call.
         """
-        values = dict(zip([each.arg for each in tree.args.args], args, strict=True))
+        values = dict(zip(names, args, strict=True))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         outer = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
 
@@ -428,7 +471,7 @@ class _Specializer:
                 return made.body if made.test.value else made.orelse
             return _at(made, hole) if "lineno" in node._attributes else made
 
-        return copy(tree.body, frozenset())
+        return copy(body, frozenset())
 
     def rebuilt(self, node: Any) -> Any:
         """Return ``node`` with what remains of its parts."""
@@ -454,9 +497,28 @@ class _Specializer:
             if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
                 continue  # a docstring
             left += [each] if self.untouched(each) else self.statement(each)
+            if len(left) > 1:
+                left[-2:] = self.joined(left[-2], left[-1])
             if left and isinstance(left[-1], (ast.Return, ast.Raise, ast.Continue)):
                 break
         return left
+
+    def joined(self, first: ast.stmt, second: ast.stmt) -> list[ast.stmt]:
+        """Return two statements, or one ``if`` for ``x = value if test else None`` before ``if x is None: …``."""
+        match first, second:
+            case (
+                ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.IfExp(test=test, body=value, orelse=ast.Constant(value=None))
+                ),
+                ast.If(
+                    test=ast.Compare(left=ast.Name(id=same), ops=[ast.Is()], comparators=[ast.Constant(value=None)]),
+                    body=otherwise,
+                    orelse=[],
+                ),
+            ) if name == same and not isinstance(value, ast.IfExp):
+                assign = _at(ast.Assign([_at(ast.Name(name, ast.Store()), first)], value), first)
+                return [_at(ast.If(test, [assign], otherwise), first)]
+        return [first, second]
 
     def is_inlined(self, node: ast.stmt) -> bool:
         match node:
