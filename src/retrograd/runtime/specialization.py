@@ -14,7 +14,8 @@ Static expressions consist of ``form``, variables of loops over static values, c
     s = slots(n), s[i], f(*s[i:])       to variables; ``bind(s, i, name)`` makes ``s[i]`` another name for a variable
     f(**dict(zip(names, s)))            to keyword arguments
     getattr(x, name), setattr(x, name, value)    to ``x.name`` and an assignment
-    form.function(a, b)                 to the expression that the function returns, if it has no other statements
+    form.function(a, b)                 to the expression that the function returns, if it is a lambda expression, or a
+                                        kernel without other statements
     helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`
 
 Any other static value becomes a global variable of the result.
@@ -144,8 +145,8 @@ def returned_expression(function: Any) -> tuple[list[str], ast.expr] | None:
     tree: Any = lambda_tree(function)
     if tree is not None:
         return [each.arg for each in tree.args.args], tree.body
-    code = getattr(function, "__code__", None)
-    if function.__class__ is not FunctionType or code.co_kwonlyargcount or code.co_flags & LOOSE:
+    code: Any = getattr(function, "__code__", None)
+    if code is None or code.co_kwonlyargcount or code.co_flags & LOOSE:
         return None
     try:
         block = textwrap.dedent(
@@ -162,10 +163,11 @@ def returned_expression(function: Any) -> tuple[list[str], ast.expr] | None:
     ):
         return None
     final = tree.body[-1]
-    plain = len(tree.body) == 1 + (ast.get_docstring(tree) is not None) and isinstance(final, ast.Return)
-    if not plain or final.value is None or any(isinstance(each, UNMOVED) for each in ast.walk(final)):  # type: ignore[union-attr]
+    if len(tree.body) != 1 + (ast.get_docstring(tree) is not None) or not isinstance(final, ast.Return):
         return None
-    return names, final.value  # type: ignore[union-attr]
+    if final.value is None or any(isinstance(each, UNMOVED) for each in ast.walk(final)):
+        return None
+    return names, final.value
 
 
 #: Parts of an expression that refer to the function that has them.
@@ -416,7 +418,8 @@ class _Specializer:
                 return self.reduction(node.func.id, args[0].elts, node)
         elif self.is_static(node.func) and not keywords:
             function = self.value(node.func)
-            found = returned_expression(function) if function.__class__ is FunctionType else None
+            inserted = getattr(function, "__name__", "") == "<lambda>" or ast.unparse(node.func).endswith("kernel")
+            found = returned_expression(function) if inserted else None
             simple = all([isinstance(each, (ast.Name, ast.Constant)) for each in args])
             if found is not None and simple and len(args) == len(found[0]):
                 return self.spliced(function, *found, args, node)
@@ -637,7 +640,7 @@ def specialize(
     }
     renamed = {key: value for key, value in parts.items() if not isinstance(value, list)}
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    own = frozenset(each.arg for each in every)
+    own = frozenset([name, *[each.arg for each in every]])
     names = _file_names(template.__code__.co_filename)
     shared = {each.arg for each in tree.args.args}
     for each in own.intersection(_names_in(template.__code__.co_filename)).difference(shared):
