@@ -113,7 +113,12 @@ _FALLBACK_RULES = {"lstm": _first}
 
 
 class _Casting(Handler):
-    """The handler that converts the arguments of the functions in the tables above to the dtype of their rule."""
+    """Handler of calls that converts the tensor arguments of the functions in the tables above.
+
+    The target dtype is determined by the rule of the function:
+    ``rule(x, tensors, half)`` returns the dtype to which ``x`` is converted. ``tensors`` are the floating-point tensors
+    among the arguments of the call, and ``half`` is the half-precision dtype of autocast.
+    """
 
     def __init__(self) -> None:
         self.rules: dict[Any, Callable[..., dtype]] = {}  # see _key_of
@@ -124,7 +129,7 @@ class _Casting(Handler):
         self.known.clear()
 
     def wanted(self, function: Any) -> Any:
-        """Return the rule of ``function`` while autocast is enabled, or None."""
+        """Return the rule of ``function``, or None if it has no rule or autocast is disabled."""
         if not _on.get():
             return None
         try:
@@ -135,7 +140,10 @@ class _Casting(Handler):
             return found
 
     def around(self, known: Any, call: Call) -> Any:
-        """Return the result of ``call`` with converted tensors; ``known`` is the rule, for a function of floats."""
+        """Return the result of ``call`` for the converted arguments; ``known`` is the rule of the called function.
+
+        The result is ``GO_ON`` if no argument may be converted, and None if the function must do nothing.
+        """
         on, args, kwargs = _on.get(), call.args, call.kwargs
         if kwargs.get("out") is not None:
             return GO_ON
@@ -203,10 +211,10 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _key_of(function: Any) -> Any:
-    """Return the object by which the rule of ``function`` is found.
+    """Return the key of ``function`` in the dictionary of rules, or None for an in-place function.
 
-    It is the operation of a function that calls one, the Python function behind a public wrapper or a fast path, or
-    ``function`` itself.
+    For the function of an operation, the key is its ``Op``. For a public wrapper, or a function with a fast path, it is
+    the Python function that it calls. Otherwise it is ``function`` itself.
     """
     front = getattr(function, "front", None)
     if front is not None:
@@ -223,14 +231,14 @@ def _name_of(function: Any) -> str:
 
 
 def _nothing() -> None:
-    """Rule of a function that does nothing inside autocast."""
+    """Rule that marks a function which does nothing while autocast is enabled; it is never called."""
 
 
 _NOTHING: Any = _nothing
 
 
 def _rules() -> dict[Any, Any]:
-    """Return the rules of all functions in the tables, by the object that :func:`_key_of` returns."""
+    """Return a dictionary from the key of each function in the tables (see :func:`_key_of`) to its rule."""
     from ..nn.modules.rnn import RNNBase  # imported with the first autocast context
 
     found: dict[Any, Any] = {RNNBase._check_dtype: _NOTHING}
@@ -393,7 +401,7 @@ class autocast:
         self._enabled = enabled and self._possible(enabled)
 
     def _possible(self, enabled: bool) -> bool:
-        """Whether autocast supports the device and the dtype of this object; if not, a warning is issued.
+        """Whether autocast supports the device and the dtype of this context manager; if not, issue a warning.
 
         The parameter ``enabled`` is not used.
         """
