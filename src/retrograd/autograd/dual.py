@@ -145,9 +145,10 @@ class Dual(TransformTensor):
 
 
 def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
-    """Return a dual tensor of ``primal`` and ``tangent`` at the forward-mode level ``run``.
+    """Return a dual tensor of ``primal`` and ``tangent`` that belongs to the forward-mode call ``run``.
 
-    If ``tangent`` is None, ``primal`` is returned.
+    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``. If ``tangent`` is None,
+    ``primal`` is returned.
     """
     if tangent is None:
         return primal
@@ -162,7 +163,10 @@ def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
 
 
 def primal_at(x: Any, run: Any) -> Any:
-    """Return the primal of ``x`` at the forward-mode level ``run``; return ``x`` if it has no tangent at this level."""
+    """Return the primal of ``x`` in the forward-mode call ``run``; return ``x`` if it has no tangent in this call.
+
+    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
+    """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
     if x._run is run:
@@ -171,7 +175,10 @@ def primal_at(x: Any, run: Any) -> Any:
 
 
 def tangent_at(x: Any, run: Any) -> Any:
-    """Return the tangent of ``x`` at the forward-mode level ``run``, or None if ``x`` has no tangent at this level."""
+    """Return the tangent of ``x`` in the forward-mode call ``run``, or None if ``x`` has no tangent in this call.
+
+    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
+    """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
     if x._run is run:
@@ -187,7 +194,7 @@ def tangent_at(x: Any, run: Any) -> Any:
 
 
 def _has_tangent(x: Any, run: Any) -> bool:
-    """Whether ``x``, or a tensor wrapped by ``x``, has a tangent at the forward-mode level ``run``."""
+    """Whether ``x``, or a tensor wrapped by ``x``, has a tangent in the active forward-mode call ``run``."""
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
@@ -210,7 +217,7 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
     ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for a missing
     tangent. ``params`` are the parameters of ``op``. If an operand has a tangent and ``x`` has none, ``x`` becomes a
-    dual tensor at the forward-mode level ``run``.
+    dual tensor of the active forward-mode call ``run``.
     """
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
@@ -230,7 +237,7 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
 
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
-    """Set the tangent of ``x`` at the forward-mode level ``run``, and make ``x`` a dual tensor if it is not one.
+    """Set the tangent of ``x`` in the active forward-mode call ``run``, and make ``x`` a dual tensor if it is not one.
 
     If possible, ``tangent`` is copied into the memory of the old tangent, because views of ``x`` share that memory.
     """
@@ -256,8 +263,9 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 def _can_hold(held: Any, value: Any) -> bool:
     """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
-    ``held`` must not be a leaf, and its elements must not share memory, as those of an expanded tensor do. If ``value``
-    is batched by vmap, or has a tangent itself, ``held`` must be batched, or have a tangent, too.
+    The result is True only if ``held`` is not a leaf and its elements do not share memory, as those of an expanded
+    tensor do. If ``value`` is batched by vmap, or has a tangent itself, ``held`` must also be batched, or have a
+    tangent.
     """
     special = innermost((held, value))
     if special is None:
@@ -280,7 +288,7 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Turn the Tensor object ``x`` in place into a :class:`Dual` with ``tangent`` at the forward-mode level ``run``."""
+    """Turn the Tensor object ``x`` in place into a :class:`Dual` with ``tangent``, of the forward-mode call ``run``."""
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -491,10 +499,12 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether the gradient rules of the pointwise ``op`` also map tangents of operands to the tangent of the result.
+    """Whether a gradient rule of the pointwise operation ``op`` can be applied to a tangent instead of a gradient.
 
-    This holds if all operands are real, or if ``op`` is holomorphic and its result is complex: then a rule multiplies
-    each element by the derivative. The result is False if a rule computes the gradients of several operands at once.
+    The rule then maps the tangent of the operand to the tangent of the result. This holds if all operands are real, or
+    if ``op`` is holomorphic and its result is complex: a rule then multiplies each element by the derivative. The
+    result is False if a rule computes the gradients of several operands at once. ``primals`` are the operands, and
+    ``outs`` the results.
     """
     if any(is_shared(rule) for rule in op.rules):
         return False
@@ -562,8 +572,9 @@ def _saved_values(
 def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
     """Return the gradient that the gradient rule ``rule`` computes from the incoming gradient or tangent ``g``.
 
-    ``rule`` is a function, a factor of ``g``, or the name of such a factor in ``saved``. ``saved`` is a dictionary from
-    the names of the parameters of ``rule`` to their values.
+    ``rule`` is a number by which ``g`` is multiplied, the name of such a factor in ``saved``, or a function. A function
+    with a parameter ``g`` returns the gradient; any other function returns a factor of ``g``. ``saved`` is a dictionary
+    from the names of the function's parameters to their values.
     """
     if isinstance(rule, (int, float)):
         return g if rule == 1 else None if rule == 0 else g * rule

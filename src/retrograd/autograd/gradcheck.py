@@ -213,10 +213,11 @@ def _random_grad(like: Tensor, gaps: bool) -> Tensor:
 
 
 def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
-    """Return ``(f(x + step) - f(x - step)) / (2 * eps)`` as a list with one flat Tensor for each output of ``f``.
+    """Return the finite difference ``(f(x + step) - f(x - step)) / (2 * eps)`` of a function ``f``.
 
-    ``run()`` returns the outputs of ``f`` for the current values of ``x``, which are changed in place and then
-    restored. ``index`` is the index of the changed element, which is shown in error messages, or None.
+    The result is a list with one flat Tensor for each output of ``f``. ``run()`` returns the outputs of ``f`` for the
+    current values of ``x``, one of its inputs; these values are changed in place and then restored. ``index`` is the
+    index of the changed element for error messages, or None if ``step`` changes several elements.
     """
     before = x.clone()
     x.copy_(before - step)
@@ -240,10 +241,12 @@ def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, ind
 def _derivative(
     run: Callable[[], Any], x: Tensor, steps: tuple[Any, Any], eps: float, index: Any = None
 ) -> list[Tensor]:
-    """Return a flat Tensor for each output of ``run``: its numerical derivative in the direction ``steps[0]``.
+    """Return the numerical derivative of the outputs of ``run``, as a list with one flat Tensor for each output.
 
-    If ``x`` is complex, 1j times the derivatives in the direction ``1j * steps[1]`` are added. ``run``, ``x``, ``eps``
-    and ``index`` are as for :func:`_difference`.
+    ``steps`` has two vectors, directions for the real and for the imaginary part of ``x``. The derivative is that in
+    the direction ``steps[0]``. If ``x`` is complex, 1j times the derivative in the direction ``1j * steps[1]`` is
+    added. ``run()`` returns the outputs for the current values of ``x``, ``eps`` is the step size, and ``index`` the
+    index of the changed element for error messages, or None.
     """
     along = _difference(run, x, steps[0], eps, index)
     if not x.is_complex():

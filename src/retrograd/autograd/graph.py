@@ -77,9 +77,9 @@ def zeros_like_edge(edge: GradientEdge) -> Tensor:
 
 
 def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
-    """Return a Tensor of zeros as the gradient of an unused input, whose gradient edge is ``edge``.
+    """Return a Tensor of zeros, the gradient of an input on which the differentiated outputs do not depend.
 
-    If ``require_grad`` is true, the Tensor of zeros requires a gradient.
+    ``edge`` is the gradient edge of the input. If ``require_grad`` is true, the Tensor of zeros requires a gradient.
     """
     return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 
