@@ -69,11 +69,11 @@ class Storage:
 
 
 def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
-    """Return the type, key, device, number of elements and view in the persistent id ``found``.
+    """Return the parts of the persistent id ``found``, the tuple by which a pickle refers to a storage.
 
-    A persistent id is the tuple by which a pickle refers to a storage. The key is a string that identifies the storage,
-    and the device is a device name. The view is None except in files of the legacy format. Raises Refused for an
-    invalid persistent id.
+    The result has five items: the type of the storage, the key that identifies the storage, the name of the device, the
+    number of elements, and a view. The view is a tuple (key, offset, size) in files of the legacy format whose tensor
+    uses only a part of the storage, and otherwise None. Raises Refused for an invalid persistent id.
     """
     if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
         raise Refused(f"Unknown persistent id: {shortened(found)}")
@@ -202,7 +202,8 @@ def rebuild_parameter_with_state(data: Any, requires_grad: Any, backward_hooks: 
 def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     """Return ``function(*arguments)``, a tensor, as an instance of ``kind`` with the attributes in the dict ``state``.
 
-    Raises RuntimeError if ``function`` is not one of the ``rebuild_tensor`` functions.
+    ``kind`` is a subclass of Tensor, or a :class:`TensorType` placeholder for one. Raises RuntimeError if ``function``
+    is not one of the ``rebuild_tensor`` functions.
     """
     if function not in REBUILDERS or not isinstance(arguments, tuple):
         raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")

@@ -115,8 +115,8 @@ class Interpreter:
     def run(self) -> Any:
         """Execute the pickle and return the object that it describes.
 
-        Raises Refused if the pickle is invalid or requires an operation that is not allowed. A damaged pickle may also
-        raise one of the exceptions in the tuple ``BROKEN``.
+        Raises Refused if the pickle requires an operation that is not allowed. For a damaged pickle, the exception is
+        Refused or one of those in the tuple ``BROKEN``, such as EOFError, depending on the instruction that fails.
         """
         source: Any = self.source
         while True:
