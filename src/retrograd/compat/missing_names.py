@@ -107,7 +107,7 @@ class MissingModules:
 
     The error message contains the address of the page about differences from PyTorch. ``package`` is the name of the
     package. Some modules of the package exist but have no file. For these, ``table`` is the name of a module whose
-    function ``find`` returns their ModuleSpecs. It is loaded at the first search.
+    function ``find`` returns their ModuleSpecs. The module ``table`` is imported at the first search.
     """
 
     def __init__(self, package: str, table: str = "") -> None:

@@ -55,10 +55,10 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return the object that was called ``name`` in a module of an earlier version, for pickles of this version.
+    """Return the object to which pickles of earlier versions refer as ``name``.
 
-    ``names`` maps the names in the former module to the present names in ``package``. This function serves as the
-    ``__getattr__`` of the former module.
+    ``names`` maps the names in a module of an earlier version to the present names in ``package``. AttributeError is
+    raised for a name that is not in ``names``. This function serves as the ``__getattr__`` of the module.
     """
     if name not in names:
         raise AttributeError(f"no object of this module has been pickled as {name!r}")
@@ -105,10 +105,11 @@ def show_as_torch(module: ModuleType) -> None:
 
 
 def name_constructors(namespace: dict[str, Any]) -> None:
-    """Give each public class of a module an ``__init__`` with its own name, if it inherits that of an internal class.
+    """Give each public class that inherits the ``__init__`` of an internal class an ``__init__`` of its own.
 
-    ``namespace`` is the namespace of the module. Python shows the qualified name of a function in errors: for
-    ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``.
+    It is a copy of the inherited method, named after the public class, because Python shows the qualified name of a
+    function in errors: for ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``. ``namespace`` is the
+    namespace of the module that defines the classes.
     """
     for name in namespace["__all__"]:
         cls = namespace.get(name)
