@@ -147,8 +147,8 @@ _default: list[Any] = ["inductor"]
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return ``fn``, marked to run without compilation; also a decorator, with or without parentheses.
 
-    If ``fn`` is called while a call of a compiled function is being recorded, the recording stops. That call runs
-    without compilation, and so do later calls with arguments of the same shapes, dtypes, strides and Python values.
+    If a compiled function calls ``fn`` while it is being recorded, the recording stops. The compiled function then runs
+    without compilation in this call, and in later calls with the same shapes, dtypes, strides and Python values.
     """
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 

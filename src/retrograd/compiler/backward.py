@@ -1,8 +1,8 @@
 """Differentiation of a recorded call: gradient rules are applied to its operations, from the last to the first.
 
 The same rules serve three purposes. An ordinary backward pass calls them with arrays. A backward pass with
-``create_graph=True`` calls them with tensors. This module calls them with traced tensors, so that the operations which
-a rule calls are appended to the recording.
+``create_graph=True`` calls them with tensors. This module calls them with traced tensors, whose operations
+are recorded, so that the operations which a rule calls are appended to the recording.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class GradientType:
-    """Object with the attributes ``shape`` and ``dtype`` that the gradient of ``value`` must have."""
+    """Required type of the gradient of ``value``: its attributes ``shape`` and ``dtype`` are those of ``value``."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype

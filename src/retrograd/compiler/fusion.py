@@ -98,9 +98,9 @@ def _compute_dtype(step: Step) -> Any:
 def is_fusible(step: Step) -> bool:
     """Whether ``step`` can be part of a fused loop.
 
-    This requires a single result, operands that are arrays or numbers, and C-contiguous arrays of float32 or of
-    float64; some operations also have bool arrays. The operation must be a sum, a mean or in a table of
-    ``scalar_code``.
+    The operation must be a sum, a mean, or in a table of ``scalar_code``. It must have a single result, and operands
+    that are arrays or numbers. All arrays must be C-contiguous and of float32, or all of float64; some operations also
+    accept bool arrays.
     """
     name = step.op.name
     if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
@@ -278,7 +278,11 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return a bool for each dimension of ``shape``: false if ``value`` has size 1 in it and is broadcast."""
+    """Return a bool for each dimension of ``shape``: whether the size of ``value`` in this dimension is not 1.
+
+    If the bool is false, ``value`` is broadcast along the dimension. Missing leading dimensions of ``value`` count as
+    1.
+    """
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
 
@@ -286,9 +290,10 @@ def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
 def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | None:
     """Return the dimensions of a loop that computes ``steps``, with adjacent dimensions merged where possible.
 
-    Two dimensions are merged if every operand is broadcast along both or along neither. Each item of the result is a
-    pair: the size of a merged dimension, and the tuple of the indices of the original dimensions. The
-    result is None if more than three dimensions remain, or more than two if ``steps`` contain a sum.
+    Two dimensions are merged if every operand is broadcast along both or along neither, and every sum reduces both or
+    neither. Each item of the result is a pair: the size of a merged dimension, and the tuple of the indices of the
+    original dimensions. Dimensions of size 1 are left out. The result is None if more than three dimensions remain, or
+    more than two if ``steps`` contain a sum.
     """
     shape = iteration_shape(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
@@ -320,9 +325,9 @@ def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with operands that are views replaced by the values of which they are views.
+    """Return ``steps`` with operands that are views replaced by the values that they are views of.
 
-    An operand is replaced only where a fused loop can read the viewed value directly.
+    An operand is replaced only where a fused loop can read the elements of the original value directly.
     """
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []

@@ -180,10 +180,10 @@ def _index_kernel(np: Any, *given: Any) -> Any:
 
 
 def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Return an index tuple with one item for each bool in ``places``: the next array of ``picks`` if true, else None.
+    """Return the index tuple of a recorded indexing, with one item for each bool in ``places``.
 
-    None has the meaning of ``:``. The tuple is rebuilt from two parts, because a recorded indexing stores the index
-    arrays ``picks`` as operands and ``places`` as a parameter.
+    The item is the next index array in ``picks`` if the bool is true, otherwise None, which has the meaning of ``:``.
+    The recorded indexing has the arrays as operands and ``places`` as a parameter.
     """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
@@ -587,7 +587,10 @@ class Trace(TransformLevel):
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def _find_root(self, value: Value, array: Any, tensors: Any) -> None:
-        """Set ``value.root`` if ``array``, the array of ``value``, is a view of one of ``tensors``."""
+        """Set ``value.root``, the value that owns the memory, if ``array`` is a view of one of ``tensors``.
+
+        ``array`` is the array of ``value``.
+        """
         for each in tensors:
             if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):
                 value.root = self.operand(each).root
