@@ -46,10 +46,11 @@ def sum_gradients(first: Any, second: Any) -> Any:
 
 
 def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
-    """Add the gradient ``arrived`` to ``pending[edge]``, in place if only the engine refers to the latter's array.
+    """Add the gradient ``arrived`` to ``pending[edge]``, the sum of the gradients that have arrived at ``edge``.
 
-    ``pending`` is a dict from gradient edges to gradients. ``owned`` is the set of edges whose pending gradient is a
-    sum that the engine has computed, so that no other object refers to it.
+    ``pending`` is a dict from gradient edges to these sums; a sum of None is replaced by ``arrived``. ``owned`` is the
+    set of the edges whose sum the engine has computed, so that no other object refers to its array. The sum is modified
+    in place if ``edge`` is in ``owned``, or if the reference count shows that only the engine refers to the array.
     """
     held = pending[edge]
     if held is None:
@@ -67,9 +68,10 @@ def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: An
 
 
 def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
-    """Return the reference count of the array ``pending[edge]`` to which no object other than the engine refers.
+    """Return the reference count of the array ``pending[edge]`` during a call of this function.
 
-    The function is called with a sample array, to measure the count that :func:`add_pending` must expect.
+    The function is called once, with an array to which only ``pending`` refers. The result is the count that
+    :func:`add_pending` expects for such an array.
     """
     held = pending[edge]
     return sys.getrefcount(held)
@@ -83,10 +85,10 @@ def visit_leaf(
 ) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
-    If ``wanted``, the dict of requested gradients, is not None, the gradient is stored as ``wanted[leaf]``. In this
-    case nothing is stored if ``leaf`` is not a key of ``wanted``. If ``write`` is true, the gradient is added to the
-    leaf's ``grad``. If ``owned`` is true, no object other than the engine refers to the gradient's array. If ``record``
-    is true, the backward pass is recorded.
+    ``wanted`` is the dict of requested gradients, or None if the gradients of all leaves are computed. If it is a dict
+    with the key ``leaf``, the gradient is stored as the value of this key. If it is a dict without this key, the
+    gradient is not stored. If ``write`` is true, the gradient is added to the leaf's ``grad``. If ``owned`` is true, no
+    object other than the engine refers to the gradient's array. If ``record`` is true, the backward pass is recorded.
     """
     if leaf.hooks is not None:
         hooked = run_tensor_hooks(leaf.hooks, grad, record)
@@ -116,9 +118,9 @@ def visit_leaf(
 def _is_still_leaf(variable: Any) -> bool:
     """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in its ``grad``.
 
-    The engine calls this function if ``variable`` has got another gradient edge since the graph was recorded. The
-    result is False if ``requires_grad`` has been set to False. Raises RuntimeError if ``variable`` has been modified in
-    place.
+    The engine calls this function if the gradient edge of ``variable`` has changed since the graph was recorded. The
+    result is False if ``requires_grad`` has been set to False. Raises RuntimeError if a recorded in-place operation has
+    made ``variable`` the result of a node.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
         raise RuntimeError(

@@ -16,7 +16,11 @@ from .graph import Node
 
 
 class _Setting:
-    """Settings of anomaly detection (:func:`set_anomaly_enabled`), which hold for the whole process, as in PyTorch."""
+    """Settings of anomaly detection, which hold for the whole process.
+
+    :func:`set_anomaly_enabled` sets ``enabled`` and ``check_nan``. ``check_inf`` is set by
+    ``autograd.set_detect_anomaly`` and ``autograd.detect_anomaly``.
+    """
 
     enabled = False
     check_nan = True
@@ -27,9 +31,9 @@ setting = _Setting()
 
 
 def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
-    """Enable or disable anomaly detection.
+    """Enable or disable anomaly detection in the whole process.
 
-    If ``check_nan`` is true, anomaly detection raises an error for a NaN in a gradient.
+    If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError while anomaly detection is enabled.
     """
     for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan))):
         if value.__class__ is not bool:
@@ -78,15 +82,16 @@ _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """Forget, at the start of a backward pass, which node of the last one first had an infinite gradient."""
+    """Reset the record of the first node with an infinite gradient, at the start of a backward pass."""
     _first_infinite.set(None)
 
 
 def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
-    """Return the gradients for ``edges`` that the vjp of ``node`` computes from ``grad``, and check them for NaN.
+    """Run the vjp of ``node``, check the gradients that it returns for NaN, and return them.
 
-    If this raises an error, a warning first shows where the node was recorded. If ``keep`` is true, the saved values of
-    the node are not freed.
+    ``grad`` is the incoming gradient, and ``edges`` are the gradient edges of the node's inputs. If the vjp or the
+    check raises an error, a warning shows the call stack that recorded the node, and the error is raised again. If
+    ``keep`` is true, the saved values of the node are not freed.
     """
     checked = setting.check_nan or setting.check_inf
     saved = _values(node) if checked else []  # the vjp may free them
@@ -149,9 +154,10 @@ def _array(value: Any) -> Any:
 
 
 def _values(node: Any) -> list[tuple[str, Any]]:
-    """Return (name, value) pairs of the arrays and numbers that ``node`` has saved.
+    """Return (description, value) pairs of the arrays and numbers that ``node`` has saved.
 
-    The list is empty if the node's class is not generated from a declared operation.
+    A description is a text such as ``saved result``. The list is empty if the node's class is not generated from a
+    declared operation.
     """
     saved = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
@@ -184,9 +190,10 @@ def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> No
 
 
 def _output(node: Any, position: int) -> int:
-    """Return the index in ``node.next_functions`` of the input whose gradient has the index ``position``.
+    """Return the index in ``node.next_functions`` of the input that receives a gradient of ``node``.
 
-    The second index is that in the sequence of gradients that the node returned.
+    ``position`` is the index of the gradient in the sequence that the node returned. The two indices can differ,
+    because not all operands of the operation have a gradient.
     """
     operand = node.operand if node.lone else position
     return node.listed.index(operand) if node.listed else operand

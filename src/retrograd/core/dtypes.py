@@ -148,7 +148,11 @@ def as_dtype(value: Any) -> dtype:
 
 
 class _Default:
-    """Default dtypes of tensors created from Python floats and complex numbers, one pair for the whole process."""
+    """Default dtypes, which hold for the whole process.
+
+    ``floating`` is the dtype of tensors created from Python floats, and ``complex`` that of tensors created from Python
+    complex numbers.
+    """
 
     floating = float32
     complex = complex64
@@ -180,7 +184,11 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def _check_dtypes(function: str, **arguments: Any) -> None:
-    """Raise TypeError unless all values in ``arguments``, the arguments of the function ``function``, are dtypes."""
+    """Raise TypeError unless all values in ``arguments`` are dtypes.
+
+    ``arguments`` are the arguments of a call by name, and ``function`` is the name of the called function, for the
+    error message.
+    """
     for position, (name, value) in enumerate(arguments.items()):
         if not isinstance(value, dtype):
             raise TypeError(

@@ -51,7 +51,8 @@ def run_backward(
         wanted: Dictionary whose keys are the edges with requested gradients; the gradients are stored as its values.
             No other gradients are computed. None: the gradients of all leaves are computed.
         write: If true, gradients are added to the ``grad`` of leaves.
-        silent: If true, the backward pass is not recorded although gradients are Tensors, as in transformations.
+        silent: If true, the backward pass is not recorded although ``record`` is true. The gradients are then Tensors
+            only because they belong to a transform such as ``vmap``.
     """
     before, saved_errstate = recording(), errors.get()
     observer = observers[-1]() if observers else None
@@ -100,11 +101,14 @@ def _run(
     roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any,
     observer: Any,
 ) -> None:  # fmt: skip
-    """Run the main loop of a backward pass; ``plan`` is a :class:`Plan` or None, and ``observer`` is from ``observers``.
+    """Run the main loop of a backward pass.
 
-    ``roots``, ``keep``, ``record``, ``wanted`` and ``write`` are the arguments of :func:`run_backward`. The current
-    edge and its gradient are local variables. Therefore a chain of nodes uses neither the heap of waiting nodes nor the
-    dictionary of pending gradients. Nodes with one edge, by far the most common, have a fast path.
+    ``roots``, ``keep``, ``record``, ``wanted`` and ``write`` are the arguments of :func:`run_backward`. ``plan`` is the
+    :class:`Plan` of the backward pass, or None. ``observer`` is an object of the profiler, whose methods ``visit`` and
+    ``leaf`` run nodes and leaves in place of :func:`_visit` and :func:`visit_leaf`, or None.
+
+    The current edge and its gradient are local variables. Therefore a chain of nodes uses neither the heap of waiting
+    nodes nor the dictionary of pending gradients. Nodes with one edge, by far the most common, have a fast path.
     """
     flow: set[Any] | None = None
     awaited: dict[Any, int] | None = None
@@ -246,10 +250,13 @@ def _visit(
     """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
 
     This function is for edges whose gradient is requested, edges with hooks, and results of nodes with several results.
-    It returns ``_WAITING`` if there are no gradients to pass on: the requested gradient has been stored and ``edge``
-    leads to no other requested gradient, or ``edge`` is one of several results, whose node runs later. ``several``,
-    ``heap`` and ``wanted`` are those of :func:`_run`, and ``inner`` is that of :class:`Plan`. ``apply`` is the method of
-    an observer that runs the node in place of :func:`_apply`.
+    It returns ``_WAITING`` in two cases. First, the requested gradient at ``edge`` has been stored, and ``edge`` leads
+    to no other requested gradient. Second, ``edge`` is one of several results of a node, which runs later.
+
+    ``grad`` is the gradient at ``edge``, and ``edges`` are the edges of the node's inputs. ``several`` is a dict from
+    nodes to the list of the gradients of their results, and ``heap`` the priority queue of nodes to run. ``wanted`` is
+    the dict of requested gradients. ``inner`` maps each requested edge that is not a leaf to whether it leads to
+    another requested edge. ``apply`` is the method of an observer that runs the node in place of :func:`_apply`.
     """
     if edge in inner:
         if not inner[edge]:

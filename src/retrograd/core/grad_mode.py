@@ -225,7 +225,8 @@ class set_grad_enabled(_GradSwitch):
 class inference_mode(_Switch):
     """Disable recording and version counters in this block (or decorated function): the fastest mode.
 
-    Tensors created in this mode are inference tensors, which can not be saved for a backward pass later.
+    Tensors created in this mode are inference tensors. Operations that are recorded after the block can not save them
+    for the backward pass. If ``mode`` is False, inference mode is disabled in the block.
     """
 
     __module__ = "torch.autograd.grad_mode"

@@ -211,8 +211,8 @@ class Node:
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Pairs (node, index), one for each input of the operation.
 
-        The node is the one that computed the input, or None, and the index is that of the input among the node's
-        results.
+        ``node`` is the node that computed the input, or the AccumulateGrad of a leaf. ``index`` is the index of the
+        input among the results of this node. The pair is ``(None, 0)`` for an input that requires no gradient.
         """
         return self._listed(self.edges)
 
@@ -287,8 +287,8 @@ class SingleEdgeNode(Node):
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Pairs (node, index), one for each input of the operation.
 
-        The node is the one that computed the input, or None, and the index is that of the input among the node's
-        results.
+        ``node`` is the node that computed the input, or the AccumulateGrad of a leaf. ``index`` is the index of the
+        input among the results of this node. The pair is ``(None, 0)`` for an input that requires no gradient.
         """
         return self._listed(self.spread(self.edge))
 
@@ -327,7 +327,10 @@ def dead_ref() -> None:
 
 
 def _as_next_function(edge: Any) -> tuple[Any, int]:
-    """Return the element of ``next_functions`` for ``edge``: a pair of a node and the index of one of its results."""
+    """Return the element of ``next_functions`` for ``edge``: a pair of a node and the index of one of its results.
+
+    The pair is ``(None, 0)`` if ``edge`` is None or an edge that discards gradients.
+    """
     return (None, 0) if edge is None or edge.variable_ref is dead_ref else (edge.node, edge.position)
 
 

@@ -103,8 +103,8 @@ def promoted_dtype(dimensioned: dtype | None, zero_dim: dtype | None, number: dt
     """Return the common dtype of operands, by the rules for tensors with dimensions, 0-d tensors and numbers.
 
     ``dimensioned`` is the promoted dtype of the tensors with dimensions, ``zero_dim`` that of the 0-d tensors, and
-    ``number`` that of the Python numbers (None if there are none). A later parameter changes the result only if its
-    category is higher, in the order bool, integer, floating, complex.
+    ``number`` that of the Python numbers. Each is None if there are no such operands. A later parameter changes the
+    result only if its category is higher than those of the earlier ones, in the order bool, integer, floating, complex.
     """
     result = _combine(dimensioned, _combine(zero_dim, number))
     assert result is not None

@@ -23,7 +23,7 @@ before_modification: Final[list[Callable[[Tensor], None]]] = []
 
 
 def active_hooks() -> Hooks | None:
-    """Return the innermost active pair of hooks (pack, unpack), or None."""
+    """Return the innermost active pair of hooks (pack, unpack), or None if no hooks are active."""
     stack = _stack.get()
     return stack[-1] if stack else None
 

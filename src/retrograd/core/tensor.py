@@ -140,9 +140,10 @@ class Tensor:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call ``func`` and return its result, with tensors converted to instances of ``cls``.
+        """Return ``func(*args, **kwargs)``, with tensors in the result converted to instances of ``cls``.
 
-        Returns NotImplemented if one of ``types`` is not a base class of ``cls``.
+        ``types`` are the classes of the arguments that have a ``__torch_function__``. The result is NotImplemented if
+        one of them is not a base class of ``cls``.
 
         Subclasses override this method. An override calls ``super().__torch_function__`` for functions that it does not
         change.
@@ -570,7 +571,10 @@ class Tensor:
 
 
 def _intercepted_read(name: str, x: Tensor) -> Any:
-    """Return the result of an interception of reading the property ``name`` of ``x``, or ``GO_ON``."""
+    """Return the value that a ``__torch_function__`` handler supplies for the property ``name`` of ``x``.
+
+    The result is the constant ``GO_ON`` if the property must compute the value itself.
+    """
     return intercepted(vars(Tensor)[name].fget, x)
 
 
@@ -614,9 +618,9 @@ def leaf_from_array(array: Any) -> Tensor:
 def _freeze(x: Tensor) -> None:
     """Detach ``x`` from the graph, so that ``x`` requires no gradient.
 
-    If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to the
-    AccumulateGrad, and ``requires_grad_()`` restores it. If ``x`` was computed by a node, the previous AccumulateGrad
-    is lost.
+    If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to it. A
+    later call of ``requires_grad_()`` makes it the gradient edge of ``x`` again. If ``x`` was computed by a node, an
+    AccumulateGrad kept before is discarded.
     """
     edge = x._grad_edge
     if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
@@ -691,7 +695,8 @@ class Retain:
 def _without_node(x: Tensor) -> bool:
     """Whether no graph node computed ``x``: its gradient edge is None or that of a leaf.
 
-    Unlike ``is_leaf``, this function does not update the edge of a stale view.
+    Unlike ``is_leaf``, this function does not update the edge of a stale view, that is, of a view whose memory has been
+    modified in place since the edge was set.
     """
     return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
 
@@ -753,7 +758,7 @@ def address(array: Any) -> int:
 
 
 def offset_in_memory(array: Any) -> int:
-    """Return the number of elements in memory between the start of the memory of ``array`` and its first element."""
+    """Return the offset of the first element of ``array`` from the start of its memory, as a number of elements."""
     return (address(array) - address(memory_owner(array))) // array.itemsize
 
 

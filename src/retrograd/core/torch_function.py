@@ -174,13 +174,16 @@ _changing = threading.Lock()
 
 
 def listen(handler: Any) -> None:
-    """Add ``handler`` to ``HANDLERS``."""
+    """Add ``handler`` to ``HANDLERS``, the list of the objects that intercept calls of public functions."""
     with _changing:
         HANDLERS.append(handler)
 
 
 def unlisten(handler: Any) -> None:
-    """Remove ``handler`` from ``HANDLERS``, once."""
+    """Remove ``handler`` from ``HANDLERS``, the list of the objects that intercept calls of public functions.
+
+    If the list contains ``handler`` several times, only the last occurrence is removed.
+    """
     with _changing:
         for index in reversed(range(len(HANDLERS))):
             if HANDLERS[index] is handler:  # not remove(): a mode may define ==
@@ -189,7 +192,10 @@ def unlisten(handler: Any) -> None:
 
 
 class _Interceptor:
-    """The function ``intercept`` of ``dispatch/intercept.py``, which this layer cannot import."""
+    """Object whose attribute ``intercept`` is the function ``intercept`` of ``dispatch/intercept.py``.
+
+    ``core`` cannot import that module, so the attribute is set when the module is imported.
+    """
 
     intercept: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -198,12 +204,18 @@ interceptor = _Interceptor()
 
 
 def intercepted(function: Any, *args: Any) -> Any:
-    """Return the result of ``dispatch.intercept.intercept`` for the call ``function(*args)`` of a function of ``core``."""
+    """Return the result of the handlers that intercept the call ``function(*args)`` of a function of ``core``.
+
+    The result is ``GO_ON`` if ``function`` must run its own body.
+    """
     return interceptor.intercept(function, args, {})
 
 
 def register_class(kind: type) -> bool:
-    """Add the class ``kind`` to ``OVERRIDING`` if it has a handler, and return whether it has one."""
+    """Add ``kind`` to ``OVERRIDING``, the set of classes that override calls, if it has a ``__torch_function__``.
+
+    Return whether it has one.
+    """
     if not has_torch_function(kind):
         return False
     OVERRIDING.add(ReferenceType(kind, OVERRIDING.discard))
@@ -216,9 +228,10 @@ def forget_classes() -> None:
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
-    """Register the classes with a ``__torch_function__`` among the classes of ``values``.
+    """Register the classes of ``values`` that have a ``__torch_function__``, and return whether there are any.
 
-    The class ``ordinary`` is skipped. Return whether there is such a class.
+    The class ``ordinary`` is skipped. While the ``__torch_function__`` methods of classes are disabled, no class is
+    registered and the result is False.
     """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
     for each in overriding:

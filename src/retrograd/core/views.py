@@ -61,8 +61,9 @@ def strided_layout(array: Any, origin: Any) -> StridedLayout:
 def current_edge(x: Tensor, by_user: bool = False) -> Any:
     """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
 
-    Raises RuntimeError for a stale view that can not get a new edge. While recording is disabled, the error is raised
-    only if ``by_user`` is true, because operations must be able to read the elements of the view.
+    A stale view is a view whose memory has been modified in place since its edge was set. RuntimeError is raised for a
+    stale view that can not get a new edge, such as one created under ``no_grad``. While recording is disabled, the
+    error is raised only if ``by_user`` is true, because operations must be able to read the elements of the view.
     """
     base, edge, counter = x._view, x._grad_edge, x._counter
     if base is None or (edge is None and base._grad_edge is None) or not counter:
@@ -87,9 +88,10 @@ Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Any:
-    """Return a gradient edge that discards gradients, for ``x``, a view that is not part of the graph of its base.
+    """Return the gradient edge of ``x``, a view that is not part of the graph of its base.
 
-    Such a view was created without recording, or before its base required gradients.
+    Such a view was created without recording, or before its base required gradients. If it has no edge and its dtype is
+    floating-point or complex, it gets an AccumulateGrad that discards gradients.
     """
     if x._grad_edge is None and x._array.dtype.kind in "fcV":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
@@ -100,9 +102,10 @@ def _unrecorded(x: Tensor) -> Any:
 def _as_strided_node(
     array: Any, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
 ) -> Node:
-    """Return a new node for a stale view (Note [Stale views]) with the elements of ``array``, whose base is ``base``.
+    """Return a new node for a stale view, whose memory has been modified in place (see Note [Stale views]).
 
-    ``whole`` is the layout of the base and ``part`` that of the view. A layout that is None is computed.
+    ``array`` is the array of the view, and ``base`` is its base. ``whole`` is the layout of the base and ``part`` that
+    of the view within the base. A layout that is None is computed.
     """
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # For a view of the parts of complex elements, the edge leads through a real view of the whole base.
@@ -133,9 +136,9 @@ def _part(array: Any, base: Any) -> StridedLayout:
 
 
 class AsStridedView(Node):
-    """Graph node that replaces the node of a stale view; its vjp returns the gradient of the base.
+    """Graph node of a view whose memory has been modified in place (see Note [Stale views]).
 
-    This gradient is zero at the elements outside the view.
+    The vjp returns the gradient of the base, which is zero at the elements outside the view.
     """
 
     __slots__ = ("part", "whole")
@@ -197,11 +200,11 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the gradient edge of a saved result, for the node of an in-place operation on a view.
+    """Return the gradient edge of the result that the node of an in-place operation on a view has saved.
 
-    ``copy`` is a weak reference to the CopySlices node that contains the node of the operation. ``shape`` and ``dtype``
-    are those of the result. The edge is None if the CopySlices node no longer exists. See Note [Results saved by
-    in-place operations].
+    The edge is a new AsStridedView node. ``copy`` is a weak reference to the CopySlices node that contains the node of
+    the operation; the result is None if the CopySlices node no longer exists. ``shape`` and ``dtype`` are those of the
+    result. See Note [Results saved by in-place operations].
     """
     node = copy()
     if node is None:
@@ -220,8 +223,8 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype
 def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
-    ``recorded`` is true if the operation is recorded, because an operand requires gradients. If ``overlap`` is false,
-    the error is also raised if elements of ``x`` overlap in memory.
+    ``recorded`` is true if the operation is recorded, because an operand requires gradients. Unless ``overlap`` is
+    true, the error is also raised if several elements of ``x`` share memory.
     """
     for callback in before_modification:
         callback(x)
@@ -326,7 +329,7 @@ _OF_A_FUNCTION = (
 def _check_creation(x: Tensor, what: str) -> None:
     """Raise PyTorch's RuntimeError if ``x`` is a view that must not be modified in place because of how it was created.
 
-    ``what`` is the part of the message that names the modified tensor.
+    ``what`` is the part of the message before the words "modified inplace", such as ``is being``.
     """
     if x._creation_meta == DEFAULT:
         return
@@ -359,7 +362,7 @@ def _check_creation(x: Tensor, what: str) -> None:
 
 
 def bump_version(x: Tensor) -> None:
-    """Increment the version counter of ``x``, and record the user's line in it."""
+    """Increment the version of ``x``, and store the user's line as the location of the last modification."""
     counter = x._counter
     if counter is None:
         counter = x._counter = [0, None]
@@ -402,9 +405,9 @@ def rebase_history(x: Tensor, node: Node) -> None:
 
 
 def _keep_retaining(x: Tensor, before: Any) -> None:
-    """Move the hook that retains the gradient of ``x`` to the present edge of ``x``.
+    """Move the hook that retains the gradient of ``x`` from its previous to its present gradient edge.
 
-    ``before`` is the previous gradient edge of ``x``. If it has no such hook, nothing is changed.
+    ``before`` is the previous edge. If it has no such hook, nothing is changed.
     """
     hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
