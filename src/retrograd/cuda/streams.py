@@ -108,7 +108,7 @@ def current_stream(device: Any = None) -> Stream:
 
 
 def default_stream(device: Any = None) -> Stream:
-    """Return the default stream, which is the current stream unless another stream is selected by ``set_stream``.
+    """Return the default stream, which is the current stream until ``set_stream`` or ``stream`` selects another one.
 
     ``device`` has no effect.
     """
