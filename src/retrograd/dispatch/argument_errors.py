@@ -69,7 +69,7 @@ def retry_with_override(
 
     A class that does not derive from Tensor is registered for overrides only here, after a call with an instance of the
     class has failed. None is returned if no argument has a class to register, or if the function ``name`` of ``space``
-    cannot be overridden. The parameters are those of :func:`explain`.
+    cannot be overridden. The parameters have the same meaning as for :func:`explain`.
     """
     if not torch_function.register_overriding((*values.values(), *rest, *named.values()), Tensor):
         return None
@@ -148,7 +148,8 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
 def _python_text(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
     """Return Python's error text if ``args`` and ``named`` cannot be bound to the parameters of ``target``, else None.
 
-    ``name`` is the name of the function in the text. ``error`` is the exception that the call raised.
+    ``args`` are the positional and ``named`` the keyword arguments of the call. ``name`` is the name of the function in
+    the text. ``error`` is the exception that the call raised.
     """
     if target is None:
         return None
@@ -191,8 +192,8 @@ def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, 
     """Return PyTorch's error text for wrong arguments of ``name``, a function in ``GIVEN_ON``, or None.
 
     PyTorch implements such a function in Python. The function does not check its arguments but passes them to an
-    internal function, whose signature ``GIVEN_ON`` contains and whose name the error shows. ``target`` is the function
-    of this package that was called with ``args`` and ``named``.
+    internal function, whose signature ``GIVEN_ON`` contains and whose name the error shows. ``target`` is
+    retrograd's function, and ``args`` and ``named`` are the arguments of the call.
     """
     bound = inspect.signature(target).bind(*args, **named)
     bound.apply_defaults()

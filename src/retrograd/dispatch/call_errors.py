@@ -1,6 +1,6 @@
-"""Errors of calls: the exception that a public function raises instead of one of a kernel.
+"""Errors of calls: PyTorch's exception, which a public function raises in place of an exception of NumPy or Python.
 
-The exception is worked out from the arguments after the call has failed; the operation is not run again. The original
+The exception is derived from the arguments after the call has failed. The original
 exception stays available as ``__context__``. ``RETROGRAD_TRACEBACK=full`` shows both.
 """
 
@@ -28,9 +28,10 @@ FINAL = "__retrograd_final__"
 
 
 def finish_error(error: Exception, original: Exception) -> Exception | None:
-    """Return ``error`` without the package's frames, or None if it is ``original`` and must keep its traceback.
+    """Return the exception ``error`` with retrograd's frames removed from its traceback.
 
-    ``original`` is the exception that the call raised. With ``RETROGRAD_TRACEBACK=full`` it becomes the cause of
+    The result is None if ``error`` is ``original``, the exception that the call raised, and its traceback must be kept.
+    With ``RETROGRAD_TRACEBACK=full`` it becomes the cause of
     ``error``, so that Python prints both.
     """
     stripped = user_frame.strip_frames(error)
@@ -47,18 +48,25 @@ def _mark_final(error: Exception) -> Exception:
 
 
 def _raised_in(error: Exception) -> Any:
-    """Return the code of the function that the template called when ``error`` was raised, or None: the template itself."""
+    """Return the code object of the function in the second frame of the traceback of ``error``.
+
+    The first frame is that of a generated function, so that the second is the function that it has called. The result
+    is None if the generated function itself has raised ``error``.
+    """
     entry = error.__traceback__
     return None if entry is None or entry.tb_next is None else entry.tb_next.tb_frame.f_code
 
 
 def _is_of_handler(error: Exception) -> bool:
-    """Whether a handler of calls has raised ``error``."""
+    """Whether ``error`` was raised by a handler of calls: a mode, ``__torch_function__``, autocast or a profiler."""
     return _raised_in(error) in (intercept_call.__code__, ask_classes_of_call.__code__)
 
 
 def _is_checked(form: Any, error: Exception) -> bool:
-    """Whether ``error`` is PyTorch's, raised by the fallback of the function or by the kernel."""
+    """Whether ``error`` already has PyTorch's text, because a function that checks its arguments has raised it.
+
+    Such a function is the fallback of the function that ``form`` describes, or the kernel of its operation.
+    """
     code = _raised_in(error)
     if code is form.op.kernel.__code__:
         return isinstance(error, RuntimeError) and not form.over  # NumPy raises no RuntimeError
@@ -68,7 +76,12 @@ def _is_checked(form: Any, error: Exception) -> bool:
 def repeat_with_override(
     form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any, out: Any
 ) -> Callable[[], Any] | None:
-    """Return a function that repeats a failed call by a ``__torch_function__`` that is not registered yet, or None."""
+    """Return a function that repeats a failed call with ``__torch_function__`` of the class of an argument, or None.
+
+    The class is one that does not derive from Tensor and was not registered before the call; None means that there is
+    no such class. ``form`` describes the called function, and ``error`` is the exception that was raised. The other
+    parameters are the arguments of the call, as for :func:`fall_back`.
+    """
     if not form.wrapped or hasattr(error, FINAL) or _is_of_handler(error):
         return None
     values, named, defaults = form.given(args, unknown, out)
@@ -80,7 +93,9 @@ def call_error(
 ) -> Exception | None:
     """Return the exception that a failed call raises instead of ``error``, or None to raise ``error`` as it is.
 
-    If ``computed`` is true, the kernel has succeeded, and the recording of the call has failed.
+    ``form`` describes the called function. ``args``, ``rest``, ``unknown`` and ``out`` are the arguments of the call,
+    as for :func:`fall_back`. If ``computed`` is true, the kernel has succeeded, and a later part of the call has
+    failed.
     """
     original = error
     if computed or hasattr(error, FINAL) or _is_of_handler(error):
@@ -102,7 +117,11 @@ def call_error(
 
 
 def shape_error(form: Any, args: list[Any]) -> RuntimeError | None:
-    """Return PyTorch's error if the operands cannot be broadcast, or not to the first one that an operation modifies."""
+    """Return PyTorch's error if the shapes of the operands do not fit, otherwise None.
+
+    The shapes must be broadcastable, for an in-place operation to the shape of the first operand. ``form`` describes
+    the called function, and ``args`` are the values of its named parameters.
+    """
     operands = [args[i] for i in form.operands]
     error = broadcast_error(operands)
     if error is None and form.over and isinstance(operands[0], Tensor):
@@ -121,7 +140,11 @@ def check_result(x: Tensor, result: Any) -> None:
 
 
 def inference_error(op: Any, name: str, node: Any) -> RuntimeError:
-    """Return the error for an inference tensor that ``node`` would save as ``name``."""
+    """Return the error for an inference tensor that would have to be saved for the backward pass.
+
+    ``name`` is the name of the value in the derivative rules of ``op``, and ``node`` is the graph node that saves
+    values.
+    """
     return RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}")
 
 

@@ -1,4 +1,8 @@
-"""Functions whose code is generated at their first call, by specialisation of a template."""
+"""Functions whose code is generated at their first call: copies of a template for one operation.
+
+A template is an ordinary function of ``dispatch/templates.py``, whose first parameter describes the function to be
+generated.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,11 @@ SPECIALIZING = os.environ.get("RETROGRAD_CODEGEN", "1") != "0"
 def specialized(
     template: Any, form: Any, name: str, arguments: ast.arguments, parts: dict[str, Any], space: dict[str, Any]
 ) -> Any:
-    """Return ``template`` specialised for ``form`` as a function ``name`` with the parameters ``arguments``.
+    """Return a copy of the function ``template`` in which the attributes of its argument ``form`` are constants.
 
-    ``space`` becomes the globals of the function: those of the template and the static values are added. ``parts`` are
-    those of :func:`~..runtime.specialization.specialize`. The syntax tree is stored as ``form.tree``.
+    ``name`` and ``arguments`` are the name and the parameters of the copy, and ``space`` is the dictionary that becomes
+    its globals. ``parts`` is a dictionary from parameters of ``template`` to what replaces them in the copy: a list of
+    parameter names, or an expression. The syntax tree of the copy is stored as ``form.tree``.
     """
     for key, value in template.__globals__.items():
         space.setdefault(key, value)
@@ -34,7 +39,11 @@ def specialized(
 
 
 def binding(template: Any, form: Any, name: str, space: dict[str, Any]) -> Any:
-    """Return a function ``name`` with the parameters of ``form`` that calls ``template``, which is not specialised."""
+    """Return a function that passes its arguments, and ``form`` as the first, to the function ``template``.
+
+    The function is called ``name`` and has the parameters ``form.signature()``; ``space`` becomes its globals. It
+    replaces the result of :func:`specialized` with ``RETROGRAD_CODEGEN=0``.
+    """
     absent = form.absent()
     args = ast.List([ast.Name(each, ast.Load()) for each in form.args], ast.Load())
     others = [each.arg for each in specialization.template_of(template).tree.args.args[2:]]

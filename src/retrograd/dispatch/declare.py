@@ -58,7 +58,7 @@ from .signatures import PREFIXES
 
 
 class Operation(Protocol):
-    """Type of the function of a declared operation; the decorators ``pointwise`` and ``op`` return such functions."""
+    """Function of a declared operation, as the decorators ``pointwise`` and ``op`` return it (for annotations)."""
 
     op: Op
 
@@ -286,9 +286,10 @@ def with_fast_path(
     result_class: Any = None,
     **fixed: Any,
 ) -> Any:
-    """Return ``target`` with a fast path, for use inside the package.
+    """Return a function that calls ``target``, or directly the operation ``fast_path`` if its condition holds.
 
-    The other parameters are those of :func:`public`.
+    The function is for use inside retrograd and does not become public. The condition ``if_arrays``, ``result_class``
+    and ``fixed`` are as for :func:`public`.
     """
     spec = FastPathSpec(fast_path.op, target, None, if_arrays, False, fixed, result_class)
     return _fronted(spec, target.__name__)
@@ -298,7 +299,7 @@ def _fronted(front: FastPathSpec, name: str, public_kind: str = "", space: str =
     """Return a function called ``name`` with the fast path ``front``; its code is generated at the first call.
 
     A call that ``front`` does not support is passed to the next fast path, ``front.other``, if any, and finally to the
-    ordinary function ``front.surface``. ``public_kind`` is as for :func:`_stub`.
+    ordinary function ``front.surface``. ``public_kind`` and ``space`` are as for :func:`_stub`.
     """
     target = front.surface
     if front.other is not None:
@@ -356,6 +357,7 @@ def _stub(
                  such as ``__add__``; "" for a function that only retrograd calls
     name         the function's name; the operation's name by default
     over         if true, the result is written into the first tensor
+    space        the namespace of the function in errors: ``torch``, ``Tensor``, …
     """
     called = name or op.name
     function = lazy_function(

@@ -1,4 +1,4 @@
-"""The call of the fallback of a function, as templates and errors use it."""
+"""``fall_back``: the call of a function's fallback, which runs the calls that the fast path does not support."""
 
 from __future__ import annotations
 
@@ -13,13 +13,20 @@ PASSED = "passed"
 
 @inlined
 def parameters(form: Any, args: Any) -> Any:
-    """Return the values of the operation's parameters."""
+    """Return the tuple of the operation's parameters (its arguments that are not operands) in a call.
+
+    ``form`` describes the called function, and ``args`` are the values of its named parameters.
+    """
     return tuple([args[source] if kind == PASSED else source for _, kind, source, _ in form.parameters])
 
 
 @inlined
 def fall_back(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Call the fallback of the function with the arguments of the call."""
+    """Return the result of the fallback of a function for the arguments of a call.
+
+    ``form`` describes the function, and ``args`` are the values of its named parameters. ``rest`` and ``unknown`` are
+    further positional and keyword arguments of the call, and ``out`` is its argument ``out=``.
+    """
     return (
         form.slow(*args[: form.positional], *rest, **dict(zip(form.keywords, args[form.positional :])), **unknown)
         if form.spec is not None

@@ -1,7 +1,8 @@
-"""``Form``: the description of one function of an operation, by which the templates of calls are specialised.
+"""``Form`` and other classes that describe one function whose code is generated from a template.
 
-An operation has several functions: the one that the package calls, those that users call (function, method, operator,
-in-place method), and for each Python function with a fast path one that runs the operation directly.
+A template (``dispatch/templates.py``) has such a description as its first parameter. An operation has several
+functions: the one that only the package calls, those that users call (function, method, operator, in-place method), and
+one for each Python function with a fast path, which runs the operation directly.
 """
 
 from __future__ import annotations
@@ -37,23 +38,24 @@ DTYPE, MODULE, PARAMETERS = -1, -2, -3
 
 
 class FastPathSpec:
-    """Fast path of a public Python function (``surface``), which calls the operation ``op`` directly for common calls.
+    """Fast path of the Python function ``surface``: for common arguments, the operation ``op`` is called directly.
 
-    ``declare.public`` has the same options under other names. The arguments of the constructor:
+    The arguments of the constructor, of which several are arguments of ``declare.public`` under other names:
 
     op        the record of the operation (an ``Op``)
     surface   the public Python function; it is the fallback if the fast path does not apply
-    when      a function of some of the public function's arguments: whether the fast path applies, or None
-    if_arrays a function of operands (as arrays), parameters and ``_d``: whether the fast path applies, or None
-    inline    if true, the operation's variant ``op.inline`` must apply, too
-    fixed     values for parameters of the operation: a value, AXIS or NEW_AXIS, the name of an argument, or a function,
-              called with the array and the arguments that it names (or the tuple of the positional ones); if it returns
-              None, the fast path does not apply
+    when      a function of some arguments of ``surface``; the fast path applies only if it returns true, or is None
+    if_arrays such a function of operands (as arrays), parameters of ``op`` and ``_d``, the dtype of the first array
+    inline    if true, the fast path applies only if ``op.inline``, a faster variant of the kernel, does
+    fixed     a dictionary from the names of parameters of ``op`` to their values. Instead of a value it may have AXIS
+              or NEW_AXIS, the name of an argument of ``surface``, or a function that computes the value. This function
+              is called with the first array and the arguments of ``surface`` that it names, or the tuple of ``*args``
+              if ``surface`` has it; if it returns None, the fast path does not apply
     gives     the tuple class of several results, or FIRST: only the first result is returned
-    operands  the names of the function's arguments that are the operation's tensors; its first parameters by default
+    operands  the names of the arguments of ``surface`` that are the tensors of ``op``; the first ones by default
     other     the fast path to try if this one does not apply
     over      if true, the result is written into the first operand
-    itself    a function of operands, parameters and ``_d``: whether the function returns its first operand, or None
+    itself    a function like ``if_arrays``, or None; if it returns true, the result is the first operand itself
     """
 
     def __init__(
@@ -76,27 +78,27 @@ class FastPathSpec:
         self.defaults.update(surface.__kwdefaults__ or {})
 
     def behind(self, surface: Any) -> FastPathSpec:
-        """Return a copy with the function ``surface``, which takes the same arguments, as the fallback."""
+        """Return a copy of this fast path with another fallback ``surface``, a function with the same arguments."""
         made = copy(self)
         made.surface = surface
         return made
 
     def before_operator(self, surface: Any) -> FastPathSpec:
-        """Return a copy for an operator with the fallback ``surface``; it has the positional arguments only."""
+        """Return a copy for an operator method, which has only positional arguments and the fallback ``surface``."""
         made = self.behind(surface)
         made.names = self.names[: self.positional]
         return made
 
     def read(self) -> set[str]:
-        """Return the public function's arguments that the operation or the conditions of the fast path use."""
+        """Return the names of the Python function's arguments that the operation or the condition ``when`` uses."""
         found = [each for value in self.fixed.values() if inspect.isfunction(value) for each in arguments(value)]
         found += [value for value in self.fixed.values() if value.__class__ is str]
         return {*self.operands, *self.op.params, *found, *arguments(self.when)}
 
     def for_users(self) -> FastPathSpec:
-        """Return a copy for a public function, in which ignored keyword-only arguments are collected by ``**unknown``.
+        """Return a copy for a public function, in which ``**unknown`` collects unused keyword-only arguments.
 
-        They are passed rarely, and each one as a parameter with a default would make every call 7 ns slower.
+        These arguments are passed rarely, and each parameter with a default makes every call 7 ns slower.
         """
         made, ours = copy(self), self.read()
         made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
@@ -104,19 +106,21 @@ class FastPathSpec:
 
 
 class Form:
-    """Description of one function of the operation ``op``.
+    """Description of one function that calls the operation ``op``; its code is generated from a template.
 
     op      the operation
-    slow    the fallback for calls that the fast path does not support
-    spec    the fast path of a Python function, or None: the function has the operation's own arguments
+    slow    the fallback for calls that the generated code does not support
+    spec    the :class:`FastPathSpec` for the fast path of a Python function; None for a function that has the arguments
+            of the operation
     public  "function" or "method" for a function that users call, "operator" for an operator, which has no parameters
             besides its operands, and "" for a function that only the package calls
     over    whether the result is written into the first operand
     name    the function's name, and ``space`` its namespace (for errors)
 
-    Attributes that the templates read: ``args`` has the names of the arguments, ``operands`` the indices in ``args`` of
-    the operation's tensors, and ``parameters`` for each parameter its index, its kind, the index of its argument (or
-    its value, or the function that computes it), and the indices of that function's arguments.
+    Attributes that the templates read: ``args`` are the names of the function's parameters, and ``operands`` the
+    indices in ``args`` of the operation's tensors. ``parameters`` has a tuple for each parameter of the operation: its
+    index, its kind, its source, and indices. The source is an index in ``args``, the value, or the function that
+    computes the value; the indices in ``args`` at the end are those of this function's arguments.
     """
 
     def __init__(
@@ -162,7 +166,7 @@ class Form:
         self.lone_nodes = [node_class(op, in_place=over, only=i) for i in self.indices if i == 0 or self.count < 3]
 
     def _set_arguments(self, wrapped: bool) -> None:
-        """Set what concerns the arguments of the function."""
+        """Set the attributes that describe the arguments of the function."""
         op, spec = self.op, self.spec
         if spec is None:
             names = [{"self": "input"}.get(each, each) for each in op.tensors]
@@ -194,7 +198,7 @@ class Form:
         self.when_arguments = tuple([self.args.index(each) for each in arguments(self.when)])
 
     def _set_parameters(self) -> None:
-        """Set what concerns the parameters of the operation."""
+        """Set the attributes that describe the operation's parameters and the variants of its kernel."""
         op, fixed = self.op, {} if self.spec is None else self.spec.fixed
         self.parameters: list[tuple[int, str, Any, tuple[int, ...]]] = []
         for j, each in enumerate(op.params):
@@ -232,9 +236,11 @@ class Form:
         self.identity_arguments = self.sources(self.identity_if)
 
     def sources(self, function: Any) -> tuple[int, ...]:
-        """Return for each argument of a variant of the kernel which value it gets, as a number for ``templates.picked``.
+        """Return for each parameter of ``function`` a number that says which value ``templates.picked`` passes to it.
 
-        An operand is 0 or more. ``_d`` is the dtype of the first operand, and ``np`` the array module.
+        ``function`` is a variant of the kernel or a condition. The number is i >= 0 for operand i, -1 for the parameter
+        ``_d`` (the dtype of the first operand), -2 for ``np`` (the array module), and -3 - j for parameter j of the
+        operation.
         """
         places = {each: i for i, each in enumerate(self.op.tensors)}
         places |= {each: PARAMETERS - j for j, each in enumerate(self.op.params)}
@@ -242,7 +248,11 @@ class Form:
         return tuple([places[each] for each in arguments(function)])
 
     def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Return the positional arguments of a call by name, its keyword arguments, and the defaults of the parameters."""
+        """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.
+
+        ``args`` are the values of the function's named parameters, ``unknown`` further keyword arguments, and ``out``
+        is the argument ``out=``.
+        """
         values = dict(zip(self.args[: self.positional], args, strict=False))
         named = {**dict(zip(self.keywords, args[self.positional :], strict=True)), **(unknown or {})}
         defaults = dict(self.argument_defaults)
@@ -253,7 +263,7 @@ class Form:
         return values, named, defaults
 
     def signature(self) -> ast.arguments:
-        """Return the parameters of the specialised function; their defaults are globals (:meth:`default_values`)."""
+        """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
         optional = [*([] if self.public == OPERATOR else self.argument_defaults)]
         missing = self.public not in ("", OPERATOR)
         args = [ast.arg(each) for each in self.args]
@@ -271,7 +281,7 @@ class Form:
         return ast.arguments([], free, rest, keywords, named, ast.arg("unknown") if self.has_unknown else None, given)
 
     def absent(self) -> dict[str, ast.expr]:
-        """Return the values of those parameters of the templates that the function does not have, as expressions."""
+        """Return a dictionary from each parameter of the template that the function lacks to an expression for it."""
         found: dict[str, ast.expr] = {}
         if not self.has_rest:
             found["rest"] = ast.Tuple([], ast.Load())
@@ -282,12 +292,15 @@ class Form:
         return found
 
     def default_values(self) -> dict[str, Any]:
-        """Return the globals of the specialised function that :meth:`signature` names."""
+        """Return a dictionary of the globals in which the generated function finds its default values."""
         return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
 
 
 def _declines(function: Any) -> bool:
-    """Whether a variant of a kernel may return None because it does not apply."""
+    """Whether the lambda expression ``function``, a variant of a kernel, may return None.
+
+    This is the case if it ends with ``else None``, or if its source is not available.
+    """
     tree = lambda_tree(function)
     if tree is None:
         return True
@@ -302,7 +315,8 @@ METHOD, POSITIONAL, KEYWORD = "method", "positional", "keyword"
 class PublicForm:
     """Description of the public wrapper of the Python function ``target``, called ``name`` in the namespace ``space``.
 
-    ``fallback`` is the parameter of ``public_wrapper``.
+    If ``fallback`` is true, the wrapper is the fallback of a generated function, which has already passed the call to
+    handlers.
     """
 
     def __init__(self, target: Any, space: str, name: str, fallback: bool = False) -> None:
@@ -335,7 +349,7 @@ class PublicForm:
         )
 
     def signature(self) -> ast.arguments:
-        """Return the parameters of the specialised function; their defaults are globals (:meth:`default_values`)."""
+        """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
         args = [ast.arg(each) for each in self.args]
         defaults: list[Any] = [
             ast.Name(f"default_{each}" if each in self.argument_defaults else "MISSING", ast.Load())
@@ -344,7 +358,11 @@ class PublicForm:
         return ast.arguments([], args, ast.arg("rest"), [], [], ast.arg("unknown"), defaults)
 
     def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Return the positional arguments of a call by name, its keyword arguments, and the defaults of the parameters."""
+        """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.
+
+        ``args`` are the values of the function's named parameters, ``unknown`` further keyword arguments, and ``out``
+        is the argument ``out=``.
+        """
         return dict(zip(self.args, args, strict=True)), unknown, self.passed_defaults
 
     def absent(self) -> dict[str, ast.expr]:
@@ -352,18 +370,18 @@ class PublicForm:
         return {}
 
     def default_values(self) -> dict[str, Any]:
-        """Return the globals of the specialised function that :meth:`signature` names."""
+        """Return a dictionary of the globals in which the generated function finds its default values."""
         return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
 
 
 class VjpForm:
-    """Description of the vjp of a node class, by which ``templates.vjp`` is specialised.
+    """Description of the method ``vjp`` (vector-Jacobian product) of a node class, generated from ``templates.vjp``.
 
     op         the operation
-    saved      the saved values of the node class
+    saved      a list with a :class:`Saved` for each value that the nodes save
     conjugate  whether saved values are conjugated, because an operand or the result is complex
     record     whether gradients are Tensors, so that saved arrays become Tensors of the graph
-    only       the index of the only operand with a gradient edge, or None
+    only       the index of the operand that has a gradient edge if there is only one, otherwise None
     """
 
     def __init__(self, op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> None:
@@ -398,13 +416,16 @@ class VjpForm:
         self.position = [None if each is None else each.index(i) for i, each in enumerate(self.sharing)]
 
     def signature(self) -> ast.arguments:
-        """Return the parameters of the vjp."""
+        """Return the parameters of the method: ``node``, ``g``, ``edges`` and ``keep``."""
         names = ("node", "g", "edges", "keep")
         return ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
 
 
 class KernelForm:
-    """Description of the kernel of ``op`` as derivative rules call it, with ``by_dtype`` for other dtypes than float32."""
+    """Description of the function that derivative rules call as the kernel of ``op``.
+
+    The function calls the kernel for float32 arrays, and ``by_dtype`` for all other dtypes.
+    """
 
     def __init__(self, op: Any, by_dtype: Callable[..., Any]) -> None:
         self.op, self.by_dtype, self.tree = op, by_dtype, None
@@ -426,5 +447,5 @@ class KernelForm:
         return {}
 
     def default_values(self) -> dict[str, Any]:
-        """Return the globals that :meth:`signature` names."""
+        """Return a dictionary of the globals in which the function finds its default values."""
         return {f"default_{each}": value for each, value in self.op.defaults.items()}

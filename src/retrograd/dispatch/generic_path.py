@@ -119,7 +119,8 @@ def operator_wrapper(
     """Return an operator method called ``name`` that calls ``function``.
 
     The method returns NotImplemented if the second operand is neither a Tensor nor a number. NumPy scalars are
-    converted to Python numbers. ``fallback`` is the parameter of ``public_wrapper``.
+    converted to Python numbers. If ``fallback`` is true, the method is the fallback of a generated function, which has
+    already passed the call to handlers.
     """
 
     def operator(input: Any, other: Any) -> Any:
@@ -157,8 +158,8 @@ def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: st
     """Return ``value`` if ``op`` accepts it as a tensor operand, else raise TypeError.
 
     Pointwise operations also accept numbers (NumPy scalars are converted to Python numbers), and other operations
-    accept None. ``position`` is the operand's index. Errors show ``position + first``, and the operation's name
-    followed by ``suffix``.
+    accept None. ``position`` is the operand's index. Errors show the number ``position + first`` (``first`` is 1 for
+    functions, 0 for methods), and the operation's name followed by ``suffix``.
     """
     if isinstance(value, Tensor):
         return value
@@ -382,10 +383,11 @@ def watched(
 
 
 def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
-    """Save on ``node`` the values that the derivative rules need.
+    """Store in ``node`` the values that the derivative rules of ``op`` need.
 
-    A value is saved only if a rule for an operand with a gradient edge needs it. If saved-tensor hooks are active, they
-    pack the values.
+    ``arrays`` are the arrays of the operands ``tensors``, ``params`` the parameters, and ``outs`` the results of the
+    call. A value is saved only if a rule for an operand with a gradient edge needs it. If saved-tensor hooks are
+    active, they pack the values.
     """
     hooks, some = active_hooks(), None in node.edges
     for each in op.saved():
@@ -447,7 +449,11 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
 
 
 def is_untracked(x: Any) -> bool:
-    """Whether ``x`` is a plain tensor on the CPU whose operations are not recorded."""
+    """Whether operations of ``x`` need not be recorded, because recording is off or ``x`` requires no gradient.
+
+    The result is False if ``x`` is on a GPU, or if its class is not in ``PLAIN``: Tensor and subclasses without
+    overrides.
+    """
     kind: Any = x.__class__
     if kind not in PLAIN or x._array.__class__ is not numpy.ndarray:
         return False

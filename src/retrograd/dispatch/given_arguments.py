@@ -1,8 +1,8 @@
-"""The arguments of a call as the caller passed them, computed inside the called function.
+"""The arguments of a call as the caller passed them, by position or by keyword, computed inside the called function.
 
-A function with named parameters does not know which of its arguments were passed by keyword. The names of the keyword
-arguments are read from the source of the call. If the call has the form ``f(**mapping)``, they are the keys of a
-dictionary among the caller's local variables whose values are the arguments. Calls by handlers are known exactly.
+A function with named parameters does not know which of its arguments were passed by keyword. Their names are read from
+the source of the call. For a call ``f(**mapping)``, a local variable of the caller is searched that is a dictionary
+with the same arguments; its keys are the names.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def as_given(
     values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int = 0,
     method: bool = False, defaulted: bool = True,
 ) -> Given:  # fmt: skip
-    """Return the positional and the keyword arguments as the user's call passed them.
+    """Return a pair: the tuple of the positional and the dictionary of the keyword arguments, as the user passed them.
 
-    Arguments that were not passed are left out.
+    Arguments that the user has not passed are left out.
 
     values    the positional-or-keyword arguments by parameter name, in order
     rest      further positional arguments of the call
     named     further keyword arguments of the call
     defaults  the default values of the parameters, by name
-    depth     the number of callers, beginning with the function that calls this one, that are not the user's
+    depth     the number of calling functions to skip, beginning with the one that calls this function
     method    whether the function is a method of Tensor
-    defaulted whether arguments that equal their defaults are included if they were passed
+    defaulted if true, an argument that equals its default is included if the user has passed it, otherwise left out
     """
     given = {key: value for key, value in values.items() if value is not MISSING}
     frame = _calling_frame(sys._getframe(depth + 1))
@@ -67,9 +67,9 @@ def as_given(
 def parameters_of(
     function: Any, values: dict[str, Any]
 ) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any], dict[str, Any]]:
-    """Return the first four arguments of :func:`as_given` for a call of ``function``.
+    """Return the first four arguments of :func:`as_given` (``values``, ``rest``, ``named``, ``defaults``) for a call.
 
-    ``values`` are the local variables of the function at its beginning.
+    ``values`` are the local variables of the called ``function`` at its beginning.
     """
     code = function.__code__
     count, only = code.co_argcount, code.co_kwonlyargcount
@@ -87,16 +87,17 @@ def parameters_of(
 
 
 def _calling_frame(frame: FrameType | None) -> FrameType | None:
-    """Return ``frame``, or the first of its callers that is no generated function."""
+    """Return the first of ``frame``, its caller, and so on, that does not belong to a generated function, or None."""
     while frame is not None and user_frame.CALL_MARK in frame.f_globals:
         frame = frame.f_back
     return frame
 
 
 def _arguments_in(frame: FrameType, values: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
-    """Return the number of positional arguments, if known, and the names of the others in the call by ``frame``.
+    """Return the number of positional arguments (0 if unknown) and the names of the keyword arguments of a call.
 
-    ``values`` are the arguments by parameter name.
+    The call is the expression that ``frame`` evaluates, and ``values`` are its arguments by parameter name. Without
+    source text, the names include all names of keywords in the code of ``frame``.
     """
     call = user_frame.expression(frame)
     if call is None:  # without source, all names of keywords in the code
@@ -113,7 +114,10 @@ def _arguments_in(frame: FrameType, values: dict[str, Any]) -> tuple[int, tuple[
 
 
 def _count(argument: ast.expr, frame: FrameType) -> int:
-    """Return the number of positional arguments that ``argument`` is in a call by ``frame``, or 0 if unknown."""
+    """Return how many positional arguments the expression ``argument`` passes in a call by ``frame``.
+
+    The number is 1, except for ``*sequence``: then it is the length of the sequence, or 0 if this is unknown.
+    """
     if not isinstance(argument, ast.Starred):
         return 1
     value = frame.f_locals.get(argument.value.id) if isinstance(argument.value, ast.Name) else None

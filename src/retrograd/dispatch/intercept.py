@@ -1,7 +1,7 @@
-"""The interceptor: calls of public functions are passed to modes, classes, autocast, profilers and recordings here.
+"""Interception of calls of public functions by modes, classes with ``__torch_function__``, autocast and profilers.
 
-Note [Interception]. A handler of calls is registered in the list ``HANDLERS``. While the list is empty, a call takes one
-test of it: every generated function and public wrapper begins with
+Note [Interception]. A handler is an object that intercepts calls. While a handler is active, it is in the list
+``HANDLERS``. Every generated function and public wrapper tests first whether the list is empty:
 
     if HANDLERS and (answer := intercept_call(form, args, …)) is not GO_ON: return answer
 
@@ -40,11 +40,14 @@ class Handler(ABC):
 
     @abstractmethod
     def wanted(self, function: Any) -> Any:
-        """Return data about ``function`` for :meth:`around`, or None if the handler ignores the function."""
+        """Return the object that :meth:`around` gets as ``known`` for ``function``, or None to ignore its calls."""
 
     @abstractmethod
     def around(self, known: Any, call: Call) -> Any:
-        """Return the result of ``call``, usually that of ``call.go_on()``, or ``GO_ON`` to ignore the call."""
+        """Return the result of ``call``, usually that of ``call.go_on()``, or ``GO_ON`` to ignore the call.
+
+        ``known`` is the object that :meth:`wanted` has returned for the called function.
+        """
 
     def __enter__(self) -> Handler:
         listen(self)
@@ -65,10 +68,10 @@ _handlers: ContextVar[tuple[Handler, ...]] = ContextVar("handlers", default=())
 
 
 class Call:
-    """Call of ``function`` that the handlers ``rest`` have not intercepted yet.
+    """Intercepted call of ``function``; ``rest`` are the handlers that have not got the call yet.
 
-    ``arrived`` is whether the function has been called by :meth:`go_on`, and ``skipped`` whether its fallback has
-    skipped the test of classes, which the first interception has already made.
+    ``arrived`` becomes true when the call by :meth:`go_on` has been intercepted. ``skipped`` becomes true when the
+    fallback of the function has left out the test of the arguments' classes, which was made before.
     """
 
     __slots__ = ("args", "arrived", "function", "kwargs", "rest", "skipped")
@@ -77,7 +80,7 @@ class Call:
         self.function, self.args, self.kwargs, self.rest = function, args, kwargs, rest
 
     def go_on(self) -> Any:
-        """Call the function with ``args`` and ``kwargs``, and return its result; the handlers ``rest`` get the call."""
+        """Return the result of the function for ``args`` and ``kwargs``; only the handlers ``rest`` get this call."""
         self.arrived = self.skipped = False
         args, kwargs = self.args, self.kwargs  # local variables: see given_arguments.py
         token = _going.set(self)
@@ -97,9 +100,9 @@ def go_on(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Pass a call of ``function`` to the modes, classes and handlers of this context.
+    """Pass a call of ``function`` to the active modes, the classes of its arguments, and the handlers, in this order.
 
-    Return the result of the call, or ``GO_ON`` if the function is to run its body.
+    Return the first result that one of them returns, or ``GO_ON`` if the function must compute the result itself.
     """
     going = _going.get()
     if going is not None and going.function is function and not going.arrived:
@@ -124,7 +127,8 @@ def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any) -> Any:
     """Return the result of :func:`intercept` for a call of the function that ``form`` describes.
 
-    The other parameters are those of the templates.
+    ``args`` are the values of the function's named parameters, ``rest`` and ``unknown`` further positional and keyword
+    arguments of the call, and ``out`` is its argument ``out=``.
     """
     function = form.function
     going = _going.get()
@@ -147,9 +151,9 @@ def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any
 
 
 def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
-    """Return the result of :func:`intercept` for a call that has just begun.
+    """Return the result of :func:`intercept` for a call of ``function`` that has just begun.
 
-    ``values`` are the local variables of ``function``: its parameters.
+    ``values`` are the local variables of the function at its beginning, that is, its parameters.
     """
     going = _going.get()
     if going is not None and going.function is function and not going.arrived:
@@ -179,7 +183,11 @@ def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
 
 
 def ask_classes_of_call(form: Any, args: list[Any], rest: Any, unknown: Any) -> Any:
-    """Return the result of :func:`ask_classes` for a call of the public wrapper that ``form`` describes."""
+    """Return the result of :func:`ask_classes` for a call of the public wrapper that ``form`` describes.
+
+    ``args`` are the values of the wrapper's named parameters, and ``rest`` and ``unknown`` are further positional and
+    keyword arguments of the call.
+    """
     values, named, defaults = form.given(args, unknown, None)
     return ask_classes(form.space, form.name, values, rest, named, defaults)
 
@@ -194,8 +202,8 @@ def ask_classes(
 ) -> Any:
     """Return the result of a call if the class of an argument overrides it, otherwise ``GO_ON``.
 
-    The fallback of the public function ``name`` of ``space`` calls this function. The other parameters are those of
-    :func:`as_given`.
+    The fallback of the public function ``name`` in the namespace ``space`` calls this function. The other parameters
+    have the same meaning as for :func:`as_given`.
     """
     if torch_function.state()[0] or not overriding_arguments((*values.values(), *rest, *named.values()), Tensor):
         return GO_ON
@@ -206,7 +214,10 @@ def ask_classes(
 
 
 def _skips(known: Overridable) -> bool:
-    """Whether the fallback of the function ``known`` runs for a call that was already passed to classes."""
+    """Whether the classes of the arguments have already got the current call of the function ``known``.
+
+    This is the case if a handler has called the function by :meth:`Call.go_on`. The result is True only once per call.
+    """
     going = _going.get()
     if going is None or going.function is not known.function or going.skipped:
         return False
@@ -215,9 +226,9 @@ def _skips(known: Overridable) -> bool:
 
 
 def ask_classes_of(name: str, *operands: Any) -> Any:
-    """Return the result of the method ``name`` of Tensor for ``operands`` if a class of theirs overrides it, or ``GO_ON``.
+    """Return the result of an operator if the class of an operand overrides it, otherwise ``GO_ON``.
 
-    The fallback of an operator calls this function.
+    ``name`` is the name of the operator's method of Tensor, whose fallback calls this function.
     """
     if torch_function.state()[0] or not overriding_arguments(operands, Tensor):
         return GO_ON
@@ -226,7 +237,10 @@ def ask_classes_of(name: str, *operands: Any) -> Any:
 
 
 def interceptable(function: Callable[..., Any]) -> Any:
-    """Return ``function`` with a test for handlers and classes in front, which takes 60 ns."""
+    """Return a function that calls ``function`` unless a handler, or the class of an argument, intercepts the call.
+
+    Without handlers and such classes, a call takes 60 ns longer.
+    """
 
     def outer(*args: Any, **kwargs: Any) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Properties of kernels that trial calls find: the ufunc that a kernel is, and the dtypes that it preserves."""
+"""Properties of kernels, found by trial calls: the ufunc that a kernel equals, and the dtypes that it preserves."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .operand_promotion import F32, F64, OTHERS
 
 
 class _Probe:
-    """Stand-in for the array module in a trial call of a kernel (see :func:`ufunc_of`).
+    """Replacement of the array module (NumPy) in a trial call of a kernel by :func:`ufunc_of`.
 
-    Every attribute is a function that returns the attribute's name and the arguments of the call.
+    Every attribute is a function that returns a pair: the attribute's name, and the tuple of its arguments.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -24,7 +24,7 @@ class _Probe:
 def ufunc_of(op: Any) -> Any:
     """Return the NumPy ufunc that the kernel of ``op`` calls, if the kernel does nothing else; otherwise None.
 
-    Generated functions call the ufunc instead of the kernel, which saves 60 of 1200 ns.
+    Generated functions call the ufunc instead of the kernel, because this reduces the time of a call by 60 of 1200 ns.
     """
     if op.kind != "pointwise" or len(op.defaults) < len(op.params):
         return None
@@ -39,7 +39,7 @@ def ufunc_of(op: Any) -> Any:
 
 
 class _Operand:
-    """Stand-in for an operand in a trial call of a kernel (see :func:`ufunc_of`); it has no attributes."""
+    """Operand in a trial call of a kernel by :func:`ufunc_of`; reading an attribute of it raises TypeError."""
 
     __slots__ = ()
 

@@ -159,7 +159,7 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
 def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
     """Return a method that, at its first call, is replaced by the generated vjp of the node class.
 
-    The parameters are those of :func:`_compile_vjp`, which generates the vjp.
+    ``Op.compile_vjp``, which has the same parameters, generates the vjp. See :class:`VjpForm` for their meaning.
     """
 
     def first_call(node: Any, grad: Any, edges: Any, keep: bool) -> Any:

@@ -66,7 +66,7 @@ class Saved:
     rules     the indices of the tensors whose derivative rules need the value
     held      the name of the node's attribute with the value
     cell      for an array, the name of the node's attribute with its version counter
-    seen      for an array, the name of the node's attribute with its version when it was saved
+    seen      for an array, the name of the node's attribute with the value of this counter when the array was saved
     """
 
     __slots__ = ("array", "cell", "constant", "held", "index", "kind", "name", "rules", "seen")
@@ -82,8 +82,8 @@ class Saved:
 class Op:
     """Record of one operation: its kernel, derivative rules and properties.
 
-    ``kind`` is "pointwise", "view" or "general". The other arguments are those of ``pointwise`` and ``op`` in
-    ``dispatch/declare.py``; ``over`` is ``write``.
+    ``kind`` is "pointwise", "view" or "general". The other arguments of the constructor have the same meaning as for
+    the decorators ``pointwise`` and ``op`` in ``dispatch/declare.py``, where ``over`` is called ``write``.
     """
 
     compile_vjp: ClassVar[Callable[..., Any]]  # generates the vjp of a node class; set by fast_path.py
@@ -161,7 +161,7 @@ class Op:
 
     @property
     def source(self) -> str:
-        """Source text of the function specialised last, after its first call."""
+        """Source text of the function of this operation whose code was generated last."""
         return "" if self.tree is None else ast.unparse(self.tree)
 
     def derivative(self, /, **rules: Rule) -> None:

@@ -147,7 +147,7 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
 
 
 def number_in(param: Any) -> Any:
-    """Return the number in a 0-d tensor, and any other value unchanged.
+    """Return the number in ``param`` if this is a 0-d tensor, and any other value unchanged.
 
     Raises TypeError for a tensor that has dimensions or requires a gradient.
     """

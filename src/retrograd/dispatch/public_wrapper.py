@@ -27,8 +27,9 @@ __retrograd_call__ = True  # see user_frame.CALL_MARK
 def public_wrapper(target: Callable[..., Any], space: str, name: str, fallback: bool = False) -> Any:
     """Return the public wrapper of ``target``, called ``name`` in the namespace ``space``, such as ``torch``.
 
-    The first call of the wrapper generates its code. If ``fallback`` is true, a generated function of this name calls
-    the wrapper for calls that its fast path does not support; it has passed the call to handlers, but not to classes.
+    The first call of the wrapper generates its code. If ``fallback`` is true, the wrapper is the fallback of a
+    generated function of this name, which has already passed the call to handlers: the wrapper only passes it to the
+    classes of its arguments.
     """
     made = lazy_function(
         name,
@@ -45,10 +46,10 @@ def public_wrapper(target: Callable[..., Any], space: str, name: str, fallback: 
 
 
 def public_fallback(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
-    """Return the fallback of a public function of an operation: ``apply`` with ``out=`` and a check for missing arguments.
+    """Return the fallback of the public function ``name`` of the operation ``op`` in the namespace ``space``.
 
-    ``name`` is the public name of the operation ``op`` in the namespace ``space``. The fallback also passes the call to
-    the ``__torch_function__`` of an argument's class.
+    The fallback calls ``apply(op, operands, parameters)``. It also supports ``out=``, raises an error for missing
+    arguments, and passes the call to ``__torch_function__`` of an argument's class.
     """
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]

@@ -45,7 +45,7 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
 
 
 def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
-    """Return the method ``level`` ("vjp" or "vjp_recorded") of nodes whose values are packed by saved-tensor hooks.
+    """Return the method called ``level`` ("vjp" or "vjp_recorded") of nodes with values packed by saved-tensor hooks.
 
     The method unpacks the values and then calls the method of the same name of the plain (ordinary) node class.
     ``slots`` are the descriptors of the ``__slots__`` of the node class.

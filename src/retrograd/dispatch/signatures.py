@@ -88,7 +88,7 @@ class Parameter:
     def refuse(self, value: Any, function: str, place: int) -> None:
         """Raise ElementMismatch if ``value`` is a list with an element of the wrong type.
 
-        The error contains ``function``, the name of the function, and ``place``, the index of the argument.
+        The error text contains ``function``, the name of the function, and ``place``, the index of the argument.
         """
         if not isinstance(value, (tuple, list)):
             return
@@ -186,10 +186,10 @@ class Signature:
 
 
 def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Return PyTorch's error text for a call of ``name`` with the arguments ``args`` and ``named``, or None.
+    """Return PyTorch's error text for a call of the function ``name`` of the namespace ``space``, or None.
 
-    ``space`` is the namespace of the function. The result is None if the arguments fit a signature, or if
-    ``signatures.txt`` has no signature of the function.
+    ``args`` are the positional and ``named`` the keyword arguments. The result is None if the arguments fit a
+    signature, or if ``signatures.txt`` has no signature of the function.
 
     >>> argument_error_text("torch", "exp", ("a",), {})
     "exp(): argument 'input' (position 1) must be Tensor, not str"

@@ -1,14 +1,15 @@
-"""Templates of the functions of operations: what happens in a call, in an in-place call, and in a vjp.
+"""Templates from which the functions of operations are generated: a call, an in-place call, and a vjp.
 
-The first parameter of a template describes the function: ``form`` is a :class:`~.form.Form` (for a vjp, a ``Vjp``). The
-templates run as they stand; ``dispatch/fast_path.py`` makes a specialised copy for each function
-(``runtime/specialization.py``), in which all attributes of ``form`` are known. With ``RETROGRAD_CODEGEN=0`` no copies
-are made.
+The first parameter ``form`` of a template describes the function to be generated: it is a :class:`~.form.Form`, for a
+vjp (vector-Jacobian product) a ``VjpForm``. ``dispatch/fast_path.py`` generates a copy of the template for each
+function (``runtime/specialization.py``), in which the attributes of ``form`` are constants. With
+``RETROGRAD_CODEGEN=0`` the templates themselves run.
 
-``args`` are the arguments by position, ``rest`` further positional arguments, ``unknown`` further keyword arguments.
-Lists with one item for each operand: ``x`` has the operands, ``a`` their arrays (a number stays a number), and ``e``
-their gradient edges. ``p`` are the parameters of the operation, ``r`` the arrays of the results, and ``y`` the results.
-``d`` is the dtype of the first operand.
+All templates use the same names. ``args`` are the values of the function's named parameters, ``rest`` and ``unknown``
+further positional and keyword arguments of the call, and ``out`` is its argument ``out=``. Three lists have one item
+for each operand: ``x`` has the operands, ``a`` their arrays (or the operand itself if it is a number), and ``e`` their
+gradient edges. ``p`` are the parameters of the operation, ``r`` the arrays of the results, and ``y`` the results as
+Tensors. ``d`` is the dtype of the first operand.
 """
 
 from __future__ import annotations
@@ -56,37 +57,48 @@ ARRAYS, TENSORS = RULE_NAMESPACES[ndarray], RULE_NAMESPACES[Tensor]
 
 @inlined
 def unsupported(form: Any, d: Any) -> Any:
-    """Return true if the kernel of an elementwise operation does not accept the dtype ``d`` without conversion."""
+    """Return true if operands of the dtype ``d`` must be converted before an elementwise kernel is called."""
     return d not in form.dtypes if form.refuses_floats else d is not F32 and d is not F64 and d not in form.dtypes
 
 
 @inlined
 def picked(k: int, a: Any, p: Any, d: Any) -> Any:
-    """Return the value that the argument of a lambda expression gets, from its number in :meth:`Form.sources`."""
+    """Return the value that is passed to a parameter of a lambda expression.
+
+    ``k`` is the number of the value in :meth:`Form.sources`. ``a`` are the arrays of the operands, ``p`` the parameters
+    of the operation, and ``d`` is the dtype of the first operand.
+    """
     return d if k == -1 else numpy if k == -2 else a[k] if k >= 0 else p[-3 - k]
 
 
 @inlined
 def rank(kind: str, a: Any) -> Any:
-    """Return the number of dimensions among which a parameter of this kind selects one."""
+    """Return the number of dimensions by which a parameter of the operation, which is a dimension, is normalised.
+
+    ``a`` are the arrays of the operands. The result is ``a[0].ndim``, plus 1 if ``kind`` is ``NEW_AXIS``.
+    """
     return a[0].ndim + 1 if kind == NEW_AXIS else a[0].ndim
 
 
 @inlined
 def is_number(form: Any, i: int, a: Any, x: Any) -> Any:
-    """Return true if operand ``i`` is a number, and False without a test if it can only be a tensor."""
+    """Return true if operand ``i`` is a number.
+
+    ``x`` are the operands, and ``a`` their arrays, where a number is itself. No code is generated for operands that can
+    only be tensors.
+    """
     return form.takes_number[i] and a[i] is x[i]
 
 
 @inlined
 def returned(form: Any, y: Any) -> Any:
-    """Return the result of a call in the form of the public function."""
+    """Return the results ``y`` as the public function returns them: a tensor, a named tuple or a tuple."""
     return y[0] if form.shown == 1 else make_tuple(form.result_class, (*y,)) if form.result_class is not None else (*y,)
 
 
 @inlined
 def kernel_call(form: Any, kernel: Any, a: Any, p: Any) -> Any:
-    """Call ``kernel`` with the operands and parameters."""
+    """Return the result of ``kernel`` for the arrays ``a`` of the operands and the parameters ``p``."""
     return kernel(
         numpy, *a, *p[: form.op.positional], **dict(zip(form.op.params[form.op.positional :], p[form.op.positional :]))
     )
@@ -96,7 +108,11 @@ def kernel_call(form: Any, kernel: Any, a: Any, p: Any) -> Any:
 
 
 def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Return the result of an operation: new tensors, or views of the first operand."""
+    """Template of a function that returns the result of an operation: new tensors, or views of the first operand.
+
+    ``args`` are the values of the function's named parameters, ``rest`` and ``unknown`` further positional and keyword
+    arguments of the call, and ``out`` is its argument ``out=``.
+    """
     computed = False
     try:
         if HANDLERS:
@@ -311,7 +327,10 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
 
 
 def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Write the result of an operation into its first operand, and return this operand."""
+    """Template of a function that writes the result of an operation into its first operand, and returns this operand.
+
+    The parameters have the same meaning as for :func:`call`.
+    """
     computed = False
     try:
         if HANDLERS:
@@ -525,7 +544,10 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
 
 
 def call_fallback(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Call the fallback of an operation without operands, which has no fast path."""
+    """Template of a function of an operation without operands: it calls the fallback, because there is no fast path.
+
+    The parameters have the same meaning as for :func:`call`.
+    """
     try:
         if HANDLERS:
             answer = intercept_call(form, [*args], rest, unknown, out)
@@ -547,7 +569,10 @@ def call_fallback(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> An
 
 @inlined
 def record(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, d: Any) -> None:
-    """Create the node of a call, unless no operand has a gradient edge or the result has no derivative."""
+    """Create the graph node of a call if an operand has a gradient edge and the result is floating-point or complex.
+
+    See the module's docstring for the names of the parameters.
+    """
     if form.pointwise:
         record_node(form, x, a, e, p, r, y, d)
     else:
@@ -558,7 +583,10 @@ def record(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, d: Any) ->
 
 @inlined
 def record_node(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
-    """Create the node of a call, with its edges and saved values, unless no operand has a gradient edge."""
+    """Create the graph node of a call, with its edges and saved values, if an operand has a gradient edge.
+
+    ``dtype`` is the dtype of the result. See the module's docstring for the names of the other parameters.
+    """
     if form.single and (form.count == 1 or form.one_rule):
         if e[0] is not None:
             record_lone(form, 0, x, a, e, p, r, y, dtype)
@@ -576,7 +604,10 @@ def record_node(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype
 
 @inlined
 def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
-    """Create the node of a call in which operand ``only`` is the only one with a gradient edge."""
+    """Create the graph node of a call in which only the operand with the index ``only`` has a gradient edge.
+
+    ``dtype`` is the dtype of the result. See the module's docstring for the names of the other parameters.
+    """
     node = form.lone_nodes[only]()
     node.edge = e[only]
     save_values(form, only, node, x, a, e, p, r, y)
@@ -585,7 +616,10 @@ def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y:
 
 @inlined
 def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
-    """Create the node of a call that has an edge for each operand."""
+    """Create the graph node of a call as a node with one edge for each operand; the edge may be None.
+
+    ``dtype`` is the dtype of the result. See the module's docstring for the names of the other parameters.
+    """
     node = form.node()
     node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
     save_values(form, None, node, x, a, e, p, r, y)
@@ -596,8 +630,9 @@ def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype:
 def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: Any, y: Any, dtype: Any) -> None:
     """Set the number, shape, dtype and location of ``node``, and make it the gradient edge of the results.
 
-    If an elementwise result has the shape of an operand, the node gets the same tuple object: the backward pass then
-    checks the shape of a gradient by identity.
+    ``only`` is as for :func:`save_values`, and ``dtype`` is the dtype of the result. If an elementwise result has the
+    shape of an operand, the node stores the same tuple object, so that the backward pass can compare shapes by
+    identity.
     """
     node.number = next_number()
     node.hooks = None
@@ -630,7 +665,7 @@ def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: An
 
 @inlined
 def note_location(node: Any) -> None:
-    """Store the user's line in ``node``."""
+    """Store the location of the user's call in ``node``: the code object, and the offset of the instruction in it."""
     try:
         frame = _getframe(1)
         while MARK in frame.f_globals:
@@ -643,7 +678,11 @@ def note_location(node: Any) -> None:
 
 @inlined
 def save_values(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
-    """Save the values that the rules need on ``node``; ``only`` is the only operand with an edge, or None."""
+    """Store in ``node`` the values that the derivative rules need.
+
+    ``only`` is the index of the operand with a gradient edge if there is only one, otherwise None. See the module's
+    docstring for the names of the other parameters.
+    """
     for each in form.saved:
         if only is None and len(each.rules) < form.count and form.count > 2:
             if any([e[k] is not None for k in each.rules]):
@@ -654,7 +693,10 @@ def save_values(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, p: Any,
 
 @inlined
 def save_value(form: Any, only: Any, each: Any, node: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
-    """Save one value, described by ``each``, in its attribute of ``node``."""
+    """Store in ``node`` the value that ``each``, a :class:`Saved`, describes; for an array, also its version counter.
+
+    The other parameters have the same meaning as for :func:`save_values`.
+    """
     if each.kind == "result":
         setattr(node, each.held, r[each.index])
         if form.over:
@@ -708,7 +750,12 @@ def save_value(form: Any, only: Any, each: Any, node: Any, x: Any, a: Any, e: An
 
 
 def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
-    """Call the Python function ``form.target`` with PyTorch's rules for arguments, ``out=`` included."""
+    """Template of the public wrapper of a Python function: it calls ``form.target`` and returns its result.
+
+    The wrapper intercepts calls, supports ``out=``, converts NumPy scalars where PyTorch expects numbers, and raises
+    PyTorch's errors. ``args`` are the values of the named parameters, and ``rest`` and ``unknown`` further positional
+    and keyword arguments.
+    """
     try:
         if form.fallback:
             if OVERRIDING:
@@ -775,10 +822,11 @@ def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
 
 
 def vjp(form: Any, node: Any, g: Any, edges: Any, keep: Any) -> Any:
-    """Return the gradients of the operands that have an edge, from the gradient ``g`` of the result.
+    """Template of the method that returns the gradients of a node's operands for the gradient ``g`` of the result.
 
-    The gradients are a tuple, or one gradient if there is only one operand. If ``keep`` is false, the saved arrays are
-    released. ``v`` has the saved values, and ``e`` the edges of the operands.
+    The result is a tuple with None for operands without a gradient edge, or a single gradient if the operation has one
+    operand, or the node only one edge. ``edges`` are the gradient edges of the operands. If ``keep`` is false, the
+    arrays saved in ``node`` are released.
     """
     e = slots(form.count)
     if form.only is None:
@@ -845,7 +893,11 @@ def vjp(form: Any, node: Any, g: Any, edges: Any, keep: Any) -> Any:
 
 @inlined
 def gradient(form: Any, i: int, g: Any, F: Any, v: Any) -> Any:
-    """Return the gradient of operand ``i`` by its rule."""
+    """Return the gradient of operand ``i``, computed by its derivative rule from the incoming gradient ``g``.
+
+    ``v`` are the saved values, and ``F`` is the namespace of operations. For a shared rule, the result is the tuple of
+    the gradients of all its operands.
+    """
     return (
         (
             g
@@ -870,7 +922,11 @@ def gradient(form: Any, i: int, g: Any, F: Any, v: Any) -> Any:
 
 @inlined
 def load_value(form: Any, k: int, each: Any, node: Any, v: Any, F: Any) -> None:
-    """Load a saved value and check that it has not been modified since; in a recorded pass it becomes a Tensor."""
+    """Assign to ``v[k]`` the value saved in ``node`` that ``each``, a :class:`Saved`, describes.
+
+    Raises RuntimeError if the value was released, or modified after it was saved. If gradients are Tensors, a saved
+    array becomes a Tensor. ``F`` is the namespace of operations.
+    """
     v[k] = getattr(node, each.held)
     if each.array:
         counter = getattr(node, each.cell)
@@ -896,7 +952,7 @@ def load_value(form: Any, k: int, each: Any, node: Any, v: Any, F: Any) -> None:
 
 @inlined
 def saved_edge(form: Any, each: Any, node: Any, value: Any) -> Any:
-    """Return the gradient edge of a saved tensor."""
+    """Return the gradient edge of the array ``value`` saved in ``node``, or None; ``each`` is its :class:`Saved`."""
     return (
         (None if each.constant else node.place(each.index, value))
         if each.kind != "tensor"
@@ -912,7 +968,11 @@ def saved_edge(form: Any, each: Any, node: Any, value: Any) -> Any:
 
 
 def rule_kernel(form: Any, args: Any) -> Any:
-    """Call the kernel of an operation that computes float16 and bfloat16 in float32."""
+    """Template of the function that derivative rules call as a kernel.
+
+    It calls the kernel if the first of ``args`` is a float32 array, otherwise ``form.by_dtype``, which computes float16
+    and bfloat16 arrays in float32.
+    """
     if args[0].__class__ is ndarray and args[0].dtype is F32:
         return form.op.kernel(numpy, *args[: form.positional], **dict(zip(form.keywords, args[form.positional :])))
     return form.by_dtype(*args[: form.positional], **dict(zip(form.keywords, args[form.positional :])))

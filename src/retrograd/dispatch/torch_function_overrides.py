@@ -1,9 +1,11 @@
-"""The public functions that ``__torch_function__`` can override, and the form in which handlers get their arguments.
+"""The public functions that ``__torch_function__`` can override, and how a handler gets the arguments of a call.
+
+A handler is a method ``__torch_function__`` of a mode or of an argument's class.
 
 Calls are intercepted in ``dispatch/intercept.py``. The functions that PyTorch dispatches, and the form of their
 arguments, are recorded in ``overrides.txt``. A class that does not derive from Tensor is registered when a call with an
-instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``). The failed call has changed nothing
-and is repeated.
+instance of it fails (``dispatch/argument_errors.py``, ``dispatch/generic_path.py``). The failed call has changed
+nothing and is repeated.
 """
 
 from __future__ import annotations
@@ -155,7 +157,10 @@ class Overridable:
         self.shown = f"{module}.{function.__name__}" if module else shown
 
     def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call with ``args`` and ``kwargs`` that a mode or a class overrides, or ``GO_ON``."""
+        """Return the result of an active mode or an argument's class for a call of the function, or ``GO_ON``.
+
+        ``GO_ON`` means that neither overrides the call. ``args`` and ``kwargs`` are the arguments of the call.
+        """
         level, modes = torch_function.state()
         modes_asked = modes and level < NONE
         found = [] if level else self.overriding(args, kwargs)
@@ -178,7 +183,10 @@ class Overridable:
         return torch_function.overriding_arguments(values, Tensor)
 
     def repeat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call that has failed before a class among its arguments was registered."""
+        """Call the function again, after the class of an argument was registered for overrides, and return the result.
+
+        ``args`` and ``kwargs`` are the arguments of the first call, which failed.
+        """
         answer = self.ask(args, kwargs)
         return torch_function.call_without_overrides(self.function, args, kwargs) if answer is GO_ON else answer
 
@@ -209,12 +217,12 @@ class Overridable:
 
 
 def _module(place: str) -> Any:
-    """Return the module of this package with the dotted name ``place``, or None if it is not loaded."""
+    """Return the module ``retrograd.<place>``, or ``retrograd`` if ``place`` is empty, or None if it is not loaded."""
     return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
 
 def is_overridable(name: str) -> bool:
-    """Whether handlers can override the attribute ``name`` of Tensor, if it is a function or a property."""
+    """Whether ``__torch_function__`` can override the method or property ``name`` of Tensor."""
     return name not in UNSEEN and (name[0] != "_" or name.endswith("__") or name in PRIVATE)
 
 
@@ -270,7 +278,7 @@ ON_LOAD.append(_complete_no_more)
 
 
 def every() -> dict[str, Overridable]:
-    """Return the :class:`Overridable` of each function of the loaded modules, in a dictionary by name."""
+    """Return a dictionary from the dotted name of each function in a loaded module to its :class:`Overridable`."""
     global _complete
     if not _complete:
         _complete = True
@@ -283,7 +291,7 @@ def every() -> dict[str, Overridable]:
 
 
 def overridable(space: str, name: str) -> Overridable | None:
-    """Return the :class:`Overridable` of the function ``name`` in the namespace ``space``, or None."""
+    """Return the :class:`Overridable` of the function ``name`` in the namespace ``space``, or None if it has none."""
     place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
     return every().get(f"{place}{name}")
 
@@ -302,7 +310,7 @@ def place_of(name: str) -> Any:
 
 
 def at(name: str) -> Any:
-    """Return the function ``torch.<name>``, for example for the name ``nn.functional.relu``, or None."""
+    """Return the function ``torch.<name>`` for a name such as ``nn.functional.relu``, or None if there is none."""
     place = place_of(name)
     return None if place is None else vars(place).get(name.rpartition(".")[2])
 

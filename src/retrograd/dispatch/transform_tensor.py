@@ -49,7 +49,10 @@ class TransformLevel:
         return False
 
     def met(self, function: Any) -> None:
-        """Raise an error if ``function``, a subclass of ``autograd.Function``, can not be called at this level."""
+        """Check whether ``function``, a subclass of ``autograd.Function``, may be called at this level.
+
+        A subclass of this class may raise an error or, while a call is recorded, stop the recording.
+        """
 
     def drawn(self, made: Tensor) -> Any:
         """Return the random numbers ``made`` as a batch of this level of vmap; the batch dimension is dimension 0."""
@@ -154,7 +157,8 @@ class TransformTensor(WrapperTensor):
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
         """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, for :func:`placeholder`.
 
-        ``members`` are tensors, among which ``self`` has the innermost level. The result is batched if one of them is.
+        ``members`` are tensors, among which ``self`` belongs to the innermost level. If one of them is a batch of vmap,
+        the result is a batch, too.
         """
 
     @abstractmethod
