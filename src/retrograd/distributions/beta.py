@@ -17,8 +17,8 @@ from .utils import broadcast_all
 class Beta(ExponentialFamily):
     """Beta distribution on (0, 1).
 
-    The density is proportional to ``x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1)``. Samples are the
-    first component of samples of a two-dimensional Dirichlet distribution.
+    The density is proportional to ``x ** (concentration1 - 1) * (1 - x) ** (concentration0 - 1)``. A sample
+    is the first element of a sample of a Dirichlet distribution of vectors with two elements.
 
     >>> Beta(1.0, 3.0).mean
     tensor(0.2500)

@@ -16,9 +16,9 @@ Factory = Callable[[Any], transforms.Transform]
 
 
 class ConstraintRegistry:
-    """Mapping from classes of constraints to functions that create a transform.
+    """Registry of functions that create a transform for a constraint, one function for each class of constraints.
 
-    Calling the registry with a constraint returns a transform from the real numbers to the set of the constraint.
+    ``registry(constraint)`` returns a transform from the real numbers to the set of ``constraint``.
 
     >>> from retrograd.distributions import biject_to, constraints
     >>> biject_to(constraints.simplex)
@@ -29,10 +29,10 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register ``factory``, a function from a constraint to a transform, for a class of constraints.
+        """Register ``factory`` for a class of constraints and return ``factory``.
 
-        ``constraint`` is the class or an instance of the class. If ``factory`` is None, return a decorator that
-        registers a function.
+        ``constraint`` is the class or an instance of the class. ``factory`` is called with a constraint of this class
+        and returns a transform. If ``factory`` is None, the result is a decorator that registers a function.
         """
         if factory is None:
             return lambda given: self.register(constraint, given)

@@ -59,7 +59,10 @@ class _Dependent(Constraint):
         return self._known("event_dim")
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """Return a copy of this constraint with the passed ``is_discrete`` and ``event_dim``."""
+        """Return a copy of this placeholder with the passed ``is_discrete`` and ``event_dim``.
+
+        An argument that is not passed has the same value as in this placeholder.
+        """
         known = (self._is_discrete if is_discrete is NotImplemented else is_discrete,
                  self._event_dim if event_dim is NotImplemented else event_dim)  # fmt: skip
         return _Dependent(is_discrete=known[0], event_dim=known[1])
@@ -91,7 +94,10 @@ class _DependentProperty(property, _Dependent):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        """Return a property for the function ``fn``, as in ``@dependent_property(event_dim=1)``."""
+        """Return a property with the getter ``fn`` and the ``is_discrete`` and ``event_dim`` of this object.
+
+        Python calls this method for the decorator ``@dependent_property(event_dim=1)``.
+        """
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
@@ -311,18 +317,15 @@ class _PositiveDefinite(_Symmetric):
 
 
 def _all_of_event(checked: Tensor, kept: int) -> Tensor:
-    """Return ``checked`` reduced to its first ``kept`` dimensions.
-
-    An element of the result is true if all elements of ``checked`` along the other dimensions are true.
-    """
+    """Return the logical and of the boolean tensor ``checked`` over all dimensions except the first ``kept``."""
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
 class _IndependentConstraint(Constraint):
-    """Constraint whose events include the last ``reinterpreted_batch_ndims`` batch dimensions of ``base_constraint``.
+    """Constraint ``base_constraint`` with some batch dimensions reinterpreted as event dimensions.
 
-    An event belongs to the set if each of its sub-tensors, the events of ``base_constraint``, satisfies
-    ``base_constraint``.
+    These are the last ``reinterpreted_batch_ndims`` batch dimensions. An event therefore consists of several events of
+    ``base_constraint``, all of which must satisfy ``base_constraint``.
     """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
@@ -359,7 +362,8 @@ class _IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """Constraint to values of a mixture (``MixtureSameFamily``).
 
-    A value must satisfy ``base_constraint``, the constraint of the components, for every component.
+    ``base_constraint`` is the constraint to values of the components, with one element for each component. A value must
+    satisfy it for every component.
     """
 
     def __init__(self, base_constraint: Constraint) -> None:

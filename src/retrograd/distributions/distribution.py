@@ -185,7 +185,7 @@ class Distribution(TorchNamed):
         raise NotImplementedError
 
     def _as_enumeration(self, values: Tensor, expand: bool) -> Tensor:
-        """Return ``values``, a 1-d tensor of all possible events, in the shape of :meth:`enumerate_support`."""
+        """Return the result of :meth:`enumerate_support`, where the 1-d tensor ``values`` has all possible events."""
         values = values.reshape(-1, *(1,) * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
@@ -259,14 +259,17 @@ class Distribution(TorchNamed):
 
 
 def all_true(checked: Tensor) -> bool:
-    """Whether all elements of ``checked`` are true; under ``torch.vmap``, all elements of the whole batch."""
+    """Whether all elements of ``checked`` are true.
+
+    Inside ``torch.vmap``, the elements of all samples of the mapped batch are included.
+    """
     while isinstance(checked, TransformTensor):
         checked = checked._inner
     return bool(checked.all())
 
 
 def _package_class(cls: type) -> Any:
-    """Return the most derived class that retrograd defines, among ``cls`` and its base classes."""
+    """Return ``cls`` if retrograd defines it, otherwise the first class in its ``__mro__`` that retrograd defines."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 

@@ -70,10 +70,10 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _formula_for(type_p: type, type_q: type) -> Formula | None:
-    """Return the function registered for the closest base classes of ``type_p`` and ``type_q``, or None.
+    """Return the function registered for the closest base classes of ``type_p`` and ``type_q``.
 
-    If the closest base class of ``type_p`` and the closest base class of ``type_q`` select different functions, the
-    base class of ``type_p`` determines the result, and a RuntimeWarning is issued.
+    The result is None if no function is registered for base classes of both. If no function is the closest for both
+    types, the function with the closest base class of ``type_p`` is returned, and a RuntimeWarning is issued.
     """
     if (type_p, type_q) not in _FOUND:
         places = {
@@ -148,7 +148,8 @@ def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
 def _exponential_families(p: Any, q: Any) -> Tensor:
     """Return the divergence of two distributions of the same exponential family.
 
-    The result is the Bregman divergence, defined by the log normaliser, of the natural parameters of ``q`` and ``p``.
+    The result is ``F(θq) - F(θp) - <θq - θp, ∇F(θp)>``, where ``F`` is the log normaliser and ``θp`` and ``θq`` are the
+    natural parameters of ``p`` and ``q`` (the Bregman divergence).
     """
     if type(p) is not type(q):
         raise NotImplementedError(

@@ -46,8 +46,8 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples of shape ``sample_shape + batch_shape + event_shape``.
 
-        The elements of each row left of the diagonal are a random unit vector times the root of a beta variable. The
-        diagonal elements are such that each row has norm 1.
+        In each row, the elements left of the diagonal are a random unit vector times the square root of a sample of a
+        beta distribution. The diagonal element is positive and makes the norm of the row 1.
         """
         with torch.no_grad():
             y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)

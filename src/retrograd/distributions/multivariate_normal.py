@@ -29,7 +29,7 @@ def log_diagonal(triangular: Tensor) -> Tensor:
 def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
     """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector ``x`` in ``vectors``, where ``L`` is ``triangular``.
 
-    Vectors with the same matrix ``L`` are the right-hand sides of one triangular solve.
+    If several vectors have the same matrix ``L``, they are the columns of the right-hand side of one triangular solve.
     """
     more = vectors.dim() + 1 - triangular.dim()
     if more <= 0:
@@ -44,7 +44,8 @@ def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of ``precision``, computed without inverting ``precision``.
 
-    The result is computed from the Cholesky factor of ``precision`` with its rows and columns in reverse order.
+    The rows and columns of ``precision`` are reversed, and the result is computed from the Cholesky factor of the
+    reversed matrix.
     """
     factor = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
     inverse = torch.transpose(torch.flip(factor, (-2, -1)), -2, -1)
@@ -62,8 +63,8 @@ ONE_OF = "Exactly one of covariance_matrix or precision_matrix or scale_tril may
 class MultivariateNormal(Distribution):
     """Multivariate normal distribution of mean ``loc``.
 
-    The covariance is specified by ``covariance_matrix``, by its inverse ``precision_matrix``, or by its Cholesky factor
-    ``scale_tril``. ``scale_tril`` is the fastest, because the other two are converted to it.
+    The covariance is specified by exactly one of ``covariance_matrix``, its inverse ``precision_matrix``, and its
+    Cholesky factor ``scale_tril``. ``scale_tril`` is the fastest, because the other two are converted to it.
 
     >>> MultivariateNormal(torch.zeros(2), torch.eye(2)).log_prob(torch.zeros(2))
     tensor(-1.8379)

@@ -41,7 +41,7 @@ class ProbsOrLogits(Distribution):
         return self._param.size()
 
     def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
-        """Store the argument that is not None, ``probs`` or ``logits``, as a tensor and return this tensor."""
+        """Store ``probs`` or ``logits`` as a tensor and return this tensor; the other argument must be None."""
         if given_one_of(probs, logits):
             (self.probs,) = broadcast_all(probs)
         else:
@@ -49,9 +49,9 @@ class ProbsOrLogits(Distribution):
         return self._param
 
     def _set_parameter_and_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
-        """Store ``total_count`` and the argument that is not None, ``probs`` or ``logits``, as two tensors.
+        """Store ``total_count``, and ``probs`` or ``logits``, as two tensors of the same shape and dtype.
 
-        The tensors have the same shape and dtype. Return the tensor of ``probs`` or ``logits``.
+        Exactly one of ``probs`` and ``logits`` must be None. Return the tensor of the other one.
         """
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)

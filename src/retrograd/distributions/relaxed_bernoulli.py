@@ -51,7 +51,7 @@ class RelaxedDistribution(TransformedDistribution):
 
     @property
     def temperature(self) -> Tensor:
-        """Return the temperature, a positive number; samples become discrete as the temperature approaches 0."""
+        """Return the temperature, which is positive; samples become discrete as the temperature approaches 0."""
         return self.base_dist.temperature  # type: ignore[attr-defined]
 
     @property

@@ -44,7 +44,10 @@ class Transform(TorchNamed):
 
     @property
     def event_dim(self) -> int:
-        """Return the number of dimensions of an event; raise ValueError if ``domain`` and ``codomain`` differ in it."""
+        """Return the number of dimensions of an event.
+
+        Raises ValueError if the events of ``domain`` and ``codomain`` have different numbers of dimensions.
+        """
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
@@ -182,9 +185,9 @@ class _InverseTransform(Transform):
 
 
 def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return ``constraint`` changed such that its events have at least ``event_dim`` dimensions.
+    """Return ``constraint``, with its events extended to at least ``event_dim`` dimensions.
 
-    The missing event dimensions are the last batch dimensions of ``constraint``.
+    If the events of ``constraint`` have fewer dimensions, its last batch dimensions become event dimensions.
     """
     more = event_dim - constraint.event_dim
     return constraints.independent(constraint, more) if more > 0 else constraint
@@ -264,9 +267,9 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Transform ``base_transform`` with its last ``reinterpreted_batch_ndims`` batch dimensions as event dimensions.
+    """Transform ``base_transform`` with some batch dimensions reinterpreted as event dimensions.
 
-    The log Jacobian determinant is summed over these dimensions.
+    These are the last ``reinterpreted_batch_ndims`` batch dimensions. ``log_abs_det_jacobian`` is summed over them.
     """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
@@ -339,7 +342,7 @@ class _PartwiseTransform(Transform):
         return all(each.bijective for each in self.transforms)
 
     def _size(self) -> tuple[int, str]:
-        """Return the expected size along ``dim``, and the name of this size in error messages."""
+        """Return the size that an argument must have along ``dim``, and the name of this size in error messages."""
         raise NotImplementedError
 
     def _check(self, **values: Tensor) -> None:
@@ -473,7 +476,10 @@ class ReshapeTransform(Transform):
 
 
 def _reshaped(shape: Any, before: Size, after: Size) -> Any:
-    """Return ``shape`` with its last dimensions, which must equal ``before``, replaced by ``after``."""
+    """Return ``shape`` with its last ``len(before)`` sizes replaced by the sizes ``after``.
+
+    The replaced sizes must be equal to ``before``.
+    """
     cut = len(shape) - len(before)
     if cut < 0:
         raise ValueError("Too few dimensions on input")

@@ -84,7 +84,7 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonized(self, probability: Tensor) -> Tensor:
-        """Return ``probability``, or ``1 - probability`` where the composition of the transforms is decreasing."""
+        """Return ``1 - probability`` where the composition of the transforms is decreasing, else ``probability``."""
         sign: Any = 1
         for each in self.transforms:
             sign = sign * each.sign
@@ -102,10 +102,10 @@ class TransformedDistribution(Distribution):
 
 
 def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
-    """Return ``base`` expanded for ``transform``, the shape of transformed samples, and their event dimensions.
+    """Return the tuple ``(base, shape, event_dim)`` for a distribution of samples of ``base`` after ``transform``.
 
-    ``base`` is expanded to the shape, and to the number of event dimensions, that ``transform`` requires. The third
-    result is the number of event dimensions.
+    The returned ``base`` is expanded to the shape, and has at least the number of event dimensions, that ``transform``
+    requires. ``shape`` is the shape of the transformed samples, and ``event_dim`` is their number of event dimensions.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

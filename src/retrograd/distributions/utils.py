@@ -79,7 +79,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """Property that is computed on first access, with gradients enabled, and then stored on the instance."""
+    """Property that is computed on first access, with gradients enabled, and then stored as an instance attribute."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         self.wrapped = wrapped
@@ -95,14 +95,16 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """Result of accessing a :class:`lazy_property` on the class, a ``property`` for documentation tools."""
+    """Result of reading a :class:`lazy_property` from the class: a ``property``, as documentation tools expect."""
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """Return matrices whose lower triangles contain the elements along the last dimension of ``vec``, row by row.
+    """Return square matrices whose lower triangles are filled, row by row, with the vectors ``vec``.
+
+    The vectors extend along the last dimension of ``vec``; the result has one matrix for each vector.
 
     ``diag`` is the highest diagonal of the triangles: 0 is the main diagonal and -1 the diagonal below it.
     """

@@ -69,7 +69,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def variance(self) -> Tensor:
-        """Return the circular variance: 1 minus the length of the mean of the unit vectors with the sampled angles."""
+        """Return the circular variance ``1 - abs(E[exp(i * x)])``, where ``x`` is a sample."""
         return 1 - torch.special.i1e(self.concentration) / torch.special.i0e(self.concentration)
 
 

@@ -71,7 +71,10 @@ class Wishart(ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self) -> Chi2:
-        """Return the chi-squared distributions of the squared diagonal elements in Bartlett's decomposition."""
+        """Return the chi-squared distributions of the squares of the diagonal in Bartlett's decomposition.
+
+        The batch shape of the result is ``batch_shape + (n,)`` for matrices of size n.
+        """
         fewer = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
         return Chi2(self.df.unsqueeze(-1) - fewer.expand(*self._batch_shape, -1))
 
@@ -155,9 +158,10 @@ class Wishart(ExponentialFamily):
         return value
 
     def _singular(self, value: Tensor) -> Tensor:
-        """Return a boolean tensor that is true for each sample with a singular matrix.
+        """Return a boolean tensor of shape ``sample_shape`` that is true for each sample with a singular matrix.
 
-        A sample has one matrix for each element of the batch. The result has the shape ``sample_shape``.
+        ``value`` has the shape ``sample_shape + batch_shape + event_shape``: a sample consists of one matrix for each
+        element of the batch.
         """
         wrong = self.support.check(value.detach()).logical_not()
         batch = tuple(range(-len(self._batch_shape), 0))
