@@ -290,7 +290,7 @@ def slice_at(x: Any, run: VmapRun, index: int) -> Any:
 
 
 def first_slice(x: Any) -> Any:
-    """Return the first slice of ``x`` for the innermost active transform, which must be a call of vmap.
+    """Return the first slice of ``x`` in the innermost active call of a transform, which must be a call of vmap.
 
     If ``x`` is not batched by this call, ``x`` itself is returned.
     """

@@ -169,7 +169,10 @@ class Level:
         return False
 
     def for_caller(self, x: Any) -> Any:
-        """Return ``x``, detached from its graph unless the graph contains tensors besides this call's arguments."""
+        """Return ``x``, detached from its graph if the graph contains only the arguments of this call.
+
+        If the graph contains other tensors, such as those of an enclosing call, ``x`` is returned with its graph.
+        """
         if isinstance(x, Dual):
             return make_dual_tensor(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
@@ -358,8 +361,8 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
 def _recorded_gradient(level: Level, grad: Any) -> Any:
     """Return ``grad``, the result of a recorded backward pass.
 
-    If ``grad`` is a dual tensor, its primal and its tangent are each detached, unless the graph contains tensors other
-    than the arguments of the call whose state is ``level``.
+    ``level`` is the state of the call that computes the gradient. If ``grad`` is a dual tensor, its primal and its
+    tangent are each detached if their graph contains only the arguments of this call.
     """
     return level.for_caller(grad) if isinstance(grad, Dual) else grad
 

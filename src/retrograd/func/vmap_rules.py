@@ -178,7 +178,8 @@ def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands
 def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Return the result of ``op`` for all slices, computed with 1 added to its dimension parameters.
 
-    ``op`` runs once, on tensors that contain the slices along their first dimension.
+    ``op`` runs once, on tensors that contain the slices along their first dimension. It runs once for each slice if 1
+    cannot be added, for example to a dimension of slices that are 0-d.
     """
     rank = rank_of(tensors[0])
     lone = rank == 0 and any(name in _DIMS for name in op.params) and op.name not in ("unsqueeze", "diag_embed_block")
@@ -448,7 +449,8 @@ def _position_of_indexed(picks: Sequence[Any]) -> int | None:
     """Return 0 if the index tensors in ``picks`` are not adjacent, otherwise None.
 
     ``picks`` has an index tensor, or None for all elements, for each dimension. If a None separates the index tensors,
-    the dimension that they index becomes dimension 0 of the result, as in NumPy.
+    the dimensions that they index become the first dimensions of the result, as in NumPy. Otherwise they keep their
+    position.
     """
     places = [i for i, each in enumerate(picks) if each is not None]
     return 0 if places and places[-1] - places[0] + 1 != len(places) else None
@@ -691,7 +693,10 @@ def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) ->
 
 
 def _stacked_shapes(op: Any, params: Operands, run: VmapRun) -> Operands:
-    """Return the parameters ``params`` of ``op`` with the first item of each shape multiplied by the slice count."""
+    """Return ``params``, the parameters of ``op``, for an operand that contains the samples of all slices.
+
+    The first item of each parameter that is a shape is multiplied by the number of slices.
+    """
     return tuple(
         (run.size * value[0], *value[1:]) if name in _SHAPES else value
         for name, value in zip(op.params, params, strict=True)
