@@ -30,12 +30,13 @@ class Spot:
 def layout_boxes(
     sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]]
 ) -> tuple[list[Spot], list[list[tuple[float, float]]], tuple[float, float]]:
-    """Return a tuple: the positions of all boxes, a list of points (x, y) for each arrow, and (width, height).
+    """Return the positions of all boxes, the points of all arrows, and the size of the drawing.
 
-    The last item is the size of the drawing.
+    The result is a tuple of three items: a list with a :class:`Spot` for each box, a list with a list of points (x, y)
+    for each arrow, and a pair (width, height).
 
-    ``sizes`` has the (width, height) of each box. Each of ``arrows`` is a pair of box indices (upper box, lower box),
-    of which the first is smaller than the second.
+    ``sizes`` has a pair (width, height) for each box. Each of ``arrows`` is a pair of box indices (upper box, lower
+    box), of which the first is smaller than the second.
     """
     spots = [Spot(width, height) for width, height in sizes]
     for upper, lower in sorted(arrows, reverse=True):
@@ -95,7 +96,8 @@ def _place(
 ) -> tuple[float, float]:
     """Set the coordinates of all boxes in ``every``, and return the width and height of the drawing.
 
-    ``layers``, ``above`` and ``below`` are as for :func:`_order`.
+    ``layers`` is a list of layers, and a layer is a list of indices into ``every``. ``above`` and ``below`` have, for
+    each box, the indices of the boxes to which arrows connect it in the layer above and in the layer below.
     """
     y = 0.0
     for layer in layers:

@@ -262,8 +262,8 @@ def _key(node: Any) -> Any:
 def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
     """Return the last nodes of the graphs that consist of ``nodes``, grouped by operation and line.
 
-    The result is a dictionary whose values are lists of nodes. A last node is a node to which no edge of another node
-    leads.
+    A last node is a node to which no edge of another node leads. The result is a dictionary from tuples (class name of
+    the node, code object, instruction), which identify an operation in a line, to lists of nodes.
     """
     inner = {id(edge.node) for node in nodes for edge in node.edges if edge is not None}
     ends: dict[Any, list[Any]] = {}
