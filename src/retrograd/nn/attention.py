@@ -1,7 +1,7 @@
 """Selection of the backend for scaled dot-product attention, as ``torch.nn.attention``.
 
-The package has one implementation of attention. Therefore the selected backends are recorded and reported, but the
-selection has no effect on the computation.
+retrograd has only one implementation of attention, which it uses for every backend. The selected backends are only
+recorded and reported.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     """Return a context manager that records the allowed attention backends: ``with sdpa_kernel(SDPBackend.MATH): …``.
 
     ``backends`` is an SDPBackend or a list of SDPBackend. ``torch.backends.cuda.math_sdp_enabled`` and the related
-    functions report the recorded backends. Attention is computed by the same implementation for all backends, and
-    ``set_priority`` has no effect.
+    functions report the recorded backends. Neither the backends nor ``set_priority`` change how retrograd computes
+    attention.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

@@ -13,11 +13,12 @@ from .functional import conv1d, conv2d, conv3d
 
 
 def _pair(convolution: Callable[..., Tensor]) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """Return functions for the gradients of a loss with respect to the input and the weight of ``convolution``.
+    """Return the functions that compute the gradient of the input and the gradient of the weight of ``convolution``.
 
-    Their names are ``<name>_input`` and ``<name>_weight``, where name is the name of ``convolution``. Both take the
-    gradient of the loss with respect to the output. A convolution is linear in its input and in its weight. Therefore
-    the first function takes only the shape of the input, and the second takes only the shape of the weight.
+    For ``conv1d``, for example, they are ``conv1d_input(input_size, weight, grad_output, …)`` and
+    ``conv1d_weight(input, weight_size, grad_output, …)``. ``grad_output`` is the gradient of a loss with respect to the
+    output of the convolution. ``input_size`` and ``weight_size`` are the shapes of the input and of the weight. The
+    remaining arguments are the stride, padding, dilation and groups of the convolution.
     """
 
     def by_input(

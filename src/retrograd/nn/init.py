@@ -1,6 +1,6 @@
 """Initialisation of parameters, as ``torch.nn.init``: each function fills a tensor in place and returns the tensor.
 
-With the same seed, the values are equal to those of PyTorch.
+If the random generator has the same seed, the values are equal to those that PyTorch draws.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GAINS: dict[str, Any] = {
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Return the recommended gain for weights before ``nonlinearity``, the name of an activation function.
 
-    The gain is a factor of the standard deviation of the weights. ``param`` is the negative slope if ``nonlinearity``
+    The standard deviation of the weights is multiplied by the gain. ``param`` is the negative slope if ``nonlinearity``
     is ``"leaky_relu"``, and is not used otherwise.
 
     >>> from retrograd import nn
@@ -153,8 +153,8 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the convolution weight ``tensor`` so that the convolution returns its input channels unchanged.
 
-    The output channels are split into ``groups`` groups. The kernel of output channel i of each group is 1 at the
-    centre of input channel i, and 0 elsewhere.
+    The output channels are split into ``groups`` groups of equal size. In each group, output channel i is a copy of
+    input channel i: its kernel has one element 1, at the centre of input channel i, and all other elements are 0.
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -296,7 +296,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
 
 
 def _deprecated_alias(function: Any) -> Filled:
-    """Return an alias of ``function`` without the trailing underscore in its name, which warns of its deprecation."""
+    """Return a deprecated alias of ``function``, for example ``eye`` for ``eye_``; each call issues a FutureWarning."""
     new, old = function.__name__, function.__name__[:-1]
 
     @functools.wraps(function)

@@ -83,7 +83,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 @pickled_as("parameter")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
-    """Return a parameter with the values that a pickle has stored. The pickle calls this function when it is loaded.
+    """Return a parameter rebuilt from a pickle; this function is called when the pickle is loaded.
 
     ``cls`` is the class of the parameter, or None for Parameter itself. ``array`` is a NumPy array of its elements,
     ``attributes`` is its ``__dict__``, and ``place`` is the name of its device.
@@ -166,10 +166,10 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return this tensor converted by the operation ``op``, which must be ``to_dtype`` or ``to_device``.
+        """Return this tensor converted to another dtype or device by the operation ``op``.
 
-        ``params`` are the parameters of ``op``: the dtype or the device. Raises ValueError for all other operations,
-        because the shape is not known yet.
+        ``op`` is ``to_dtype`` or ``to_device``, and ``params`` contains the dtype or the device. Raises ValueError for
+        all other operations, because this tensor has no shape yet.
         """
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)
@@ -251,7 +251,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
 
 @pickled_as("uninitialized")
 def _unmade(kind: str, requires_grad: bool, device: str, dtype: Any, attributes: dict[str, Any]) -> Any:
-    """Return an uninitialized parameter or buffer. A pickle of such a tensor calls this function when it is loaded.
+    """Return an uninitialized parameter or buffer rebuilt from a pickle; called when the pickle is loaded.
 
     ``kind`` is ``"UninitializedParameter"`` or ``"UninitializedBuffer"``, and ``attributes`` is the ``__dict__`` of the
     tensor.

@@ -145,7 +145,8 @@ class CELU(Module):
 class SELU(Module):
     """Layer that applies :class:`ELU` to its input and multiplies the result by a constant (Klambauer et al. 2017).
 
-    The constant (1.0507) and the ``alpha`` of the ELU (1.6733) preserve the mean 0 and the variance 1 of the input.
+    The constant is 1.0507, and ``alpha`` of the ELU is 1.6733. With these values, a normally distributed input with
+    mean 0 and variance 1 has an output with the same mean and variance.
     """
 
     inplace: bool = False
@@ -205,10 +206,7 @@ class Softplus(Module):
 
 @declares_layer(F.softshrink, "{lambd}")
 class Softshrink(Module):
-    """Layer that subtracts ``lambd`` from the absolute value of each element of its input and preserves the sign.
-
-    The result is 0 where the absolute value is at most ``lambd``.
-    """
+    """Layer that returns ``sign(x) * max(abs(x) - lambd, 0)`` for each element x of its input."""
 
     lambd: float = 0.5
 

@@ -16,7 +16,8 @@ from .module import Module
 class _ASMoutput(NamedTuple):
     """Named tuple returned by ``AdaptiveLogSoftmaxWithLoss.forward``.
 
-    ``output`` has the log-probability of the target class of each row; ``loss`` is the negative mean of ``output``.
+    ``output`` is a tensor with one log-probability per row of the input: that of the target class of the row.
+    ``loss`` is the negative mean of ``output``.
     """
 
     output: Tensor
@@ -137,9 +138,10 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return found
 
     def predict(self, input: Tensor) -> Tensor:
-        """Return the most probable class for each row of ``input``.
+        """Return a tensor with the index of the most probable class for each row of ``input``.
 
-        The clusters are evaluated only for the rows in which a cluster is more probable than each frequent class.
+        The classes in the clusters are evaluated only for the rows in which a cluster is more probable than each
+        frequent class.
         """
         head = self.head(input)
         best = head.argmax(dim=1)

@@ -85,7 +85,9 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        """Return the pair of the output and the attention weights (None if ``need_weights`` is false).
+        """Return the pair ``(output, weights)``, where ``weights`` are the attention weights.
+
+        If ``need_weights`` is false, ``weights`` is None.
 
         ``query``, ``key``, ``value`` and the output have shape (time, batch, features), or (batch, time, features) if
         ``batch_first`` is true. The weights are averaged over the heads if ``average_attn_weights`` is true.

@@ -293,7 +293,7 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
     ``who`` is the name of the calling class, ``"ModuleDict"`` or ``"ParameterDict"``, for error messages. If ``who`` is
     ``"ParameterDict"`` and ``given`` is a plain dict, the pairs are sorted by key, as in PyTorch. Otherwise the order
-    of ``given`` is preserved. Raises TypeError or ValueError if ``given`` has other items than pairs.
+    of ``given`` is preserved. Raises TypeError or ValueError if an item of ``given`` is not a pair.
     """
     if not isinstance(given, Iterable):
         shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message
@@ -317,9 +317,9 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
     """Return the line that describes one item in the ``repr`` of a ParameterList or ParameterDict.
 
-    ``key`` is the index or the name of the item, and ``value`` is the item. ``place`` is ``"list"`` for a ParameterList
-    and empty for a ParameterDict, which show the type of a tensor differently: ``torch.float32`` and
-    ``torch.FloatTensor``.
+    ``key`` is the index or the name of the item, and ``value`` is the item. ``place`` is ``"list"`` for a
+    ParameterList, whose lines show the dtype of a tensor, such as ``torch.float32``. ``place`` is empty for a
+    ParameterDict, whose lines show the type, such as ``torch.FloatTensor``.
     """
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"

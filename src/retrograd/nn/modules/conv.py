@@ -241,7 +241,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """Layer that returns the transposed convolution of images (N, C, H, W) with a trained kernel.
 
-    The layer maps the output size of a :class:`Conv2d` with the same arguments back to the input size.
+    A :class:`Conv2d` with the same kernel size, stride and padding maps the output size of this layer back to the input
+    size.
 
     >>> import retrograd as torch
     >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape

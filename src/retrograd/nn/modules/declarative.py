@@ -39,10 +39,10 @@ def declares_layer(
 ) -> Callable[[Layer], Layer]:
     """Return a class decorator that generates ``__init__``, ``forward`` and ``extra_repr`` of a layer.
 
-    ``forward`` calls ``function`` with the parameters of ``forward`` as positional arguments, and with the attributes
-    of the layer as keyword arguments. If ``function`` is None, ``forward`` is not generated. ``takes`` has the names of
-    the parameters of ``forward``, separated by commas. ``fixed`` has further keyword arguments of ``function``; their
-    values are strings of source code, for example ``training="self.training"``.
+    ``takes`` has the names of the parameters of ``forward``, separated by commas. ``forward`` passes these parameters
+    to ``function`` as positional arguments, and the declared arguments of the layer as keyword arguments. ``fixed``
+    has further keyword arguments of ``function``; their values are strings of source code, for example
+    ``training="self.training"``. If ``function`` is None, ``forward`` is not generated.
 
     ``shown`` is a format string for the result of ``extra_repr``, in which ``{name}`` is replaced by the attribute of
     this name. If the attribute ``inplace`` is true, ``extra_repr`` appends ``inplace=True``. ``buffers`` has the names
@@ -80,7 +80,7 @@ def declares_layer(
 def _fields(cls: Any) -> dict[str, Any]:
     """Return a dictionary that maps the name of each argument of the layer class ``cls`` to its default value.
 
-    The arguments are the annotated class attributes of the base class and of ``cls``. The default values are deleted
+    The arguments are the annotated class attributes of ``cls`` and of its base classes. The default values are deleted
     from ``cls``, because class attributes would hide parameters and buffers that are registered under the same names.
     """
     fields: dict[str, Any] = dict(getattr(cls, "_given", {}))
@@ -93,9 +93,11 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
-    """Return the source code of the parameter list of ``__init__`` for ``fields``, a dictionary from name to default.
+    """Return the source code of the parameter list of ``__init__``, for example ``", size, alpha=default_alpha"``.
 
-    The default values are added to ``space``, the dictionary of global variables of the generated method.
+    ``fields`` maps the name of each parameter to its default value.
+
+    The default values are stored in ``space``, the dictionary of global variables of the generated method.
     """
     shown = ""
     for name, default in fields.items():

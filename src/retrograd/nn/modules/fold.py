@@ -16,10 +16,10 @@ Sizes = int | Sequence[int]
     "output_size={output_size}, kernel_size={kernel_size}, dilation={dilation}, padding={padding}, stride={stride}",
 )
 class Fold(Module):
-    """Layer that adds windows of size ``kernel_size`` at their positions in images of shape (N, C, *output_size).
+    """Layer that combines windows of size ``kernel_size`` to images of shape (N, C, *output_size).
 
-    The input has shape (N, C * K, L), where K is the number of positions in a window and L the number of windows. Each
-    of its columns has the elements of one window. Where windows overlap, their elements are added.
+    The input has shape (N, C * K, L), where K is the number of pixels of a window and L the number of windows. Each
+    column of the input has the elements of one window. Where windows overlap, their elements are added.
     """
 
     output_size: Sizes
@@ -33,8 +33,8 @@ class Fold(Module):
 class Unfold(Module):
     """Layer that extracts the sliding windows of size ``kernel_size`` from images (N, C, H, W).
 
-    The result has shape (N, C * K, L), where K is the number of positions in a window and L the number of windows. Each
-    of its columns has the elements of one window.
+    The result has shape (N, C * K, L), where K is the number of pixels of a window and L the number of windows. Each
+    column of the result has the elements of one window.
     """
 
     kernel_size: Sizes

@@ -219,10 +219,10 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 
 
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
-    """Call the ``always_call`` hooks of ``module`` that were not called because an exception was raised.
+    """Call the ``always_call`` hooks of ``module`` that were not called before the call of ``module`` raised an error.
 
     ``args`` and ``kwargs`` are the arguments of the call of ``module``. ``run.called`` has the ids of the hooks that
-    were called before the exception. If a hook raises an exception too, a warning is issued instead.
+    were called before. If one of the hooks raises an exception too, a warning is issued instead.
     """
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
@@ -285,18 +285,20 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return ``args`` passed through an identity function, at whose graph node the backward hooks are called.
+        """Return ``args`` with its tensors replaced by outputs of an identity function.
 
-        If no argument requires a gradient, ``args`` itself is returned.
+        The backward hooks are called at the graph node of this function. If no argument requires a gradient, ``args``
+        itself is returned.
         """
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return ``result`` passed through an identity function, at whose graph node the backward pre-hooks are called.
+        """Return ``result`` with its tensors replaced by outputs of an identity function.
 
-        ``result`` is the output of the module. If it does not require a gradient, ``result`` itself is returned.
+        ``result`` is the output of the module. The backward pre-hooks are called at the graph node of the identity
+        function. If ``result`` does not require a gradient, it is returned unchanged.
         """
         several = isinstance(result, tuple)
         results = result if several else (result,)
@@ -321,8 +323,8 @@ class BackwardHook:
     def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
         """Call the backward hooks of a module whose arguments do not require gradients.
 
-        ``given`` is a tuple of the gradients of the module's outputs. The hooks receive None in place of each gradient
-        of an argument. Raises RuntimeError if a hook returns a gradient.
+        ``given`` is a tuple of the gradients of the module's outputs. ``grad_input``, the argument of the hooks for the
+        gradients of the arguments, is a tuple of None. Raises RuntimeError if a hook returns a gradient.
         """
         if self.hooks:
             warn(
@@ -369,7 +371,7 @@ def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tup
 def _through_identity_node(
     values: tuple[Any, ...], use: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Return ``values`` with its tensors passed through one identity function, and the indices of the tensors.
+    """Return ``values`` with its tensors replaced by outputs of one identity function, and the indices of the tensors.
 
     ``use`` is a function that is called with the graph node of the identity function, to register a hook at this node.
     If no tensor requires a gradient, ``use`` is not called and the result is ``(values, None)``.

@@ -26,7 +26,10 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """Base class of loss layers with the buffer ``weight``, which has a factor per class (BCELoss: per element)."""
+    """Base class of loss layers with the buffer ``weight``, factors of the loss.
+
+    ``weight`` has one factor per class or, for BCELoss, one factor per element.
+    """
 
 
 @declares_layer(F.l1_loss, takes="input, target")
@@ -144,8 +147,8 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """Binary cross-entropy (:class:`BCELoss`) of ``sigmoid(input)`` and the target.
 
-    Sigmoid and loss are computed in one formula, which avoids overflow. ``pos_weight`` is a factor of the term with
-    ``target``.
+    Sigmoid and loss are computed in one formula, which avoids overflow. The term ``target * log(sigmoid(input))`` is
+    multiplied by ``pos_weight``.
     """
 
     weight: Tensor | None = None

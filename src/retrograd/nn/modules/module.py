@@ -151,10 +151,9 @@ class Module(Stateful, TorchNamed):
             object.__setattr__(self, name, value)
 
     def _replace(self, name: str, value: Any) -> None:
-        """Assign ``value`` to the parameter, child module or buffer that is registered as ``name``.
+        """Set the registered parameter, child module or buffer ``name`` to ``value``.
 
-        ``value`` must be None, except that a buffer may also be replaced by a Tensor. Raises TypeError for other
-        values.
+        ``value`` is None or, for a buffer, a Tensor. Raises TypeError for any other value.
         """
         space = self.__dict__
         for registry, what, expected in (
@@ -177,8 +176,7 @@ class Module(Stateful, TorchNamed):
     def _unregister(self, name: str, but: str) -> None:
         """Delete the attribute ``name`` and its registration as a parameter, buffer or child module.
 
-        ``but`` is the name of one dictionary of registered values in which ``name`` is kept, for example
-        ``"_parameters"``.
+        A registration in the dictionary that is the attribute ``but``, for example ``"_parameters"``, is kept.
         """
         space = self.__dict__
         space.pop(name, None)

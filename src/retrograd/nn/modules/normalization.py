@@ -29,7 +29,7 @@ class LocalResponseNorm(Module):
 
 @declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class CrossMapLRN2d(Module):
-    """Layer that is equal to :class:`LocalResponseNorm`; the class has an old name of that layer."""
+    """Old name of :class:`LocalResponseNorm`; both layers compute the same function."""
 
     size: int
     alpha: float = 1e-4
@@ -40,8 +40,8 @@ class CrossMapLRN2d(Module):
 def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
     """Register the parameters of ``layer`` and call ``layer.reset_parameters``.
 
-    ``wanted`` is a dictionary that maps the name of each parameter to a flag. If the flag is true, the parameter is a
-    tensor of shape ``shape``. If the flag is false, the parameter is None.
+    ``wanted`` is a dictionary that maps the name of each parameter to a bool. If it is true, the parameter is a
+    tensor of shape ``shape``. If it is false, None is registered under the name.
     """
     for name, is_wanted in wanted.items():
         parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None

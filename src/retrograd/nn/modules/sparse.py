@@ -25,9 +25,10 @@ class _EmbeddingBase(Module):
     padding_idx: int | None
 
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
-        """Register the parameter ``weight``, with the values of the tensor ``weight`` or, if it is None, random values.
+        """Register the parameter ``weight`` of the layer.
 
-        If ``frozen`` is true, the parameter does not require a gradient.
+        Its values are those of the argument ``weight``. If this argument is None, they are drawn at random. If
+        ``frozen`` is true, the parameter does not require a gradient.
         """
         if self.padding_idx is not None:
             if not -self.num_embeddings <= self.padding_idx < self.num_embeddings:

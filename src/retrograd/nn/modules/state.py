@@ -33,9 +33,10 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 
 
 class WrappedHook(TorchNamed):
-    """Hook of ``load_state_dict`` that calls ``hook(*args)``, or ``hook(module, *args)`` if ``module`` is not None.
+    """Callable that calls ``hook(*args)`` or, if ``module`` is not None, ``hook(module, *args)``.
 
-    The reference to ``module`` is weak, because the module has a reference to this object.
+    ``hook`` is a hook of ``load_state_dict``. The reference to ``module`` is weak, because ``module`` stores this
+    object in its dictionary of hooks.
     """
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
@@ -265,8 +266,9 @@ def _load(
 ) -> None:
     """Load ``state``, a result of ``state_dict``, into ``module`` and recursively into all submodules.
 
-    ``prefix`` is the path of ``module``, for example ``"encoder."``. Missing keys, unexpected keys and error messages
-    are appended to the three lists ``found``.
+    ``metadata`` is the attribute ``_metadata`` of the state, or None. ``prefix`` is the path of ``module``, for example
+    ``"encoder."``. ``found`` is a tuple of three lists, to which missing keys, unexpected keys and error messages are
+    appended.
     """
     local = {} if metadata is None else metadata.get(prefix[:-1], {})
     if assign:

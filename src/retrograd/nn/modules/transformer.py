@@ -94,8 +94,8 @@ class _Layer(Module):
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Return ``x + dropout(function(norm(x)))`` if ``norm_first`` is true, else ``norm(x + dropout(function(x)))``.
 
-        ``function`` is part number ``part`` of the layer (an attention layer or the feed-forward network). ``norm`` and
-        ``dropout`` are the normalisation layer and the dropout layer of this part.
+        ``function`` is an attention layer or the feed-forward network: part number ``part`` of this layer. ``norm`` and
+        ``dropout`` are the attributes ``norm<part>`` and ``dropout<part>``.
         """
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         if self.norm_first:
@@ -172,7 +172,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` unless ``norm`` is None."""
+    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` if it is not None."""
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
@@ -202,7 +202,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` unless ``norm`` is None."""
+    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` if it is not None."""
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

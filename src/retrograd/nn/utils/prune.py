@@ -110,7 +110,7 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Sequence of pruning methods of one parameter, whose masks are combined."""
+    """Pruning method that applies several methods to one parameter in order and combines their masks."""
 
     def __init__(self, *args: Any) -> None:
         methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
@@ -141,12 +141,11 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return ``default_mask``, in which the elements that the last pruning method selects are also set to 0.
+        """Return a mask that is 0 where ``default_mask`` is 0 and for the elements that the last method selects.
 
-        ``t`` has the importance scores of the elements. The attribute ``PRUNING_TYPE`` of the method restricts the
-        selection. With ``"unstructured"``, only elements where ``default_mask`` is 1 can be selected. With
-        ``"structured"``, only slices in which ``default_mask`` has a 1 can be selected. With ``"global"``, all elements
-        can be selected.
+        ``t`` has the importance scores of the elements. The last pruning method in the container selects elements by
+        these scores. Its attribute ``PRUNING_TYPE`` determines among which elements: those where ``default_mask`` is 1
+        (``"unstructured"``), the slices in which ``default_mask`` has a 1 (``"structured"``), or all (``"global"``).
         """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
@@ -225,9 +224,9 @@ class _Structured(_AmountMethod):
         return _count(self.amount, t.shape[self.dim])
 
     def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
-        """Return a copy of ``default_mask`` that is also 0 in all slices along ``dim`` that are not in ``chosen``.
+        """Return a mask of the shape of ``t`` that keeps only the slices ``chosen`` along ``dim``.
 
-        ``chosen`` is a tensor of the indices of the slices to keep. The result has the shape of ``t``.
+        ``chosen`` is a tensor of indices. The mask is equal to ``default_mask`` in these slices, and 0 in all others.
         """
         mask = zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
