@@ -46,9 +46,9 @@ def conj_physical(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, opmath=True)
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
-    """Return ``self`` summed over its broadcast dimensions, so that the result has the shape ``size``.
+    """Return ``self`` summed to the shape ``size``, which must be a shape that broadcasts to the shape of ``self``.
 
-    ``size`` must be a shape that broadcasts to the shape of ``self``.
+    The sum is taken over the dimensions that ``size`` lacks and those that have size 1 in ``size``.
     """
     lead = self.ndim - len(size)
     if lead:
@@ -72,10 +72,10 @@ def _span(layout: StridedLayout) -> tuple[int, int]:
 
 
 def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return the tensor with the layout ``layout`` as a view of the array ``memory``.
+    """Return a view of the array ``memory`` that has the shape, the strides and the offset in ``layout``.
 
-    ``memory`` is a 1-d array that holds a part of a storage. ``start`` is the offset of ``memory`` in this storage,
-    counted in elements.
+    ``memory`` is a 1-d array that holds a part of a storage, and ``start`` is the index in the storage of its first
+    element. The offset in ``layout`` also counts from the beginning of the storage.
     """
     strides = tuple(step * memory.itemsize for step in layout.strides)
     return as_strided_of(np)(memory[layout.offset - start :], layout.shape, strides)
@@ -89,8 +89,8 @@ def as_strided_of(np: Any) -> Any:
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
     """Return the tuple (memory, start), where ``memory`` is a 1-d array of zeros of the given ``dtype``.
 
-    ``memory`` represents the part of a storage that contains the elements of all ``layouts``. ``start`` is the offset
-    of ``memory`` in the storage, counted in elements.
+    ``memory`` represents the part of a storage that contains the elements of tensors with the given ``layouts``.
+    ``start`` is the index in the storage of the first element of ``memory``.
     """
     spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
@@ -98,10 +98,10 @@ def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, i
 
 
 def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any) -> None:
-    """Write ``values`` to the elements of ``memory`` at the positions that ``layout`` describes.
+    """Write ``values``, the elements of a tensor with the layout ``layout``, to their positions in ``memory``.
 
-    ``memory`` is a 1-d array of zeros that represents a part of a storage. ``start`` is its offset in the storage,
-    counted in elements. If several elements of ``layout`` have the same position, their values are added.
+    ``memory`` is a 1-d array of zeros that represents a part of a storage, and ``start`` is the index in the storage of
+    its first element. If several elements of the tensor have the same position, their values are added.
     """
     if overlaps(layout):
         np.add.at(memory, _strided_view(np, np.arange(memory.size), start, layout).ravel(), values.ravel())
@@ -110,10 +110,11 @@ def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any)
 
 
 def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return ``memory`` with each element divided by the number of elements of ``layout`` at its position.
+    """Return ``memory`` with each element divided by the number of tensor elements that have its position.
 
-    ``memory`` is a 1-d array that represents a part of a storage, and ``start`` is its offset in the storage, counted
-    in elements. Elements of ``memory`` at which ``layout`` has no element are unchanged.
+    The tensor has the layout ``layout``, in which several elements may have the same position in memory. ``memory`` is
+    a 1-d array that represents a part of the storage of the tensor, and ``start`` is the index in the storage of its
+    first element. An element of ``memory`` that does not belong to the tensor is not changed.
     """
     if not overlaps(layout):
         return memory
@@ -139,10 +140,11 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros with the layout ``whole``, with ``self`` added at the positions of the layout ``part``.
+    """Return an array of zeros to which the elements of ``self`` are added at their positions in a storage.
 
-    Both layouts are in the same storage, and a layout consists of a storage offset, a shape and strides. Elements of
-    ``self`` with the same position are summed. This operation computes the gradient of ``strided_read``.
+    The array has the layout ``whole``, and ``self`` has the layout ``part`` in the same storage. A layout consists of a
+    storage offset, a shape and strides. Elements of ``self`` with the same position are summed. This operation computes
+    the gradient of ``strided_read``.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
@@ -165,10 +167,10 @@ def overlaps(layout: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True)
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self`` in which ``source`` replaces the elements at the positions of the layout ``part``.
+    """Return a copy of ``self`` in which the elements of a view are replaced by those of ``source``.
 
-    ``whole`` is the layout of ``self`` in the same storage. A layout consists of a storage offset, a shape and strides.
-    If ``source`` is None, the elements are replaced by zeros.
+    ``whole`` is the layout of ``self``, and ``part`` is the layout of the view in the same storage. A layout consists
+    of a storage offset, a shape and strides. If ``source`` is None, the elements are replaced by zeros.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _strided_view(np, memory, start, whole)[...] = self
@@ -218,10 +220,10 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Return the tuple (shape, strides) of an array that is expanded to ``size``, for the fast path of ``expand``.
+    """Return the tuple (shape, strides) of an array after its expansion to ``size``, for the fast path of ``expand``.
 
-    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. Return None if the generic
-    path must be used: if ``size`` contains -1, if a new dimension has size 1, or if ``size`` is invalid.
+    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. The result is None if the
+    generic path must be used because ``size`` is invalid, contains -1, or adds a dimension of size 1.
     """
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:

@@ -97,7 +97,11 @@ def install() -> None:
 
 
 def _interceptable(name: str, function: Any) -> Any:
-    """Return ``function``, which implements the attribute ``name``, with a test for handlers if it has none itself."""
+    """Return a version of ``function`` that first lets ``__torch_function__`` handlers intercept the call.
+
+    ``function`` implements the attribute ``name`` of Tensor. It is returned unchanged if it already tests for handlers,
+    if PyTorch does not let handlers intercept the attribute, or if it is not a hand-written Python function.
+    """
     written = function.__class__ is FunctionType and "write" not in function.__globals__
     if (
         not written
@@ -111,7 +115,7 @@ def _interceptable(name: str, function: Any) -> Any:
 def _listed(self: Tensor) -> list[str]:
     """Return the names of the attributes of ``self``, for ``dir(tensor)``.
 
-    Attributes of PyTorch's Tensor that are not supported here are omitted.
+    Attributes of PyTorch's Tensor that retrograd does not support are omitted.
     """
     return [name for name in object.__dir__(self) if name not in unsupported.TENSOR_ATTRIBUTES or name in vars(self)]
 
@@ -131,7 +135,8 @@ def _unwritable(name: str) -> Callable[..., None]:
 def add_method(name: str, function: Any) -> None:
     """Make ``function`` a method of Tensor with the name ``name``.
 
-    The function is for modules that import ``operations``. This module cannot import such modules to set their methods.
+    Modules that import ``operations``, such as ``autograd.backward``, call this function to define methods. They cannot
+    be imported here, because the import would be circular.
     """
     setattr(Tensor, name, public_form(function, "Tensor", name))
 

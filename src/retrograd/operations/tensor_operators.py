@@ -42,7 +42,7 @@ def array_wrap(input: Tensor, array: Any, context: Any = None, return_scalar: bo
 
 
 def _reversed(function: Any) -> Any:
-    """Return a function of (x, y) that computes ``function(y, x)``: the reflected form of a binary operator."""
+    """Return a function of (x, y) that returns ``function(y, x)``, for a reflected operator such as ``__rpow__``."""
 
     def reflected(input: Tensor, other: Any) -> Any:
         return function(other, input)

@@ -79,7 +79,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 
 @op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
-    """Return a copy of ``self`` on the device ``place``."""
+    """Return the array ``self`` itself if it is on the device ``place``, else a copy on this device."""
     return devices.to_device(self, place)
 
 
@@ -235,7 +235,7 @@ def cuda(
 ) -> Tensor:
     """Return a copy of ``input`` on the GPU ``device``, or ``input`` itself if it is on this GPU.
 
-    Raise an error that names the package to install if CuPy is missing.
+    If CuPy is not installed, raise an error that names the package to install.
     """
     place = devices.as_device("cuda" if device is None else device)
     devices.cupy()
@@ -277,8 +277,8 @@ def tolist(input: Tensor) -> Any:
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """Return a NumPy array that shares the memory of ``input``.
 
-    Raise an error if ``input`` requires gradients, is on a GPU or has dtype bfloat16, unless ``force`` is true. With
-    ``force=True``, the array is a copy if ``input`` is on a GPU.
+    Raise RuntimeError if ``input`` requires gradients, and TypeError if it is on a GPU or has the dtype bfloat16. With
+    ``force=True``, these errors are not raised, and the elements of a tensor on a GPU are copied to the CPU.
     """
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."

@@ -52,11 +52,11 @@ def array_module_for(device: Any) -> Any:
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the shape that the arguments ``given`` of a function such as ``zeros`` describe, or None.
+    """Return the shape for the fast path of a function such as ``zeros``, or None.
 
-    The fast path of the function uses the shape. The result is None if the generic path must be used: if ``given`` does
-    not hold non-negative ints or one tuple of such ints, or if the default device is not the CPU, because the fast path
-    creates NumPy arrays.
+    ``given`` is the tuple of the positional arguments of the function. The result is None, and the function must take
+    its generic path, unless ``given`` holds either non-negative ints or one tuple of such ints, and the default device
+    is the CPU. The fast path creates a NumPy array and therefore a tensor on the CPU.
     """
     if len(given) == 1:
         (size,) = given
@@ -116,10 +116,10 @@ def _first_negative(sizes: tuple[int, ...]) -> int:
 
 
 def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
-    """Return the NumPy dtype for ``value``, the argument ``dtype`` of the function ``name``.
+    """Return the NumPy dtype that corresponds to ``value``, the argument ``dtype`` of the function ``name``.
 
-    If ``value`` is None, return the NumPy dtype for ``default``. If ``default`` is None too, return the NumPy dtype for
-    the default floating dtype. Raise TypeError if ``value`` is not a dtype.
+    If ``value`` is None, ``default`` is used instead; if both are None, the default floating dtype is used. Raise
+    TypeError, with ``name`` in the message, if ``value`` is neither None nor a ``torch.dtype``.
     """
     if value is None:
         return (default or dtypes.default.floating).numpy
@@ -386,8 +386,8 @@ def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any)
 def empty_array_like(np: Any, input: Tensor, kind: Any, order: Any) -> Any:
     """Return an uninitialised array with the shape of ``input``, the dtype ``kind`` and the memory format ``order``.
 
-    ``np`` is the array module. If ``order`` is None or ``preserve_format`` and ``input`` is dense, the array has the
-    memory order of ``input``.
+    ``np`` is the array module. If ``order`` is None or ``preserve_format``, the dimensions of the array have the same
+    order in memory as those of ``input``. If ``input`` has a stride of 0, the array is C-contiguous instead.
     """
     array = input._array
     if order not in (None, preserve_format):

@@ -81,8 +81,8 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
     """Return ``data`` as an array on the fast path of ``tensor``, or None if the generic path must be used.
 
-    The fast path accepts a float, a list of floats or ints, and a list of equally long lists of floats or ints. Floats
-    and ints must not be mixed. ``kind`` is the class of ``data``, ``float`` or ``list``.
+    The fast path accepts a float, a list of numbers, and a list of equally long lists of numbers. The numbers must be
+    all floats or all ints. ``kind`` is the class of ``data``: ``float`` or ``list``.
     """
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
@@ -159,7 +159,7 @@ def _array_of_sequence(data: Any, target: dtype | None) -> Any:
 
 
 def _inferred(data: Any) -> dtype | None:
-    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None without elements."""
+    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None if there are none."""
     common: dtype | None = None
     if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
         return dtypes.default.floating if float in map(type, data) else dtypes.int64
@@ -429,8 +429,8 @@ class _CapsuleHolder:
 class _WritableInterface:
     """Object that exposes the memory of a read-only array to NumPy as writable memory.
 
-    NumPy marks an array from an unversioned DLPack capsule as read-only. ``from_dlpack`` uses this class to make the
-    memory writable again.
+    The attribute ``__array_interface__`` describes the memory of ``array`` without the read-only flag. ``from_dlpack``
+    uses this class because NumPy marks every array from an unversioned DLPack capsule as read-only.
     """
 
     def __init__(self, array: Any) -> None:

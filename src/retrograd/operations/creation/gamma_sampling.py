@@ -1,6 +1,6 @@
 """Samples of gamma and Dirichlet distributions that are differentiable with respect to the parameters.
 
-Only ``retrograd.distributions`` uses this module, which is imported at the first use.
+Only ``retrograd.distributions`` imports this module.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def _check(name: str, alpha: Any) -> None:
 
 
 def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
-    """Return the samples ``draw(stream, alpha)`` as an array of the module ``np``.
+    """Return the samples ``draw(stream, alpha)`` as an array of the module ``np``, NumPy or CuPy.
 
-    ``draw`` is a sampling function on the CPU, and ``stream`` is the state of the random number generator. If ``alpha``
-    is on a GPU, the samples are drawn on the CPU and copied.
+    ``draw`` is a function that draws samples on the CPU, ``stream`` is the state of the random number generator, and
+    ``alpha`` holds the parameters of the distributions. If ``alpha`` is on a GPU, the samples are copied to the GPU.
     """
     return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
 

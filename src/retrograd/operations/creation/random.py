@@ -158,10 +158,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
-    """Return a leaf tensor on ``device`` with the array of random samples that ``sample(shape)`` returns.
+    """Return a leaf tensor on ``device`` that holds the array ``sample(shape)`` of random samples.
 
-    In a function that is called by ``vmap``, the argument ``randomness`` of ``vmap`` determines whether all elements of
-    the batch get the same samples.
+    Inside a function that ``vmap`` calls, the argument ``randomness`` of ``vmap`` determines whether the elements of
+    the batch get the same samples or different ones.
     """
     if in_vmap():
         return draw(sample, shape)
@@ -177,8 +177,8 @@ def _drawn_like(
 ) -> Tensor:
     """Return a leaf tensor of random samples with the shape of ``input``, for functions such as ``rand_like``.
 
-    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. ``serial``
-    holds additional keyword arguments of ``sample`` for a result that is not contiguous, for which PyTorch draws other
+    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. If the result
+    is not contiguous, ``serial`` is passed to ``sample`` as keyword arguments, because PyTorch then draws other
     samples.
     """
     if in_vmap():
@@ -190,9 +190,9 @@ def _drawn_like(
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     """Declare the public functions ``name`` and ``name_like``, where ``name`` is ``rand`` or ``randn``.
 
-    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes the samples in the docstrings. ``serial``
-    holds additional keyword arguments of ``sample`` for a result that is not contiguous, for which PyTorch draws other
-    samples.
+    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes the samples in the docstrings. If the
+    result of ``name_like`` is not contiguous, ``serial`` is passed to ``sample`` as keyword arguments, because PyTorch
+    then draws other samples.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -250,9 +250,9 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
     """Return an array of random samples with the shape of ``like``, for functions such as ``rand_like``.
 
-    If ``memory_format`` is ``preserve_format``, the array has the memory order of ``like``. As in PyTorch, successive
-    samples are stored at increasing addresses. ``kind`` is the dtype, and ``sample(shape)`` draws the samples.
-    ``serial`` holds additional keyword arguments of ``sample`` for a result that is not contiguous.
+    ``kind`` is the dtype of the array, and ``sample(shape)`` draws the samples, which are stored at increasing
+    addresses. If ``memory_format`` is ``preserve_format``, the dimensions of the array have the same order in memory as
+    those of ``like``. If the array is not contiguous, ``serial`` is passed to ``sample`` as keyword arguments.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -302,7 +302,7 @@ def randint(
 ) -> Tensor:  # fmt: skip
     """Return random integers from ``low`` (by default 0) to ``high - 1``. The default dtype is int64.
 
-    Call it as ``randint(high, size)`` or ``randint(low, high, size)``.
+    The shape of the result is ``size``. Call the function as ``randint(high, size)`` or ``randint(low, high, size)``.
     """
     bounds = list(given)
     if size is None and bounds:
@@ -389,10 +389,11 @@ def randperm(
 
 
 def _scaled_noise(number: int) -> Any:
-    """Declare and return the operation that computes ``noise * std + mean`` for ``normal``.
+    """Declare and return an operation that computes ``noise * std + mean`` for ``normal``.
 
-    As in PyTorch, the gradients of ``mean`` and ``std`` are zero. ``number`` is the end of the name of the graph node:
-    1 if only the argument ``mean`` of ``normal`` is a tensor, 2 if only ``std`` is a tensor, and 3 if both are tensors.
+    ``noise`` holds samples of the standard normal distribution. As in PyTorch, the gradients of ``mean`` and ``std``
+    are zero. ``number`` is the last character of the name of the graph node: 1 if only ``mean`` is a tensor, 2 if only
+    ``std`` is a tensor, and 3 if both are tensors.
     """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
@@ -586,9 +587,9 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
-    """Declare and return the operation that replaces all elements of a tensor, for methods such as ``uniform_``.
+    """Declare and return an operation that replaces all elements of a tensor by random samples.
 
-    ``node`` is the name of the graph node.
+    Methods such as ``uniform_`` use this operation. ``node`` is the name of its graph node.
     """
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
@@ -614,7 +615,8 @@ _OVERWRITE = {
 def _writable_directly(x: Tensor) -> bool:
     """Whether a method such as ``uniform_`` may write samples directly to the memory of ``x``.
 
-    If the result is False, the caller writes the samples by an in-place operation, which autograd can record.
+    If the result is False, the caller must write the samples with an in-place operation. Autograd, ``vmap`` and
+    subclasses of Tensor can intercept such an operation.
     """
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
@@ -633,7 +635,8 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``.
 
     Successive samples are stored at increasing addresses. If ``x`` is not contiguous and ``one_by_one`` is not None,
-    the samples are drawn by ``one_by_one(shape)`` instead, as in PyTorch. ``node`` is the name of the graph node.
+    ``one_by_one(shape)`` draws the samples instead, because PyTorch then draws other samples. ``node`` is the name of
+    the graph node.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -650,9 +653,10 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``, under ``vmap``.
+    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``, inside a function of ``vmap``.
 
-    Raise RuntimeError if ``vmap`` requires different samples for each element of the batch and ``x`` is not batched.
+    Raise RuntimeError if ``x`` has no batch dimension but ``vmap`` was called with ``randomness="different"``, which
+    requires different samples for the elements of the batch.
     """
     if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(
@@ -770,10 +774,10 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
     """Declare the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
 
-    ``sample`` draws the samples, and ``doc`` describes the samples in the docstring. ``defaults`` maps the names of the
-    parameters of the distribution to their default values. ``check(**parameters)`` returns an error message, which is
-    empty if the parameters are valid. ``refuse(dtype)`` is called for a dtype that is not a real floating dtype, and
-    raises an error if the method does not support the dtype.
+    ``sample(stream, shape, dtype, *parameters)`` draws the samples, and ``doc`` describes them in the docstring.
+    ``defaults`` maps the names of the parameters of the distribution to their default values. ``check(**parameters)``
+    returns an error message, or an empty string if the parameters are valid. ``refuse(dtype)`` is called for a dtype
+    that is not a real floating dtype, and raises an error if the method does not support this dtype.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
@@ -793,10 +797,10 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function of a dtype that always raises RuntimeError, with the message for non-floating dtypes.
+    """Return a function ``refuse(dtype)`` that always raises RuntimeError.
 
-    PyTorch raises this error if a continuous distribution is sampled in an integer or complex dtype. ``name`` is the
-    name of the distribution, and ``shown(dtype)`` returns the name of the dtype in the message.
+    PyTorch raises this error if a continuous distribution is sampled in a dtype that is not a real floating dtype.
+    ``name`` is the name of the distribution, and ``shown(dtype)`` returns the name of the dtype in the message.
     """
 
     def refuse(dtype: Any) -> None:
@@ -809,7 +813,7 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Return a function of a dtype that raises PyTorch's error if the dtype is not supported.
+    """Return a function ``refuse(dtype)`` that raises PyTorch's error if the dtype is not supported.
 
     ``kinds`` is a string of the characters of ``numpy.dtype.kind`` that are not supported, such as "bc". ``name`` is
     the name of PyTorch's kernel in the error message.

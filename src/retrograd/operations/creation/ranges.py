@@ -18,7 +18,7 @@ from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_f
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
     """Return the array of ``arange(start, end, step)`` on the fast path, or None if the generic path must be used.
 
-    The fast path requires that ``start``, ``end`` and ``step`` are ints whose result does not overflow int64.
+    The fast path requires that ``start``, ``end`` and ``step`` are ints and that the values do not overflow int64.
     """
     if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
@@ -115,11 +115,10 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _from_both_ends(steps: int, kind: Any) -> Any:
-    """Return an array of ``steps`` integers i of dtype ``kind``, for ``linspace``.
+    """Return the offset of each of ``steps`` elements from the nearer end of a sequence, as an array of dtype ``kind``.
 
-    In the first half, i is the index of the element: 0, 1, 2 and so on. In the second half, i is the index minus that
-    of the last element: …, -2, -1, 0. An element of ``linspace`` is the nearer end plus i times the distance of two
-    elements.
+    The offsets are 0, 1, 2, … in the first half and …, -2, -1, 0 in the second half. ``linspace`` computes an element
+    as the value at the nearer end plus the offset times the distance between two elements.
     """
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
@@ -167,7 +166,10 @@ def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
 
 
 def _check_ends(name: str, **ends: Any) -> None:
-    """Raise RuntimeError if one of ``ends``, arguments of the function ``name``, is a tensor that is not 0-d."""
+    """Raise RuntimeError if the argument ``start`` or ``end`` of a function is a tensor that is not 0-d.
+
+    ``name`` is the name of the function, and ``ends`` holds the two arguments by name.
+    """
     ranks = {which: each._array.ndim for which, each in ends.items() if isinstance(each, Tensor)}
     if any(ranks.values()):
         described = " and ".join(f"{which} with {rank} dimension(s)" for which, rank in ranks.items())
@@ -202,7 +204,7 @@ def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
     layout: Any = strided, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return the ``steps`` values ``base ** x`` as a 1-d tensor, where x is each element of a sequence of exponents.
+    """Return the values ``base ** x`` for ``steps`` exponents x, as a 1-d tensor.
 
     The exponents are evenly spaced from ``start`` to ``end``, both included.
     """

@@ -90,7 +90,11 @@ class UntypedStorage:
         return UntypedStorage(devices.to_device(self._memory, devices.CPU))
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """Return a copy of this storage on the GPU ``device``; ``non_blocking`` has no effect."""
+        """Return a storage on the GPU ``device``, an index or a device, with the bytes of this storage.
+
+        If this storage is on this GPU, the result shares its memory. Otherwise the result is a copy. ``non_blocking``
+        has no effect.
+        """
         place = devices.device("cuda", device) if isinstance(device, int) else devices.device(device or "cuda")
         return UntypedStorage(devices.to_device(self._memory, place))
 
@@ -175,8 +179,8 @@ def const_data_ptr(input: Tensor) -> int:
 def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> Any:
     """Return the bitwise exclusive OR of the elements of ``self`` over the dimensions ``dim``, as uint64.
 
-    The elements are first converted to float64 or int64, whose 64 bits are combined. If ``keepdim`` is true, the
-    reduced dimensions are kept with size 1.
+    Floating-point elements are first converted to float64, other elements to int64, and the operation is applied to
+    the 64 bits of each number. If ``keepdim`` is true, the reduced dimensions are kept with size 1.
     """
     wide = self.astype("float64" if dtypes.dtype_of(self.dtype).is_floating_point else "int64")
     return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
@@ -186,8 +190,9 @@ def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> An
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0, out: Any = None) -> Tensor:
     """Return a uint64 hash of the elements of ``input`` along ``dim``, by default along all dimensions.
 
-    The hash is the bitwise exclusive OR of the elements, which are converted to float64 or int64. If ``keepdim`` is
-    true, the reduced dimensions are kept with size 1. Raise RuntimeError for complex dtypes.
+    Floating-point elements are first converted to float64, other elements to int64. The hash is the bitwise exclusive
+    OR of the 64 bits of these numbers. If ``keepdim`` is true, the reduced dimensions are kept with size 1. Raise
+    RuntimeError for complex dtypes.
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
@@ -268,11 +273,10 @@ def record_stream(input: Tensor, s: Any) -> None:
 
 @public(function=False)
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
-    """Return the tensor that replaces ``input``, a tensor of a module, in ``load_state_dict``.
+    """Return the tensor that replaces ``input``, a parameter or buffer of a module.
 
-    The method is used if ``swap_tensors`` is enabled. ``other`` is the loaded tensor. If ``assign`` is true, the result
-    is ``other``. Otherwise ``other`` is copied into ``input``, and the result is ``input``. The result is detached from
-    the graph.
+    ``other`` is the tensor from a state dict. If ``assign`` is true, return ``other.detach()``. Otherwise copy
+    ``other`` into ``input``, and return ``input.detach()``.
     """
     return other.detach() if assign else input.copy_(other).detach()
 

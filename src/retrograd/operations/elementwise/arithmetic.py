@@ -49,7 +49,7 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _are_floats(x: Any, y: Any) -> bool:
-    """Whether the arrays ``x`` and ``y`` have the same floating-point dtype of NumPy."""
+    """Whether the arrays ``x`` and ``y`` have the same dtype, which is float16, float32 or float64."""
     return x.dtype is y.dtype and x.dtype.kind == "f"
 
 
@@ -486,8 +486,8 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
 def _weight(input: Tensor, weight: Any) -> Any:
     """Return ``weight``, the argument of ``lerp(input, end, weight)``, as a tensor or a number.
 
-    A 0-d tensor ``weight`` is converted to a Python number if its dtype is real and differs from that of ``input``, and
-    if it does not require gradients. Any other ``weight`` is returned unchanged.
+    A 0-d tensor is converted to a Python number if it does not require gradients and has a real dtype other than that
+    of ``input``. Any other ``weight`` is returned unchanged.
     """
     if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
         return weight

@@ -32,10 +32,11 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 
 
 def _as_complex(F: Any, g: Any) -> Any:
-    """Return the gradient of ``view_as_real``: the real array ``g`` of shape (…, 2) as a complex array.
+    """Return the gradient of ``view_as_real`` with respect to its complex operand.
 
-    ``F`` is the namespace of operations. The last dimension of ``g`` holds the real part and the imaginary part of each
-    element. The result is a view if ``g`` is a contiguous NumPy array that owns its memory, otherwise a copy.
+    ``g``, the gradient of the result, is real and has the shape (…, 2). The last dimension holds the real part and the
+    imaginary part of each element of the complex gradient. The returned array is a view of ``g`` if ``g`` is a
+    contiguous NumPy array that owns its memory, otherwise a copy. ``F`` is the namespace of operations.
     """
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
     return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
@@ -111,7 +112,7 @@ imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtyp
 def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
     """Return a complex array of ``dtype`` with the real part ``re`` and the imaginary part ``im``.
 
-    One of ``re`` and ``im`` may be None, which is equivalent to zeros.
+    ``re`` or ``im``, but not both, may be None, which means zeros.
     """
     out = np.zeros((re if im is None else im).shape, dtype)
     if re is not None:
@@ -125,7 +126,7 @@ complex_of.derivative(re=lambda F, g: F.real(g), im=lambda F, g: F.imag_of(g))
 
 
 def _part(input: Tensor, which: int) -> Tensor:
-    """Return a view of the real part (``which`` 0) or the imaginary part (``which`` 1) of the complex ``input``."""
+    """Return a view of one part of the complex ``input``: the real part for ``which=0``, the imaginary part for 1."""
     pairs = view_as_real(input)
     return select_block(pairs, pairs._array.ndim - 1, which)
 
@@ -172,7 +173,8 @@ conj_block.derivative(self=lambda F, g: F.conj_block(g))
 def conj(input: Tensor) -> Tensor:
     """Return the complex conjugate of ``input`` as a new tensor.
 
-    If ``input`` is a real tensor, return ``input`` itself. In PyTorch, the result is a view that is conjugated lazily.
+    If ``input`` is a real tensor, return ``input`` itself. PyTorch instead returns a view of a complex tensor, whose
+    elements are conjugated when they are used.
     """
     return conj_block(input) if input.is_complex() else input
 
@@ -190,7 +192,7 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
 def resolve_conj(input: Tensor) -> Tensor:
     """Return ``input`` itself, because retrograd always conjugates and negates immediately.
 
-    In PyTorch, a tensor can be conjugated or negated lazily, and this function then computes the elements.
+    In PyTorch, ``conj`` may postpone the computation of the elements, and this function then computes them.
     """
     return _tensor(input)
 

@@ -33,8 +33,8 @@ F: Any = TENSORS
 def pow_scalar(np: Any, self: Any, /, exponent: Any) -> Any:
     """Return ``self ** exponent`` elementwise for a number ``exponent``.
 
-    Exponents such as 2, 3, -1 and 0.5 are computed by multiplication, division or square root, which are faster than
-    NumPy's ``power`` and as accurate.
+    For exponents such as 2, 3, -1 and 0.5, the power is computed by multiplication, division or a square root, which
+    is faster than NumPy's ``power`` and as accurate.
     """
     if exponent == 2:
         return elementwise.square(np, self)
@@ -145,7 +145,7 @@ def log_power_twice(self: Any, exponent: Any) -> Any:
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a version of ``function`` that takes and returns arrays instead of Tensors."""
+    """Return a function that does for arrays what ``function`` does for Tensors."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -154,9 +154,10 @@ def _on_arrays(function: Any) -> Any:
 
 
 def _register_for_rules(function: Any) -> None:
-    """Make ``function``, which takes and returns Tensors, callable in derivative rules.
+    """Make ``function``, which takes and returns Tensors, an attribute of the namespaces of operations.
 
-    Derivative rules call operations as attributes of their argument ``F``, the namespace of operations.
+    A derivative rule calls operations as attributes of its argument ``F``. ``F`` is one of two namespaces: for Tensors,
+    or for arrays. The namespace for arrays gets a version of ``function`` that takes and returns arrays.
     """
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
@@ -433,8 +434,9 @@ def atan(np: Any, self: Any, /) -> Any:
 def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     """Return ``x / (self**2 + other**2)`` elementwise, but 0 where the divisor is 0.
 
-    The gradients of :func:`atan2` are computed with this function. At the origin, where ``atan2`` has no derivative,
-    the gradients are therefore 0. ``F`` is the namespace of operations.
+    The gradients of ``atan2(self, other)`` are computed with this function, where ``x`` is a gradient times ``self`` or
+    ``other``. They are therefore 0 at the origin, where ``atan2`` has no derivative. ``F`` is the namespace of
+    operations.
     """
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)
@@ -763,10 +765,10 @@ def ldexp_power(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _ldexp_call(input: Tensor, other: Tensor) -> Any:
-    """Return the operation that computes ``ldexp(input, other)``: ``ldexp_block`` or ``ldexp_power``.
+    """Return the operation that computes ``ldexp(input, other)``.
 
-    The result is ``ldexp_block`` if ``input`` is floating-point and ``other`` holds integers. Raise TypeError if
-    ``input`` or ``other`` is not a tensor.
+    The operation is ``ldexp_block`` if ``input`` is floating-point and ``other`` holds integers, else ``ldexp_power``.
+    Raise TypeError if ``input`` or ``other`` is not a tensor.
     """
     for position, (name, each) in enumerate((("input", input), ("other", other)), 1):
         if not isinstance(each, Tensor):

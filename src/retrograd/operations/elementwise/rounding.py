@@ -213,7 +213,7 @@ def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
 
 # One bound, a tensor or a number. PyTorch's nodes have different names for clamp and clamp_min.
 def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
-    """Declare and return the operation ``name``, which clamps a tensor to one bound, also a tensor.
+    """Declare and return the operation ``name``, which clamps a tensor to one bound that is also a tensor.
 
     ``kernel`` is the function that computes the result: ``_at_least`` for a lower bound, ``_at_most`` for an upper
     bound. ``backward`` is the name of the graph node.
@@ -275,7 +275,7 @@ _Call = tuple[Any, tuple[Any, ...], tuple[Any, ...]]
 def _is_plain_number(x: Any) -> bool:
     """Return whether ``x`` is a 0-d tensor that does not require gradients.
 
-    If one bound of ``clamp`` is a number, a 0-d tensor of this kind is also accepted for the other bound.
+    If one bound of ``clamp`` is a number and the other is such a tensor, ``clamp`` treats the tensor as a number.
     """
     return isinstance(x, Tensor) and not x._array.ndim and not x.requires_grad
 
@@ -283,8 +283,9 @@ def _is_plain_number(x: Any) -> bool:
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
     """Return the tuple (operation, tuple of tensors, tuple of numbers) for ``clamp(input, low, high)``.
 
-    The operation computes the result when it is called with the tensors and the numbers. Raise TypeError if one bound
-    is a number and the other a tensor.
+    The operation computes the result when it is called with the tensors and the numbers. ``low`` or ``high`` may be
+    None. Raise TypeError if one bound is a number and the other is a tensor, unless the tensor is 0-d and does not
+    require gradients.
     """
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -360,7 +361,7 @@ def _clamped(call: _Call) -> Tensor:
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
-    """Apply the clamp operation that is described by ``call`` to its first tensor in place; return the tensor.
+    """Overwrite the first tensor in ``call`` with the result of the clamp operation, and return this tensor.
 
     ``call`` is the tuple (operation, tuple of tensors, tuple of numbers) that ``_clamp_call`` or ``_bound_call``
     returned. Raise RuntimeError if the dtype of the result cannot be cast to the dtype of the tensor.

@@ -117,7 +117,11 @@ def _mvlgamma_rule(F: Any, g: Any, self: Any, p: int) -> Any:
 
 @op(name="mvlgamma_block", backward="MvlgammaBackward0", opmath=True, function=False, method=False)
 def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
-    """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``self``."""
+    """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``self``.
+
+    For an element a, this is ``p * (p - 1) / 4 * log(π)`` plus the sum of ``lgamma(a - i / 2)`` for i from 0 to
+    ``p - 1``.
+    """
     if self.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
@@ -138,7 +142,11 @@ mvlgamma_block.derivative(self=_mvlgamma_rule)
 @exported("special", "multigammaln")
 @public()
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
-    """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``input``."""
+    """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``input``.
+
+    For an element a, this is ``p * (p - 1) / 4 * log(π)`` plus the sum of ``lgamma(a - i / 2)`` for i from 0 to
+    ``p - 1``.
+    """
     return mvlgamma_block(input, p)
 
 
@@ -159,11 +167,11 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return the expected value of ``(log(T) - ψ(a)) ** n * (T < x)``, where T is a random variable, elementwise.
+    """Return, elementwise, the expected value of ``(log(T) - ψ(a)) ** n * I``.
 
-    T has the gamma distribution of shape a and rate 1; a is ``self``, x is ``other``, and ψ is the digamma function.
-    The factor ``T < x`` is 1 if the inequality holds, else 0. The derivatives of ``igamma(a, x)`` with respect to a are
-    computed from these expected values.
+    T is a random variable that has the gamma distribution with shape a and rate 1, and I is 1 if ``T < x``, else 0.
+    Here a is ``self``, x is ``other``, and ψ is the digamma function. The derivatives of ``igamma(a, x)`` with respect
+    to a are computed from these expected values.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
 
@@ -180,18 +188,18 @@ def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
 def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
     """Return the gradient of ``igamma(self, other)`` with respect to ``other``.
 
-    ``F`` is the namespace of operations, and ``g`` is the gradient of the result of ``igamma``. The derivative is the
-    density at ``other`` of the gamma distribution with shape ``self``.
+    This is ``g``, the gradient of the result of ``igamma``, times the probability density at ``other`` of the gamma
+    distribution with shape ``self`` and rate 1. ``F`` is the namespace of operations.
     """
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values`` with the results for special arguments replaced by those of PyTorch.
+    """Return ``values``, the results of ``igamma`` or ``igammac``, with nan replaced where PyTorch's result is not nan.
 
-    ``values`` holds the results of ``igamma`` or ``igammac`` for the arguments ``order`` and ``x``. Where ``order`` is
-    nan and ``x`` is infinite, the result is ``at_infinity``. Where ``order`` is nan and ``x`` is 0, and where ``order``
-    is infinite and ``x`` is nan, the result is ``at_zero``.
+    ``order`` and ``x`` are the arguments of ``igamma``. The result is ``at_infinity`` where ``order`` is nan and ``x``
+    is infinite. It is ``at_zero`` where ``order`` is nan and ``x`` is 0, and where ``order`` is infinite and ``x`` is
+    nan.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -259,12 +267,11 @@ def erfinv(np: Any, self: Any, /) -> Any:
 
 
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
-    """Return a decorator that declares an elementwise floating-point operation of ``retrograd.special``.
+    """Return a decorator that declares an elementwise operation that is public only in ``retrograd.special``.
 
-    The operation is public only in ``retrograd.special``, not at the top level or as a method of Tensor. ``rules`` are
-    its derivative rules. ``kinds`` is a string of the characters of ``numpy.dtype.kind`` for which PyTorch has no
-    kernel, and ``refuses`` is the name of the kernel in the error message. ``options`` are additional arguments of the
-    decorator ``pointwise``.
+    ``rules`` are the derivative rules of the operation. The operation raises PyTorch's error for the dtypes whose
+    ``numpy.dtype.kind`` is one of the characters in ``kinds``; ``refuses`` is the name of PyTorch's kernel in the error
+    message. ``options`` are additional arguments of the decorator ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
 
@@ -327,11 +334,11 @@ def special_entr(np: Any, self: Any, /) -> Any:
 
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return the tuple (mask, safe) for derivatives that divide by ``self``.
+    """Return a pair of arrays (mask, divisor) for derivatives that divide by ``self``.
 
-    The mask is true for the elements of ``self`` near 0, where the quotient is inaccurate. The array safe is ``self``
-    with these elements replaced by ``eps``, the machine epsilon of ``dtype``. An element is near 0 if it is nan or if
-    its absolute value is at most ``eps``. ``F`` is the namespace of operations.
+    The mask is true where ``self`` is nan or has an absolute value of at most ``eps``, the machine epsilon of
+    ``dtype``; a quotient would be inaccurate there. The divisor is ``self`` with these elements replaced by ``eps``.
+    ``F`` is the namespace of operations.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
@@ -463,10 +470,10 @@ _POLYNOMIALS = {
 def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
     """Declare and return the operation ``special_{name}``, which evaluates an orthogonal polynomial.
 
-    ``evaluate(np, x, degree)`` computes the result. If ``kind`` is not None, ``evaluate(np, kind, x, degree, high)`` is
-    called instead: ``kind`` is the letter of the Chebyshev polynomial, such as "t", and ``high`` is the degree above
-    which the polynomial is computed from an angle. ``title`` is the name of the polynomial, with which the docstring
-    begins.
+    ``evaluate(np, x, degree)`` computes the result, or ``evaluate(np, kind, x, degree, high)`` if ``kind`` is not None.
+    ``kind`` is the letter of a Chebyshev polynomial, such as "t" for T. Above the degree ``high``, a Chebyshev
+    polynomial is computed from an angle, for example T of degree n as ``cos(n * acos(x))``. ``title`` is the name of
+    the polynomial, with which the docstring of the operation begins.
     """
 
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
@@ -508,11 +515,11 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
     """Return a decorator that declares three operations for an elementwise function of two operands.
 
-    The three operations are for two tensors, for a number and a tensor, and for a tensor and a number, in this order.
-    Their names are ``name`` with a suffix, and the names of their graph nodes are ``backward`` followed by Backward0,
-    Backward1 and Backward2. ``rules`` are the derivative rules. ``kinds`` is a string of the characters of
-    ``numpy.dtype.kind`` for which PyTorch has no kernel, and ``refuses`` is the name of the kernel in the error
-    message.
+    The decorator returns a tuple of three operations: for two tensors, for a number and a tensor, and for a tensor and
+    a number. Their names are ``name`` with a suffix. The names of their graph nodes are ``backward`` followed by
+    Backward0, Backward1 and Backward2. ``rules`` are the derivative rules. The operations raise PyTorch's error for the
+    dtypes whose ``numpy.dtype.kind`` is one of the characters in ``kinds``; ``refuses`` is the name of PyTorch's kernel
+    in the error message.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:

@@ -31,9 +31,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
-    """Raise the exception ``error(i)`` if ``index`` has an element ``i`` below ``low`` or not below ``size``.
+    """Raise the exception ``error(i)`` unless all elements of ``index`` are at least ``low`` and less than ``size``.
 
-    If there are several such elements, ``i`` is the first of them.
+    ``i`` is the first element that is not.
     """
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(array, size):
@@ -114,7 +114,11 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
 
 
 def _is_plain_scatter(self: Any, index: Any, src: Any, dim: Any) -> Any:
-    """Return a true value if ``scatter`` needs no checks: int64 indices in range, and three arrays of the same shape."""
+    """Return a true value if ``scatter`` needs no further checks of its arguments.
+
+    This is the case if ``index`` is an int64 array whose elements are in range, ``self``, ``index`` and ``src`` have
+    the same shape, ``self`` and ``src`` have the same dtype, and ``dim`` is valid.
+    """
     return (
         index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim
         and dim.__class__ is int and -self.ndim <= dim < self.ndim and all_in_range(index, self.shape[dim])
@@ -433,12 +437,12 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return the tuple (gradient, mask) for ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``.
+    """Return two arrays whose product is the gradient of a maximum or minimum with respect to ``src``.
 
-    The product of the two arrays, which have the shape of ``src``, is the gradient with respect to ``src``. The mask is
-    true for elements of ``src`` that are equal to their maximum or minimum in ``out``, the result of
-    ``scatter_reduce``. The gradient is that of the maximum or minimum, divided by the number of elements equal to it.
-    ``g`` is the gradient of ``out``, and ``F`` the namespace of operations.
+    The maximum or minimum ``out`` is the result of ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``, and ``g``
+    is its gradient. Both arrays have the shape of ``src``. The first holds, for each element of ``src``, the element of
+    ``g`` for its maximum or minimum, divided by the number of elements equal to the maximum or minimum. The second is 1
+    where the element of ``src`` is equal to its maximum or minimum, else 0. ``F`` is the namespace of operations.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -450,10 +454,11 @@ def segment_reduce_src_rule(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``segment_reduce`` with respect to ``src``.
 
-    ``segment_reduce`` computes ``out`` from ``self``, ``index`` and ``src`` as ``scatter_reduce`` does, with the same
-    parameters ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``, ``index_shape`` and
-    ``src_shape`` are the shapes of ``index`` and ``src``, and ``F`` is the namespace of operations. For "amax" and
-    "amin", the gradient is 0 at elements that are not the maximum or minimum, even if ``g`` is infinite.
+    The operation ``segment_reduce`` computes its result ``out`` as ``scatter_reduce`` does, from the operands ``self``,
+    ``index`` and ``src`` and the parameters ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``.
+    ``index_shape`` and ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` is the namespace of operations.
+
+    For "amax" and "amin", the gradient is 0 at elements that are not the maximum or minimum, even if ``g`` is infinite.
     """
     if reduce not in ("amax", "amin"):
         return _reduce_src(F, g, self, index, index_shape, src, src_shape, out, dim, reduce, include_self)
@@ -480,10 +485,10 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """Return, for each element of ``self``, the number of elements that ``scatter_reduce`` combines to it, at least 1.
+    """Return the number of elements that ``scatter_reduce`` combines for each element of ``self``, at least 1.
 
-    ``index`` holds, for each source element, its index along ``dim``. ``start`` is 1 if the element of ``self`` is
-    itself included in the reduction, else 0.
+    ``index`` holds, for each element of the source, the index along ``dim`` of the element of ``self`` with which it is
+    combined. ``start`` is 1 if the element of ``self`` is itself included in the reduction, else 0.
     """
     count = indexing.scatter_add(
         np, index, np.full(self.shape, start, self.dtype), np.ones(index.shape, self.dtype), dim
@@ -496,8 +501,8 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
     """Return, for each maximum or minimum in ``top``, the number of elements equal to it, at least 1.
 
     ``top`` is the result of ``scatter_reduce`` for the elements of ``src`` at the indices ``index`` along ``dim``.
-    Elements of ``src`` are counted, and also elements of ``self`` if ``start`` is 1. ``start`` is 0 if the elements of
-    ``self`` are not included in the reduction.
+    Elements of ``src`` are counted. Elements of ``self`` are counted if ``start`` is 1, but not if it is 0, which means
+    that they are not included in the reduction.
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
@@ -506,10 +511,10 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 
 @op(function=False, method=False)
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
-    """Return a mask of the elements of ``src`` that are the only zero factor of a product in ``scatter_reduce``.
+    """Return a mask of the elements of ``src`` that are the only zero factor of their product.
 
-    ``index`` holds, for each element of ``src``, the index of its product along ``dim``. If ``include_self`` is true,
-    the elements of ``self`` are factors, too.
+    The products are those of ``scatter_reduce`` with ``reduce="prod"``. ``index`` holds, for each element of ``src``,
+    the index of its product along ``dim``. If ``include_self`` is true, the elements of ``self`` are factors, too.
     """
     zero = src == 0
     start = (self == 0) & include_self
@@ -525,10 +530,11 @@ for _constant in (scatter_count, scatter_ties, lone_zero):
 def index_reduce_block(
     np: Any, self: Any, index: Any, source: Any, /, dim: int, reduce: str, include_self: bool
 ) -> Any:
-    """Return a copy of ``self`` in which the slices at ``index`` along ``dim`` are reduced with those of ``source``.
+    """Return a copy of ``self`` in which slices along ``dim`` are combined with slices of ``source`` by a reduction.
 
-    ``reduce`` is the name of the reduction: "prod", "mean", "amax" or "amin". If ``include_self`` is false, the slices
-    of ``self`` are not included in the reductions.
+    ``index[i]`` is the index along ``dim`` of the slice of ``self`` with which slice ``i`` of ``source`` is combined.
+    ``reduce`` is "prod", "mean", "amax" or "amin". If ``include_self`` is false, the values of ``self`` at the indices
+    ``index`` are not included in the reductions.
     """
     wide = _spread(np, index, source.shape, dim)
     return indexing.scatter_reduce(np, self, wide, source, dim, reduce, include_self)
@@ -700,7 +706,7 @@ def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
 
 
 def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Check the arguments of ``index_fill`` and return ``index`` with negative indices made non-negative."""
+    """Check the arguments of ``index_fill`` and return ``index`` with the size of ``dim`` added to negative indices."""
     if isinstance(value, Tensor) and value._array.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
@@ -761,9 +767,9 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
     """Define the public function ``name``, such as ``index_add``, and its in-place method.
 
-    ``arrange`` checks the arguments of the function and returns the tuple (operation, tensors, other arguments); the
-    operation, called with the tensors and the other arguments, computes the result. ``doc`` is the end of the
-    docstring, which starts with "Return a copy of the tensor".
+    ``arrange`` takes the arguments of the public function, checks them, and returns the tuple (operation, tensors,
+    other arguments). The operation computes the result when it is called with the tensors and the other arguments.
+    ``doc`` is the part of the docstring that follows "Return a copy of the tensor".
     """
 
     def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:

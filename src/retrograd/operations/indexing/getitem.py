@@ -56,11 +56,11 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Whether ``given`` contains an object of a class with ``__torch_function__`` that was not registered before.
+    """Register the classes of the objects in ``given`` that define ``__torch_function__``.
 
-    The function registers the class. It is called after ``x[index]`` or ``x[index] = value`` failed; ``given`` holds
-    the index and the value, if any. If the result is true, the caller repeats the operation, which then calls
-    ``__torch_function__``.
+    Return True if at least one of these classes was not registered before. The function is called after ``x[index]`` or
+    ``x[index] = value`` failed, and ``given`` holds the index and, for an assignment, the value. If the result is True,
+    the caller repeats the operation, which then calls ``__torch_function__``.
     """
     return torch_function.register_overriding(given, Tensor)
 
@@ -130,7 +130,7 @@ _WHOLE = slice(None)
 
 
 def _numpy_view_key(index: tuple[Any, ...]) -> Any:
-    """Return ``index`` as an index with which a NumPy array returns a view, or None if this is not possible.
+    """Return ``index`` as an index for which NumPy always returns a view of an array, or None if there is none.
 
     The result is ``index`` with ``...`` appended, unless ``index`` already contains ``...``. With ``...``, NumPy
     returns a view even if only one element is selected. The result is None unless ``index`` consists of integers,
@@ -150,10 +150,10 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
 
 
 def _numpy_key(index: Any) -> Any:
-    """Return ``index`` with its tensors replaced by arrays, as an index of a NumPy array.
+    """Return ``index`` with its tensors replaced by arrays, as an index of a NumPy array, or None.
 
-    ``index`` must consist of slices without a step, ``...`` and int64 index tensors, or be a mask. For any other index,
-    return None, because NumPy may interpret the index in another way than PyTorch.
+    The result is None unless ``index`` is a mask or consists of slices without a step, ``...`` and int64 index tensors.
+    NumPy may interpret any other index in another way than PyTorch.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -172,11 +172,11 @@ def _numpy_key(index: Any) -> Any:
 
 
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the tuple (view, index tensors) for the two stages of ``x[index]``.
+    """Apply the integers, slices, ``...`` and None in ``index`` to ``x``; return the tuple (view, index tensors).
 
-    The view is the result of applying the integers, slices, ``...`` and None in ``index`` to ``x``. The index tensors
-    are a list with one item for each dimension of the view: an index tensor, or None for all elements. The list is
-    empty if ``index`` contains no index tensors.
+    The caller must then select the elements at the index tensors from the view. The index tensors are a list whose
+    items belong to the dimensions of the view: an index tensor or a mask, or None for all elements of a dimension. The
+    list is empty if ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])
@@ -336,8 +336,8 @@ def _dims_used(item: Any) -> int:
 def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
     """Return ``picks`` with each mask replaced by int64 index tensors, one for each dimension of the mask.
 
-    ``picks`` is a list that holds an index tensor, a mask, or None (all elements) for the dimensions of ``x``. The
-    int64 tensors hold the indices of the true elements of the mask.
+    The items of the list ``picks`` apply to successive dimensions of ``x``: an index tensor, a mask, or None for all
+    elements. The int64 index tensors hold the indices of the true elements of the mask.
     """
     tensors: list[Any] = []
     for item in picks:
@@ -523,10 +523,10 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the mask, if ``picks`` consists of one mask, else an empty tuple.
+    """Return a tuple with a copy of the mask if an assignment ``x[mask] = …`` has one mask as its only index.
 
-    ``picks`` holds the index tensors of an assignment to ``x[index]``. The tuple is also empty if the shape of the mask
-    is not equal to that of the leading dimensions of ``x``.
+    ``picks`` is the list of the index tensors. The result is an empty tuple if ``picks`` has several items, if its item
+    is not a bool tensor, or if the shape of the mask differs from that of the leading dimensions of ``x``.
     """
     if len(picks) > 1:
         return ()
@@ -590,9 +590,9 @@ _REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
-    """Whether ``x[mask] = source`` writes a single number: ``source`` has one element, and the only index is a mask.
+    """Whether ``source`` has one element and the only index tensor in the list ``picks`` is a mask.
 
-    ``picks`` holds the index tensors. PyTorch then allows that ``source`` and ``x`` have different dtypes.
+    In this case, PyTorch allows that ``source`` and the tensor to which it is assigned have different dtypes.
     """
     tensors = [each for each in picks if each is not None]
     return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES

@@ -206,7 +206,7 @@ def _changes(np: Any, rows: Any) -> Any:
 def _slices(np: Any, x: Any, dim: int, places: Any) -> Any:
     """Return the slices of ``x`` along dimension ``dim`` at the indices ``places``, as one array.
 
-    Each slice is contiguous in memory.
+    The elements of each slice are contiguous in memory.
     """
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, dim, 0)[places]), 0, dim)
 
@@ -236,8 +236,8 @@ def unique(
 ) -> Any:
     """Return the distinct elements of ``input`` (or the distinct slices along ``dim``) in ascending order.
 
-    ``return_inverse=True`` also returns, for each element of ``input``, its index in the result. ``return_counts=True``
-    also returns the number of occurrences of each distinct element. ``sorted`` has no effect.
+    ``return_inverse=True`` also returns, for each element of ``input``, the index of its value in the result.
+    ``return_counts=True`` also returns the number of occurrences of each distinct element. ``sorted`` has no effect.
 
     >>> import retrograd as torch
     >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
@@ -254,9 +254,9 @@ def unique_consecutive(
 ) -> Any:
     """Return ``input`` without the elements (or slices along ``dim``) that are equal to the previous one.
 
-    Without ``dim`` the input is flattened. ``return_inverse=True`` also returns, for each element of ``input``, its
-    index in the result. ``return_counts=True`` also returns, for each element of the result, the number of consecutive
-    equal elements in ``input``.
+    Without ``dim`` the input is flattened. ``return_inverse=True`` also returns, for each element of ``input``, the
+    index of its value in the result. ``return_counts=True`` also returns, for each element of the result, the number of
+    consecutive elements of ``input`` that it replaces.
     """
     return _requested(_consecutive(input, _unique_axis(input, dim)), return_inverse, return_counts)
 

@@ -78,7 +78,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 
 @op(name="norm_along", backward="NormBackward1", opmath=True, function=False, method=False, holomorphic=False)
 def norm_along(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool) -> Any:
-    """Return the ``ord``-norm of ``self`` along the dimension ``dim``; :func:`pairwise_distance` calls this operation.
+    """Return the ``ord``-norm of ``self`` along the dimension ``dim``, for :func:`pairwise_distance`.
 
     If ``keepdim`` is true, the dimension is kept with size 1.
     """

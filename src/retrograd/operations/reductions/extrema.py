@@ -26,10 +26,10 @@ op = partial(declared, in_order=True)  # NumPy's results would have the operand'
 
 
 def _nonempty(name: str, x: Any, dim: Any = None) -> None:
-    """Raise PyTorch's error if ``x``, the operand of ``max`` or ``min``, has no elements along the dimension ``dim``.
+    """Raise PyTorch's error if ``x``, the operand of a function such as ``max``, has no elements to reduce.
 
-    If ``dim`` is None, raise RuntimeError if ``x`` has no elements at all. ``name`` is the name of the function in the
-    error message.
+    If ``dim`` is None, this is RuntimeError for an ``x`` without elements. Otherwise it is IndexError for a dimension
+    ``dim`` of size 0. ``name`` is the name of the function in the error message.
     """
     if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
         if dim is None:
@@ -306,9 +306,9 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, doc: str) -> None:
-    """Define the public function ``all`` or ``any`` (the ``name``) with the docstring ``doc``.
+    """Define the public function ``name``, which is ``all`` or ``any``, with the docstring ``doc``.
 
-    ``ufunc`` is the name of the NumPy function that reduces the elements.
+    ``ufunc`` is the name of the NumPy ufunc whose method ``reduce`` computes the result, such as "logical_and".
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:

@@ -173,9 +173,10 @@ cumprod = _scan("cumprod", cumprod_block, "product")
 
 @op(function=False, method=False)
 def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
-    """Return for each element of ``self`` the product of all other elements along ``dim``: the derivative of ``prod``.
+    """Return, for each element of ``self``, the product of all other elements along ``dim``.
 
-    The products are computed without division. They are therefore correct even if elements are 0.
+    This is the derivative of ``prod`` with respect to the element. The products are computed without division and are
+    therefore correct even if elements are 0.
     """
     return scan.products_of_others(np, self, dim)
 

@@ -36,9 +36,9 @@ def segment_reduce(
     """Return the results of reducing consecutive segments of ``data`` along the dimension ``axis``.
 
     reduce   "sum", "mean", "max", "min" or "prod"
-    lengths  the lengths of the segments, of shape (…, segments)
+    lengths  the lengths of the segments, of shape (…, number of segments)
     indices  not supported: a tensor raises RuntimeError
-    offsets  instead of ``lengths``: the start of each segment and the end of the last segment (…, segments + 1)
+    offsets  used if ``lengths`` is None: the start of each segment, followed by the end of the last segment
     unsafe   if true, do not check that all lengths are at least 0 and add up to the size of the dimension
     initial  the initial value of each reduction, which is also the result for an empty segment
 

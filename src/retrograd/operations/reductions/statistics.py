@@ -64,10 +64,10 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 
 
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
-    """Return the elements of ``input`` over which a quantile is taken, sorted along a new last dimension.
+    """Return ``input`` with the elements over which a quantile is taken moved to a new last dimension and sorted.
 
-    If ``axis`` is None, these are all elements, otherwise the elements along ``axis``. The other dimensions of the
-    result are those of the quantile: reduced dimensions have size 1 if ``keepdim`` is true, and are removed otherwise.
+    If ``axis`` is None, these are all elements, otherwise the elements along ``axis``. The dimensions before the last
+    one are those of the quantile. If ``keepdim`` is true, they include the reduced dimensions with size 1.
     """
     shape = input._array.shape
     if axis is None:
@@ -151,10 +151,10 @@ def nanquantile(
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
     """Check ``given``, the argument ``fweights`` or ``aweights`` of ``cov``, and return ``given``.
 
-    Raises RuntimeError if ``given`` has more than one dimension, another number of elements than ``count``, or a
-    negative element. Also raises RuntimeError if ``right``, the result of the caller's check of the dtype, is false.
-    ``name`` is the name of the argument, and ``kind`` the required kind of dtype (such as "integral"), in the error
-    messages.
+    ``count`` is the number of observations. ``right`` is true if the caller has found that the dtype of ``given`` is
+    valid. Raises RuntimeError if the dtype is invalid, if ``given`` has more than one dimension or another number of
+    elements than ``count``, or if an element is negative. The error message contains ``name``, the name of the
+    argument, and ``kind``, the required kind of dtype, such as "integral".
     """
     if given._array.ndim > 1:
         raise RuntimeError(
@@ -316,8 +316,8 @@ def _edges(np: Any, points: Any, bins: Sequence[Any], range: Any) -> list[Any]:
     """Return the bin edges of ``histogramdd``: a list with a vector of edges for each dimension of ``points``.
 
     ``bins`` has a vector of edges or a number of bins for each dimension. For a number, the bins have equal width. They
-    cover the range of the data if ``range`` is None. Otherwise ``range`` is a sequence of numbers: the lower and the
-    upper end for the first dimension, then those for the second, and so on.
+    cover the range of the data if ``range`` is None. Otherwise ``range`` is a flat sequence of numbers: the lower and
+    the upper limit of the first dimension, then those of the second, and so on.
     """
     count = points.shape[-1]
     if range is not None and len(range) != 2 * count:
@@ -425,9 +425,9 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
     """Return the named tuple (hist, bin_edges) of the points whose coordinates are the last dimension of ``input``.
 
     ``bins`` is the number of bins along all dimensions, or a sequence with a number of bins or a tensor of edges for
-    each dimension. ``range`` is a sequence with the lower and the upper limit for each dimension. ``weight`` is a
-    tensor with the weight of each point, by default 1. If ``density`` is true, the histogram is scaled so that its
-    integral is 1.
+    each dimension. ``range`` is a flat sequence of numbers: the lower and the upper limit of the first dimension, then
+    those of the second, and so on. ``weight`` is a tensor with the weight of each point, by default 1. If ``density``
+    is true, the histogram is scaled so that its integral is 1.
 
     >>> import retrograd as torch
     >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=2).hist

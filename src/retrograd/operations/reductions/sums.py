@@ -43,8 +43,8 @@ def reduced_count(shape: tuple[int, ...], dim: Any) -> int:
 def _floats_only(name: str, x: Any, infer: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` is an integer or bool array.
 
-    ``name`` is the name of the function in the error message. If ``infer`` is true, the message adds that the output
-    dtype cannot be inferred.
+    ``name`` is the name of the function in the error message. If ``infer`` is true, the message also
+    states that the dtype of the result cannot be inferred.
     """
     if x.dtype.kind in "biu":
         kind = "could not infer output dtype. Input dtype must be" if infer else "Input dtype must be"
@@ -333,7 +333,11 @@ def _as_real(np: Any, result: Any, x: Any) -> Any:
 
 
 def _has_freedom(self: Any, dim: Any, correction: Any, _d: Any) -> Any:
-    """Return a true value if the degrees of freedom are positive, so that the public function need not warn."""
+    """Return a true value if the fast path of ``var`` or ``std`` may be used.
+
+    ``_d``, the dtype of the array ``self``, must be float32 or float64. The number of elements from which one result is
+    computed must be greater than ``correction``, because the fast path does not issue PyTorch's warning otherwise.
+    """
     return (_d is F32 or _d is F64) and reduced_count(self.shape, dim) > correction
 
 
@@ -407,10 +411,10 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
-    """Issue PyTorch's warning if a variance over ``dim`` is taken over at most ``correction`` elements of ``input``.
+    """Issue PyTorch's warning if a variance of ``input`` over ``dim`` has no positive number of degrees of freedom.
 
-    The degrees of freedom, the number of elements minus ``correction``, are then not positive. ``name`` is the name of
-    the function in the message.
+    The number of degrees of freedom is the number of elements of which one variance is computed, minus ``correction``.
+    ``name`` is the name of the function in the message.
     """
     if reduced_count(input._array.shape, dim) - correction <= 0:
         warn(
@@ -467,19 +471,18 @@ def std(
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the tuple (variance or standard deviation, mean) of ``x`` over ``dim``.
 
-    ``block`` is the operation for the first item, ``var_block`` or ``std_block``. ``correction`` is the number that is
-    subtracted from the number of elements in the divisor of the variance.
+    ``block`` is the operation for the first item, ``var_block`` or ``std_block``. The divisor of the variance is the
+    number of elements minus ``correction``.
     """
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
     return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
 
 
 def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return the sum of ``other`` and the gradient of a mean over ``dim`` with respect to its operand.
+    """Return the sum of two gradients with respect to the same operand: ``other`` and the gradient through a mean.
 
-    ``shape`` is the shape of the operand, and ``g`` is the gradient of the mean. ``other`` is a second gradient with
-    respect to the same operand. If ``g`` or ``other`` is None, it is treated as zero. ``F`` is the namespace of
-    operations.
+    ``g`` is the gradient of the mean over ``dim``, and ``shape`` is the shape of the operand. If ``g`` or ``other`` is
+    None, it is treated as zero. ``F`` is the namespace of operations.
     """
     if g is None:
         return other

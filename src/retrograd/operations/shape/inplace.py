@@ -28,9 +28,9 @@ _IN_PLACE = {
 def _in_place_node_class(kind: type) -> type:
     """Return the backward node class of the in-place form of a view function.
 
-    ``kind`` is the backward node class of the view function itself. For example, ``TransposeBackward0`` is the class
-    for ``transpose``, and ``TransposeBackward1`` the class for ``transpose_``. If PyTorch uses one name for both, the
-    result is ``kind``.
+    ``kind`` is the backward node class of the view function itself. For example, the result is ``TransposeBackward1``,
+    the class for ``transpose_``, if ``kind`` is ``TransposeBackward0``, the class for ``transpose``. If PyTorch uses
+    one name for both, the result is ``kind``.
     """
     return renamed_node_class(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
@@ -38,9 +38,9 @@ def _in_place_node_class(kind: type) -> type:
 def _define_in_place_view(name: str, out_of_place: Any) -> None:
     """Define the in-place form of the view function ``name`` as a method: ``name`` followed by an underscore.
 
-    ``out_of_place`` is the view function, for example ``transpose``. The method computes the view of its tensor, and
-    gives the shape, the strides and the gradient edge of the view to the tensor. If the view has no gradient edge, the
-    tensor remains a leaf.
+    ``out_of_place`` is the view function, for example ``transpose``. The method calls it on the tensor, and then
+    replaces the shape, the strides and the gradient edge of the tensor by those of the view. If the operation is not
+    recorded because recording is off or no gradient is required, the tensor remains a leaf.
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:

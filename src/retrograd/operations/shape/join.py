@@ -73,9 +73,9 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     """Return the tuple (tensor, backward node) for ``array``, the result of ``cat`` or ``stack``.
 
     ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands; an edge is None if the operand
-    requires no gradient. The node is None if no operand requires a gradient or if recording is off. For error messages,
-    the node stores the position in the user's code. The position is searched from the frame two calls above this
-    function.
+    requires no gradient. The node is None if no operand requires a gradient, if the dtype is not floating or complex,
+    or if recording is off. For error messages, the node stores the code object and the instruction index of the call in
+    the user's code.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -143,7 +143,7 @@ def _all_tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
-    """Return the arrays of ``tensors``, converted to one dtype by PyTorch's type promotion."""
+    """Return the arrays of ``tensors`` as a list, converted to the dtype to which PyTorch promotes them."""
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -198,10 +198,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Store on ``node`` the sizes of ``arrays`` along ``dim``; the backward of ``cat`` splits the gradient by them.
+    """Store ``dim`` and the sizes of ``arrays`` along ``dim`` on ``node``, the backward node of ``cat``.
 
-    Raises ValueError if an array has no elements along ``dim``. It may be one of PyTorch's legacy tensors of shape
-    (0,), which the fast path does not support.
+    In the backward pass, ``node`` splits the gradient into slices of these sizes. Raises ValueError if a size is 0: the
+    array may have the shape (0,), which PyTorch joins with arrays of any shape, but the fast path does not.
     """
     sizes = []
     for each in arrays:
@@ -440,7 +440,7 @@ def repeat_interleave(
     """Return ``input`` with each element, or each slice along ``dim``, repeated ``repeats`` times in a row.
 
     ``repeats`` is an int, or a 1-d tensor with a number of repetitions for each element or slice. Without ``dim``,
-    ``input`` is flattened first. ``output_size`` is the size of the result along ``dim``, if the caller knows it. The
+    ``input`` is flattened first. ``output_size``, if it is not None, must be the size of the result along ``dim``. The
     call ``repeat_interleave(counts)`` returns each index ``i`` of ``counts`` repeated ``counts[i]`` times.
 
     >>> import retrograd as torch

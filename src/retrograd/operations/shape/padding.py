@@ -36,10 +36,10 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
     """Return the padded shape and two indices with which an array of ``shape`` is padded.
 
-    The first index selects, in the padded array, the elements copied from the original array. The second index selects
-    the copied elements in the original array, or is None if no number in ``pad`` is negative, because then all elements
-    are copied. ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the dimension before it,
-    and so on. A negative number removes elements.
+    The result is the tuple (padded shape, target, source). The elements of the original array at the index ``source``
+    must be copied to the index ``target`` of the padded array. ``source`` is None if all elements are copied, because
+    no number in ``pad`` is negative. ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the
+    dimension before it, and so on. A negative number removes elements.
     """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
@@ -90,8 +90,9 @@ def _border_op(name: str, backward: str) -> Any:
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return ``self`` padded along its last dimensions with copies of its own elements.
 
-        ``plan`` has an item for each padded dimension. The item holds, for each element of the result along the
-        dimension, the indices and the weights of the elements of ``self`` that are summed.
+        ``plan`` describes the copies as weighted sums. It has an item for each padded dimension. The item holds, for
+        each element of the result along the dimension, the indices and the weights of the elements of ``self`` that are
+        summed.
         """
         return interpolation.apply_maps(np, self, plan)
 
@@ -133,8 +134,8 @@ _circular = _border_op("circular_pad", "CopySlices")
 def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
     """Check the arguments of ``pad`` and return the number of dimensions to pad: 1, 2 or 3.
 
-    Raises NotImplementedError unless ``mode`` is ``"reflect"``, ``"replicate"`` or ``"circular"``, and if ``pad`` or
-    the number of dimensions of ``input`` is not supported.
+    Raises NotImplementedError if ``mode`` is not ``"reflect"``, ``"replicate"`` or ``"circular"``. Also raises
+    NotImplementedError if ``input`` does not have one or two more dimensions than ``pad`` describes.
     """
     array, rank = input._array, len(pad) // 2
     if mode not in ("reflect", "replicate", "circular"):

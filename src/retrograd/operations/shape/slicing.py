@@ -70,9 +70,10 @@ slice_block.derivative(
 
 @op(function=False, method=False, linear=True)
 def slice_backward(np: Any, self: Any, /, shape: tuple[int, ...], dim: int, start: Any, end: Any, step: int) -> Any:
-    """Return the gradient of a slice along dimension ``dim``: zeros of ``shape`` with ``self`` written to the slice.
+    """Return the gradient of ``x[start:end:step]`` with respect to ``x``, where the slice is taken along ``dim``.
 
-    The slice is ``start:end:step``, and ``self`` is the gradient of the slice.
+    ``self`` is the gradient of the slice, and ``shape`` is the shape of ``x``. The result is zeros of ``shape`` with
+    ``self`` written to the slice.
     """
     out = np.zeros(shape, self.dtype)
     out[(slice(None),) * dim + (slice(start, end, step),)] = self
@@ -523,11 +524,11 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 @op(function=False, method=False, linear=True)
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """Return each element of ``self`` divided by the number of elements that have the same memory location.
+    """Return the gradient ``self`` of a tensor with each element divided by the number of elements that overlap it.
 
-    The memory locations are those of a tensor with the layout ``whole`` (shape, strides and storage offset), whose
-    elements may overlap. With this operation, the backward of ``as_strided`` splits a gradient evenly between
-    overlapping elements.
+    ``whole`` is the layout of the tensor: its shape, strides and storage offset. Several elements of the tensor may
+    have the same position in memory; each counts itself. With this operation, the backward pass of ``as_strided``
+    splits a gradient evenly between such elements.
     """
     if not overlaps(whole):
         return self

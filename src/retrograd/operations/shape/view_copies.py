@@ -50,8 +50,8 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
     """Return a contiguous copy of ``shown``, a view of ``input``, for functions such as ``transpose_copy``.
 
-    The copy gets the gradient edge of the view. The class of the backward node is replaced by a subclass whose name
-    ends with ``_copy``, as in PyTorch.
+    The gradient edge of the copy is that of the view. The class of the view's backward node is replaced by a subclass
+    whose name ends with ``_copy``, because PyTorch uses such names.
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -116,11 +116,11 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
 
 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
-    """Declare and return the operation ``name``, which returns a copy of ``self`` with a view overwritten by ``src``.
+    """Declare and return the operation ``name``, which returns a copy of ``self`` with a part replaced by ``src``.
 
-    ``block`` is the operation that returns the view, and ``backward`` the name of the backward node. A second
-    operation, whose name is ``name`` followed by ``_hole``, writes zeros to the elements of the view. It computes the
-    gradient with respect to ``self``.
+    ``block`` is the operation that returns the part as a view, such as ``select_block``, and ``backward`` is the name
+    of the backward node. A second operation, whose name is ``name`` followed by ``_hole``, replaces the part by zeros.
+    It computes the gradient with respect to ``self``.
     """
     part_of = block.op.kernel
 
@@ -242,7 +242,7 @@ def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, p
     """Return the tensor from which the slice ``self`` was taken, as a view of the storage of ``self``.
 
     ``whole`` is the layout of the result, and ``part`` is the layout of ``self``. A layout consists of shape, strides
-    and storage offset. The elements of ``src`` are not used, but ``src`` receives a gradient.
+    and storage offset. The elements of ``src`` are not used, but the backward pass also computes its gradient.
     """
     return as_strided_block.op.kernel(np, self, part, whole)
 

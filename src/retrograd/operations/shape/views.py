@@ -34,9 +34,9 @@ _RENAMED: dict[tuple[type, str], type] = {}
 
 
 def renamed_node_class(kind: type, name: str) -> type:
-    """Return the backward node class ``kind``, or a subclass of ``kind`` with the name ``name`` if the names differ.
+    """Return the backward node class ``kind`` if its name is ``name``, else a subclass of ``kind`` with this name.
 
-    PyTorch uses several node names for the different forms of one view function.
+    In PyTorch, for example, the backward nodes of a view function and of its in-place form have different names.
     """
     if name == kind.__name__:
         return kind
@@ -192,7 +192,10 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
 
 @view_op("reshape_alias", "ReshapeAliasBackward0")
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return a view of shape ``size`` of ``self``, for ``reshape`` of a tensor that is not contiguous."""
+    """Return a view of ``self`` in the shape ``size``.
+
+    ``reshape`` uses this operation if ``self`` is not contiguous, but its strides allow such a view.
+    """
     return view_block.op.kernel(np, self, size)
 
 
@@ -201,7 +204,7 @@ reshape_alias.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 @public(function=False, fast_path=view_block, inline_only=True, **_SIZE)
 def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
-    """Return a view of ``input`` in the shape ``size``, or a view of its memory as elements of ``dtype``.
+    """Return a view of ``input`` in the shape ``size``, or a view whose bytes are interpreted as elements of ``dtype``.
 
     ``size`` are ints or one sequence of ints. One of the ints may be -1 and is then inferred from the number of
     elements. Raises RuntimeError if the strides do not allow a view.
@@ -215,9 +218,10 @@ def view(input: Tensor, *size: Any, dtype: Any = None, **kwargs: Any) -> Tensor:
 
 @slicewise
 def _view_dtype(input: Tensor, target: Any) -> Tensor:
-    """Return a view of the memory of ``input`` as elements of the dtype ``target``, for ``view(dtype)``.
+    """Return a tensor that shares the memory of ``input`` and has the dtype ``target``, for ``view(dtype)``.
 
-    The result is detached from the graph and, as in PyTorch, its ``_base`` is None.
+    The bytes are interpreted as elements of ``target``; they are not converted. The result is detached from the graph
+    and, as in PyTorch, its ``_base`` is None.
     """
     array = input._array
     have, want = array.itemsize, target.itemsize
@@ -298,7 +302,7 @@ def _contiguous() -> Any:
 
 @op(name="unsafe_view", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
 def unsafe_view(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
-    """Return ``self`` in the shape ``size`` without recording the result as a view.
+    """Return ``self`` in the shape ``size``, sharing its memory if possible, but not marked as a view for autograd.
 
     The caller must hold the only reference to ``self`` and must not use ``self`` afterwards.
     """
@@ -599,9 +603,10 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``.
+    """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``, or None.
 
-    ``dims`` holds ints or one sequence of ints. The function does not check that the ints are a permutation.
+    ``dims`` holds ints or one sequence of ints. The result is None if ``dims`` is empty or an int is too small for the
+    number of dimensions. The function does not check that the ints are a permutation.
     """
     if not dims:
         return None
@@ -662,7 +667,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 @public()
 def adjoint(input: Tensor) -> Tensor:
-    """Return ``input`` with its last two dimensions exchanged and, if it is complex, its elements conjugated."""
+    """Return the conjugate transpose of the matrices in the last two dimensions of ``input``.
+
+    For a real tensor, this is a view with these dimensions exchanged.
+    """
     return _adjoint(input, "adjoint()")
 
 

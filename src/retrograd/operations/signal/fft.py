@@ -89,8 +89,8 @@ fft_c2r.derivative(
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
     """Return a copy of the one-sided spectrum ``self`` with some elements multiplied by ``factor``.
 
-    These are the elements whose complex conjugates are omitted in the one-sided spectrum. The complete spectrum has
-    ``size`` elements along ``dim``. The gradients of ``fft_r2c`` and ``fft_c2r`` are computed with this operation.
+    These are the elements whose complex conjugates belong to the complete spectrum, of ``size`` elements along ``dim``,
+    but are omitted in the one-sided one. The gradients of ``fft_r2c`` and ``fft_c2r`` are computed with this operation.
     """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
@@ -175,10 +175,11 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """Return the tuple (dimensions, input sizes, last output size) for a transform of ``x`` to real elements.
+    """Return the tuple (dims, sizes, n) for a transform of the one-sided spectrum ``x`` to a real signal.
 
-    ``x`` is a one-sided spectrum along the last of the dimensions: it has ``n // 2 + 1`` elements, where n is the last
-    output size. ``s`` and ``dim`` are the arguments of the public function ``name``, such as ``irfftn``.
+    ``dims`` are the dimensions to transform. ``sizes`` are the sizes to which ``x`` must be truncated or padded along
+    them, and n is the size of the result along the last of them, for which ``x`` must have ``n // 2 + 1`` elements.
+    ``s`` and ``dim`` are the arguments of the public function ``name``, such as ``irfftn``.
     """
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -281,10 +282,11 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform, a real tensor, of a Hermitian-symmetric signal along ``dim``.
+    """Return the discrete Fourier transform along ``dim`` of a signal that is Hermitian-symmetric along ``dim``.
 
-    ``input`` holds the first ``n // 2 + 1`` elements of the signal. The result has ``n`` elements, by default
-    ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm`` selects the scale, as in :func:`fft`.
+    The transform of such a signal is real. ``input`` holds the first ``n // 2 + 1`` elements of the signal. The result
+    has ``n`` elements, by default ``2 * (m - 1)``, where m is the size of ``input`` along ``dim``. ``norm`` selects the
+    scale, as in :func:`fft`.
     """
     return _to_real("hfft", input, n, dim, norm, True)
 
@@ -356,10 +358,11 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
 
 
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
-    """Return the discrete Fourier transform, a real tensor, of a Hermitian-symmetric signal over ``dim``.
+    """Return the discrete Fourier transform over the dimensions ``dim`` of a Hermitian-symmetric signal.
 
-    ``s`` holds the sizes of the result along the dimensions ``dim``. Along the last of them, ``input`` holds only the
-    first ``n // 2 + 1`` of the n elements of the signal. ``norm`` selects the scale, as in :func:`fft`.
+    The transform of such a signal is real. ``s`` holds the sizes of the result along the dimensions ``dim``. Along the
+    last of them, ``input`` holds only the first ``n // 2 + 1`` of the n elements of the signal. ``norm`` selects the
+    scale, as in :func:`fft`.
     """
     x = _operand("hfftn", input, True)
     dims, sizes, last = _one_sided_plan("hfftn", x, s, dim)

@@ -50,17 +50,17 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Array of intermediate results in the computation of a window function such as ``hann_window``.
+    """Array ``array`` of intermediate results in the computation of a window function such as ``hann_window``.
 
-    Each step of the computation rounds its result to the dtype of the array, as in PyTorch. A step on a float16 or
-    bfloat16 array is computed in float32.
+    The computation is a sequence of functions of an array that are called by :meth:`then`. The result of each function
+    is rounded to the dtype of the array, as in PyTorch. A float16 or bfloat16 array is first converted to float32.
     """
 
     def __init__(self, np: Any, array: Any) -> None:
         self.np, self.array = np, array
 
     def then(self, step: Any) -> _Steps:
-        """Return a new object with the result of the next step, ``step(array)``, rounded to the dtype of the array.
+        """Return a new object with the array ``step(array)``, rounded to the dtype of ``array``.
 
         ``step`` is a function that takes and returns an array.
         """
@@ -69,9 +69,9 @@ class _Steps:
         return _Steps(self.np, self.np.asarray(step(wide)).astype(dtype))
 
     def scaled(self, factor: float, summand: float = 0.0) -> _Steps:
-        """Return a new object with the array multiplied by ``factor`` in one step.
+        """Return a new object with the array ``array * factor + summand``.
 
-        In a second step, ``summand`` is added if it is not 0.
+        The product and the sum are rounded separately. The sum is not computed if ``summand`` is 0.
         """
         product = self.then(lambda x: x * x.dtype.type(factor))
         return product.then(lambda x: x + x.dtype.type(summand)) if summand else product
@@ -80,9 +80,9 @@ class _Steps:
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """Return a window of ``length`` elements for the public function ``name``.
 
-    ``shape(indices, size)`` computes the elements of a symmetric window of ``size`` elements from their indices 0 to
-    ``size - 1``. If ``periodic`` is true, the window is a symmetric window of ``length + 1`` elements without its last
-    element.
+    ``shape(indices, size)`` computes a symmetric window of ``size`` elements; ``indices`` is a ``_Steps`` object that
+    holds the indices from 0 to ``size - 1``, and the result is also such an object. If ``periodic`` is true, the window
+    is a symmetric window of ``length + 1`` elements without its last element.
     """
     kind = _checked(name, length, dtype)
     np = array_module_for(device)
