@@ -1,4 +1,4 @@
-"""``Adafactor``: Adam that stores the mean of squared gradients of a matrix as means by row and by column."""
+"""``Adafactor``: Adam with less memory for the state of a matrix, one number for each row and each column."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from .optimizer import check_rate, step_counter
 class Adafactor(WholeParameterOptimizer):
     """Adafactor optimiser: Adam without momentum, with less memory for the running mean of squared gradients.
 
-    A step is the gradient divided by the root of this mean. The step is clipped to a root mean square of ``d`` and
-    multiplied by the root mean square of the parameter and by ``min(lr, t**-0.5)``, where ``t`` is the number of
-    steps. For a matrix, only the means by row and by column are stored.
+    For a matrix, only the means of the rows and of the columns of this running mean are stored. A step is the gradient
+    divided by the square root of the running mean. If the root mean square of the step exceeds ``d``, the step is
+    scaled down to ``d``. The step is then multiplied by the root mean square of the parameter and by
+    ``min(lr, t**-0.5)``, where ``t`` is the number of steps.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
     """

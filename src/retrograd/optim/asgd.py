@@ -10,10 +10,10 @@ from .optimizer import check_not_negative, check_rate
 
 
 class ASGD(ElementwiseOptimizer):
-    """Averaged stochastic gradient descent: the state entry ``ax`` is the average of a parameter over the steps.
+    """Averaged stochastic gradient descent, which also computes the average of each parameter over the steps.
 
-    The averaging starts after about ``t0`` steps; before, ``ax`` is the current parameter. The learning rate of step
-    ``t`` is ``lr / (1 + lambd * lr * t) ** alpha``.
+    The average is ``state[param]["ax"]``. The averaging starts after about ``t0`` steps; until then the average is
+    equal to the parameter. The learning rate of step ``t`` is ``lr / (1 + lambd * lr * t) ** alpha``.
 
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
     """

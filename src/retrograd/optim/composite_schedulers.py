@@ -173,7 +173,7 @@ class ChainedScheduler(_SchedulerGroup):
 
 
 class SequentialLR(_SchedulerGroup):
-    """Scheduler that uses one of ``schedulers`` at a time and changes to the next at each epoch in ``milestones``."""
+    """Scheduler that uses one of ``schedulers`` at a time, and the next one from each epoch in ``milestones`` on."""
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -199,10 +199,10 @@ class SequentialLR(_SchedulerGroup):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Decrement ``last_epoch`` of ``sched``, or of the schedulers that ``sched`` contains.
+        """Subtract 1 from ``last_epoch`` of ``sched`` or, if it contains schedulers, of each of these schedulers.
 
-        By default ``sched`` is this scheduler. The constructor calls this method, because every scheduler has
-        incremented its ``last_epoch`` at its own construction.
+        By default ``sched`` is this scheduler. The constructor of SequentialLR calls this method, because the
+        constructor of each contained scheduler has already advanced that scheduler by one epoch.
         """
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
@@ -212,7 +212,7 @@ class SequentialLR(_SchedulerGroup):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Advance by one epoch and set the learning rates by the scheduler that is in use in the new epoch."""
+        """Advance by one epoch and call the scheduler for the new epoch, which sets the learning rates."""
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]

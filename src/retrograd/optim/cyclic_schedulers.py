@@ -121,8 +121,8 @@ class CyclicLR(_WithMomentum):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler, a dict of its attributes.
 
-        If ``scale_fn`` is a plain function, it is not stored. If it is another callable object, its attributes are
-        stored.
+        If ``scale_fn`` is a function, it is not part of the state. If it is an instance of a class with ``__call__``,
+        the dict has a copy of its attributes.
         """
         packed = super().state_dict()
         packed.pop("_scale_fn_ref", None)
@@ -131,7 +131,7 @@ class CyclicLR(_WithMomentum):
         return packed | {"_scale_fn_custom": kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict`; a plain function ``scale_fn`` is not changed."""
+        """Restore the state returned by :meth:`state_dict`; if ``scale_fn`` is a function, it is not changed."""
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if state_dict["_scale_fn_custom"] is not None and self._scale_fn_custom is not None:
             self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])

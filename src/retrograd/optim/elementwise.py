@@ -36,11 +36,17 @@ class ElementwiseOptimizer(Optimizer):
     foreach_recorded: ClassVar[bool] = False
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        """Return the state of ``param`` before its first step, a dict by name; ``group`` contains the options."""
+        """Return the state of ``param`` before its first step, a dict that maps names to values.
+
+        ``group`` is the parameter group of ``param``, a dict of options.
+        """
         raise NotImplementedError
 
     def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """Return the scalar arguments of ``rule``, a dict by name; also increment the step counter in ``state``."""
+        """Return the scalar arguments of ``rule`` as a dict, and increment the step counter in ``state``.
+
+        ``group`` is the parameter group, a dict of options. ``state`` is the state of one parameter.
+        """
         raise NotImplementedError
 
     rule: ClassVar[Callable[..., None]]
@@ -150,10 +156,10 @@ def increment_step(state: dict[str, Any]) -> float:
 
 
 def option_value(group: dict[str, Any], value: Any) -> Any:
-    """Return ``value``, an option of ``group``, as a Python number.
+    """Return ``value``, the value of an option in the parameter group ``group``, as a Python number.
 
-    If ``value`` is a Tensor and the option ``differentiable`` is true, return the Tensor with shape ``()``, because a
-    later backward may compute its gradient.
+    A Tensor is converted to a number, unless the option ``differentiable`` is true. In this case the result is a Tensor
+    of shape ``()``, because the backward pass may compute its gradient.
     """
     if not isinstance(value, Tensor):
         return value

@@ -21,11 +21,14 @@ class _FactorScheduler(LRScheduler):
     """
 
     def factor_now(self) -> float | None:
-        """Return the factor by which the rates of the previous epoch are multiplied, or None if they are kept."""
+        """Return the factor by which the current learning rates are multiplied at ``last_epoch``.
+
+        The result is None if the rates do not change at this epoch.
+        """
         raise NotImplementedError
 
     def factor_since(self) -> float:
-        """Return the factor by which the initial learning rates are multiplied at ``last_epoch``."""
+        """Return the ratio of the learning rates at ``last_epoch`` to the initial learning rates."""
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
@@ -231,7 +234,8 @@ class _LambdaScheduler(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the scheduler, a dict of its attributes.
 
-        Plain functions in ``lr_lambdas`` are not stored. For other callable objects, their attributes are stored.
+        Functions in ``lr_lambdas`` are not part of the state. For an instance of a class with ``__call__``, the state
+        has a copy of its attributes.
         """
         packed = {key: value for key, value in super().state_dict().items() if key != "lr_lambdas"}
         packed["lr_lambdas"] = [
@@ -240,7 +244,7 @@ class _LambdaScheduler(LRScheduler):
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state returned by :meth:`state_dict`; plain functions in ``lr_lambdas`` are not changed."""
+        """Restore the state returned by :meth:`state_dict`; functions in ``lr_lambdas`` are not changed."""
         self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, kept in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if kept is not None:

@@ -42,11 +42,12 @@ class ArrayOps:
         self.used = 0
 
     def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
-        """Call ``rule`` with the arrays and the scalar arguments ``numbers``; the rule modifies the arrays in place.
+        """Apply ``rule`` to ``arrays`` in place: call ``rule(self, *arrays, **numbers)``.
 
-        All arrays have the same shape. If they also have the same contiguous layout, the rule is called for one block
-        of elements after another, because a block fits in the CPU's cache. For large arrays, a compiled loop attached
-        to the rule (``numba_steps.py``) replaces the rule.
+        ``arrays`` (the parameter, its gradient and its state) have the same shape. If all are C-contiguous or all are
+        Fortran-contiguous, the rule is called for one block of elements after another, because a block fits in the
+        CPU's cache. If the arrays are large and the rule has the attribute ``large``, a compiled loop
+        (``numba_steps.py``), this loop is called instead of the rule.
         """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):
@@ -75,7 +76,7 @@ class ArrayOps:
         return self.buffers[self.used - 1][: like.size]
 
     def free(self, last: Any) -> None:
-        """Release ``last``, the most recently returned temporary, for reuse."""
+        """Release ``last``, the temporary that :meth:`new` returned last, so that its buffer can be reused."""
         self.used -= last.ndim == 1 and self.on_cpu
 
     def number(self, value: Any) -> Any:
@@ -214,9 +215,9 @@ class TensorOps:
         return x.where(condition, y)
 
     def kept(self, x: Any) -> Any:
-        """Return a copy of ``x`` while operations are recorded for backward, otherwise ``x`` itself.
+        """Return a copy of ``x`` if operations are recorded for backward, otherwise ``x`` itself.
 
-        A node of the graph saves the copy, because the rule later modifies ``x`` in place.
+        The rule later modifies ``x`` in place; the copy keeps the value that the backward pass needs.
         """
         return x.clone() if recording() else x
 
@@ -294,9 +295,9 @@ def _is_on(weight_decay: Any) -> bool:
 
 
 def as_flat_views(arrays: list[Any]) -> list[Any] | None:
-    """Return ``arrays`` as 1-d views in memory order, or None if they have no common contiguous layout.
+    """Return a list of 1-d views of ``arrays``, whose elements are in memory order.
 
-    The layout is common if all arrays are C-contiguous or all are Fortran-contiguous.
+    The result is None unless all arrays are C-contiguous or all are Fortran-contiguous.
     """
     if all(array.flags.c_contiguous for array in arrays):
         return arrays if arrays[0].ndim == 1 else [array.reshape(-1) for array in arrays]
@@ -317,10 +318,11 @@ _on_tensors = TensorOps()
 
 
 def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
-    """Update ``param`` and the Tensors of ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
+    """Update ``param`` and the Tensors in ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
 
-    ``F`` is an ``ArrayOps``, and the other arguments are arrays, if the rule can run on arrays. Otherwise ``F`` is a
-    ``TensorOps``. All Tensors have the same shape. Complex Tensors are passed as views of pairs of real numbers.
+    ``F`` provides the operations. ``F`` is an :class:`ArrayOps`, and the rule receives arrays, if operations are not
+    recorded for backward and all Tensors have the same shape and the same dtype (not of half precision). Otherwise
+    ``F`` is a :class:`TensorOps`, and the rule receives the Tensors. Complex values are passed as real views.
     """
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
@@ -339,10 +341,10 @@ def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], num
 
 
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:
-    """Return the arrays of ``tensors`` (real views of complex arrays), or None if a rule cannot run on the arrays.
+    """Return the arrays of ``tensors`` as a list, or None if a rule cannot run on these arrays.
 
-    A rule cannot run on arrays if their shapes or dtypes differ, if the dtype is of half precision, or if complex
-    arrays have no common contiguous layout.
+    Complex arrays are returned as real views. The result is None if the shapes or dtypes differ, if the dtype is of
+    half precision or not a floating-point or complex dtype, or if complex arrays have no common contiguous layout.
     """
     first = tensors[0]._array
     dtype, shape = first.dtype, first.shape

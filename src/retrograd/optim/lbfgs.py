@@ -115,7 +115,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(at, here, t, direction.abs().max(), most)
 
     def _gradient(self) -> Tensor:
-        """Return the gradients of all parameters, concatenated to one real vector."""
+        """Return the gradients of all parameters, concatenated to one vector; complex gradients are viewed as real."""
         parts = []
         for param in self.param_groups[0]["params"]:
             grad = param.detach().new_zeros(param.shape) if param.grad is None else param.grad
@@ -154,7 +154,7 @@ class _CurvatureHistory:
         self.alphas = state.get("al")
 
     def keep(self, state: dict[str, Any]) -> None:
-        """Store all attributes in ``state``, the optimiser's state."""
+        """Store the attributes of this object in ``state``, the optimiser's state."""
         if self.alphas is not None:
             state["al"] = self.alphas
         state |= {
@@ -252,8 +252,10 @@ def _zoom(
 ) -> tuple[_Point, int]:
     """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations of the loss.
 
-    The bracket ``ends``, a pair of points, is shrunk until a point inside satisfies the conditions. ``tries`` is the
-    number of points evaluated before. The other arguments are the same as in :func:`strong_wolfe`.
+    The bracket ``ends``, a list of two points, is shrunk until a point inside satisfies the conditions. If the bracket
+    becomes too short, or after about ``most`` evaluations, the end with the lower loss is returned. ``tries`` is the
+    number of points that were evaluated before this call. ``at``, ``start`` and ``longest`` are the arguments of
+    :func:`strong_wolfe`.
     """
     low = _lower(ends)
     stuck = False

@@ -55,7 +55,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a wrapper of the method ``step`` that also calls the registered hooks before and after ``step``.
 
-    If ``step`` of a subclass calls ``step`` of its base class, only the call of the subclass calls the hooks.
+    If ``step`` of a subclass calls ``step`` of its base class, the hooks are called only once, for the subclass.
     """
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
@@ -228,7 +228,8 @@ class Optimizer:
     def watch_steps(self) -> None:
         """Start to record whether ``step`` is called.
 
-        Learning rate schedulers call this method, and warn if their first step precedes the step of the optimiser.
+        Learning rate schedulers call this method. They warn if ``scheduler.step()`` is called before
+        ``optimizer.step()``.
         """
         if self._opt_called is None:
             self._opt_called = False
@@ -399,9 +400,10 @@ def _as_list(params: Any) -> list[Any]:
 def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
     """Return ``value``, a part of the loaded state of ``param``, converted to the device and dtype of ``param``.
 
-    ``key`` is the name of the value in the state, or None. The elements of containers are converted. The dtype is kept
-    if ``param`` is not floating-point. The step counter (``"step"``) is returned unchanged if ``counted_there`` is
-    false; otherwise it is converted to float32 on the device of ``param``.
+    In a dict or another container, each element is converted. If ``param`` is not floating-point, only the device is
+    converted. ``key`` is the key of ``value`` in its dict, or None if ``value`` is not an item of a dict. If ``key`` is
+    ``"step"``, ``value`` is the step counter. It is converted to float32 on the device of ``param`` if
+    ``counted_there`` is true, and otherwise returned unchanged.
     """
     if isinstance(value, Tensor):
         if key == "step":
@@ -440,7 +442,7 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
 
 
 class recorded:
-    """Context manager in which operations are recorded for backward only if ``enabled`` is true."""
+    """Context manager that switches the recording of operations for backward on (``enabled=True``) or off."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled
@@ -465,9 +467,9 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
 
 
 def check_not_negative(**values: tuple[str, Any]) -> None:
-    """Raise ValueError if a value is negative; each keyword argument is a pair ``(words, value)``.
+    """Raise ValueError if a value is negative; each keyword argument is a pair ``(description, value)``.
 
-    The text of the error is ``"Invalid {words}: {value}"``, with the pair inserted. Keyword names are not used.
+    The text of the error is ``"Invalid <description>: <value>"``. The names of the keyword arguments are not used.
     """
     for words, value in values.values():
         if not value >= 0.0:

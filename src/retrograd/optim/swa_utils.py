@@ -54,10 +54,10 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """Return a function that applies ``average``, a function that updates one average, to lists of Tensors.
+    """Return a function ``f(averages, values, count)`` that updates each Tensor in the list ``averages`` in place.
 
-    The returned function takes ``(averages, values, count)``. It overwrites each Tensor ``x`` in ``averages`` by
-    ``average(x, value, count)``, where ``value`` is the corresponding Tensor in ``values``.
+    Each Tensor ``x`` in ``averages`` is overwritten by ``average(x, value, count)``, where ``value`` is the
+    corresponding Tensor in the list ``values``.
     """
 
     @no_grad()
