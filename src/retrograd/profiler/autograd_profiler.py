@@ -226,7 +226,7 @@ class profile:
         header: str | None = None,
         top_level_events_only: bool = False,
     ) -> str:
-        """Return a table of all events as text; the parameters are those of :meth:`EventList.table`."""
+        """Return a table of all events as text; the parameters have the same meaning as for :meth:`EventList.table`."""
         return self.function_events.table(
             sort_by, row_limit, max_src_column_width, max_name_column_width, max_shapes_column_width, header,
             top_level_events_only,
@@ -237,7 +237,8 @@ class profile:
     ) -> EventList:
         """Return a list with one item for each event name: the sum of all events with this name.
 
-        The parameters are those of :meth:`EventList.key_averages`.
+        ``group_by_input_shape`` is the argument ``group_by_input_shapes`` of :meth:`EventList.key_averages`; the other
+        parameters have the same names and meaning there.
         """
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 

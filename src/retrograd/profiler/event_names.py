@@ -125,9 +125,9 @@ def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: s
 
 
 def _max_pooling(name: str) -> Callable[..., str]:
-    """Return a function that takes the arguments of a call of the max pooling function ``name``.
+    """Return a function that returns the event name of a call of the max pooling function ``name``.
 
-    It returns the event name of the call, which depends on the argument ``return_indices``.
+    The returned function takes the arguments of the call; the event name depends on the argument ``return_indices``.
     """
 
     def named(*args: Any, return_indices: Any = False, **rest: Any) -> str:
@@ -142,9 +142,9 @@ _INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
 
 
 def _inplace_option(name: str) -> Callable[..., str]:
-    """Return a function that takes the arguments of a call of the activation function ``name``.
+    """Return a function that returns the event name of a call of the activation function ``name``.
 
-    It returns the event name of the call, which depends on the argument ``inplace``.
+    The returned function takes the arguments of the call; the event name depends on the argument ``inplace``.
     """
     under = _INNER.get(name)
     return lambda *args, inplace=False, **rest: name + "_" if inplace else f"{name}>{under}" if under else name
@@ -191,6 +191,7 @@ VARYING: dict[str, Name] = {
 def shown_name(name: str, prefix: str = "") -> Name | None:
     """Return the event name of the public function ``name``, or None if its calls are not shown.
 
+    The event name is a string, or a function that returns it for the arguments of a call.
     ``prefix`` is the prefix of PyTorch's operations in the namespace of the function, such as ``"linalg_"``.
     """
     if name in SILENT:
@@ -219,16 +220,19 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 
 def name_of_function(function: Any) -> Name | None:
-    """Return the event name of ``function``, or None if its calls are not shown."""
+    """Return the event name of ``function``, or None if its calls are not shown.
+
+    The event name is a string, or a function that returns it for the arguments of a call.
+    """
     known = _public_names(sum(module in sys.modules for module in SPACES))
     return known[function] if function in known else _name_inside(function)
 
 
 @functools.lru_cache(1)
 def _public_names(imported: int) -> dict[FunctionType, Name | None]:
-    """Return a dictionary from every public function to its event name, cached for equal arguments.
+    """Return a dictionary from every public function to its event name, as :func:`name_of_function` returns it.
 
-    ``imported`` is the number of imported namespaces.
+    ``imported`` is the number of imported namespaces. The dictionary is cached until this number changes.
     """
     names = {}
     for function, name, prefix in _functions():
@@ -241,7 +245,7 @@ def _public_names(imported: int) -> dict[FunctionType, Name | None]:
 
 @functools.cache
 def _name_inside(function: Any) -> Name | None:
-    """Return the event name of ``function``, which is not public."""
+    """Return the event name of ``function``, which is not public, or None if it is not a generated function."""
     return _with_prefix(_inside(function)) if is_generated(function) else None
 
 

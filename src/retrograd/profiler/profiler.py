@@ -100,7 +100,8 @@ def tensorboard_trace_handler(
 class _KinetoProfile:
     """Profiler that is started and stopped by method calls instead of a ``with`` statement.
 
-    The parameters are those of :class:`profile`.
+    Its parameters have the same meaning as for :class:`profile`; ``schedule`` and ``on_trace_ready`` are not among
+    them.
     """
 
     __module__ = "torch.profiler.profiler"
@@ -183,7 +184,8 @@ class _KinetoProfile:
     ) -> EventList:
         """Return a list with one item for each event name: the sum of all events with this name.
 
-        The parameters are those of :meth:`EventList.key_averages`.
+        ``group_by_input_shape`` is the argument ``group_by_input_shapes`` of :meth:`EventList.key_averages`; the other
+        parameters have the same names and meaning there.
         """
         return self._recorded("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name

@@ -1,9 +1,9 @@
 """Recording of calls while a profiler runs.
 
 Calls of public functions are recorded by a handler (Note [Interception] in ``dispatch/intercept.py``), and the steps of
-backward passes by an observer of the engine (``core/engine.py``). The kernels that gradient rules call on arrays are
-entries of a rule namespace; while a profiler runs, these entries are replaced by functions that time them. The engine
-processes the leaves of an observed backward pass one by one in PyTorch's order, as it does for leaves with hooks.
+backward passes by an observer of the engine (``core/engine.py``). Gradient rules call kernels as attributes of a
+namespace; while a profiler runs, these attributes are replaced by functions that time the kernels. The engine processes
+the leaves of an observed backward pass one by one in PyTorch's order, as it does for leaves with hooks.
 
 The modules that format events (``events``, ``table``, ``chrome_trace``) are not imported here.
 """
@@ -114,9 +114,10 @@ class Session:
                 return
 
     def made(self, call: Call, result: Any) -> None:
-        """Set the sequence number of ``call`` to that of the graph node of ``result``, if ``call`` recorded this node.
+        """Set the sequence number of ``call`` to that of the graph node of ``result``, if the call created this node.
 
-        The condition holds if the node is newer than all nodes that were known when the call began.
+        ``result`` is the result of the call. The call has created the node if the node is newer than all nodes that
+        were known when the call began.
         """
         first = result[0] if result.__class__ in (tuple, list) and result else result
         node = getattr(first, "_grad_edge", None)
@@ -244,8 +245,9 @@ def _begin_said(
 ) -> Call | None:
     """Record the start of a call of a function that is decorated with ``profiled``, and return the :class:`Call`.
 
-    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the event is that of an operation, or there
-    is no event if the name is empty. Otherwise the event is like a block named by the user.
+    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the event is that of an operation, otherwise
+    that of a block named by the user. The result is None if there is no event: no profiler runs, the name of the
+    operation is empty, or a block with this name is already running.
     """
     session = sessions.get(get_ident())
     if session is None or session.resting:
@@ -270,7 +272,7 @@ def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
 
 
 class _Recording(Handler):
-    """The handler that records calls in the session of the thread."""
+    """Handler of calls of public functions, which records each call in the :class:`Session` of its thread."""
 
     def __init__(self) -> None:
         self.known: dict[Any, Any] = {}  # results of _begin_of for the functions that were called
@@ -280,7 +282,10 @@ class _Recording(Handler):
         self.known.clear()
 
     def wanted(self, function: Any) -> Any:
-        """Return a function that records the beginning of a call of ``function``, or None."""
+        """Return a function that records the beginning of a call of ``function``, or None if its calls are not shown.
+
+        The returned function takes the tuple and the dictionary of the call's arguments.
+        """
         try:
             return self.known[function]
         except KeyError:
@@ -358,7 +363,10 @@ class _BackwardObserver:
         return result
 
     def leaf(self, leaf: Any, grad: Any, owned: bool, record: bool, wanted: Any, write: bool) -> None:
-        """Call ``accumulate.visit_leaf``, and record its event, and the memory of the leaf's ``grad`` if it is new."""
+        """Call ``accumulate.visit_leaf``, which has the same parameters, and record the call as an event.
+
+        The memory of the leaf's ``grad`` is also recorded if it is new.
+        """
         session, variable = self.session, leaf.variable_ref()
         self._evaluate(LEAF, -1, None)
         if session.memory and variable is not None:
@@ -374,8 +382,8 @@ class _BackwardObserver:
     def _evaluate(self, name: str, sequence: int, place: Any) -> None:
         """End the event of the previous gradient edge of a backward pass, and begin the event of the next.
 
-        ``name`` is the name of the node or leaf, ``sequence`` the number of the node, and ``place`` the user's line that
-        recorded the node.
+        ``name`` is the name of the node or leaf, and ``sequence`` the number of the node (-1 for a leaf). ``place`` is
+        the location of the user's call that recorded the node, as :func:`_line` returns it.
         """
         session = self.session
         if session.open and session.open[-1].name.startswith(EVALUATE):
@@ -384,7 +392,10 @@ class _BackwardObserver:
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
-    """Return the code object and instruction offset of the user's line that recorded the node ``place``, or None."""
+    """Return the location of the user's call that recorded the node ``place``, or None if it is unknown.
+
+    The location is a pair: a code object, and the offset of an instruction in it.
+    """
     code = getattr(place, "code", None)
     return None if code is None else (code, place.instruction)
 
@@ -399,7 +410,7 @@ def _observer() -> _BackwardObserver | None:
 
 
 class _Kernels:
-    """The kernels in rule namespaces, which are replaced while at least one profiler runs in any thread."""
+    """Replacement of the kernels that gradient rules call, while at least one profiler runs in any thread."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -72,7 +72,7 @@ def table(
 
     ``widest`` are the maximum widths in characters of the columns for source lines, names and shapes. If
     ``profile_memory`` or ``with_flops`` is true, there are columns for memory or floating-point operations. The other
-    parameters are those of :meth:`EventList.table`.
+    parameters have the same meaning as for :meth:`EventList.table`.
     """
     if not events:
         return ""
@@ -119,7 +119,11 @@ def _columns(
     flops: bool,
     unit: str | None,
 ) -> list[Column]:
-    """Return the columns for which some of ``events`` have values; the parameters are those of :func:`table`."""
+    """Return the columns of the table: those for which some of ``events`` have values.
+
+    ``widest`` is as for :func:`table`. If ``memory`` or ``flops`` is true, there are columns for memory or
+    floating-point operations. ``unit`` is the unit of times.
+    """
     source, name, shapes = widest
     whole, device = _total(events), _device(events)
 
