@@ -286,9 +286,10 @@ def _address(function: Any) -> int | None:
 
 @cache
 def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
-    """Return a pair of functions that get and set the number of threads of a BLAS, or None if they are not found.
+    """Return a pair of functions that get and set the number of threads of a BLAS.
 
-    ``name`` is the name of an extension module that is linked with the BLAS.
+    ``name`` is the name of an extension module that is linked with the BLAS. The result is None if the BLAS has no such
+    functions.
     """
     for path in _library_paths(name):
         try:
@@ -302,10 +303,10 @@ def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None
 
 
 def _library_paths(name: str) -> Iterator[str]:
-    """Yield the files that may contain the BLAS functions of the extension module ``name``.
+    """Yield the paths of the files that may contain the BLAS functions of the extension module ``name``.
 
-    The first file is the extension module: the system searches its dependencies as well, except on Windows. The other
-    files are libraries that a wheel includes.
+    The first file is the extension module itself: except on Windows, the system also finds the functions of the
+    libraries with which it is linked. The other files are OpenBLAS libraries that a wheel includes.
     """
     import numpy  # this module is imported before NumPy
 

@@ -1,12 +1,14 @@
-"""Specialisation of templates: partial evaluation of a Python function whose first parameter is known.
+"""Specialisation of templates: partial evaluation of a Python function for one value of its first argument.
 
-A template is an ordinary function ``template(form, …)``. It runs as it stands. :func:`specialize` returns the same
-function for one value of ``form``: attributes of ``form`` are replaced by their values, conditions on them are decided,
-loops over them are unrolled, and lists made by :func:`slots` become local variables. The code of the result keeps the
-file and the lines of the template, so that debuggers, tracebacks and coverage show the template.
+A template is an ordinary function ``template(form, …)``, which can be called as it is. :func:`specialize` returns the
+syntax tree of a copy of the function for one value of ``form``. In the copy, attributes of ``form`` are replaced by
+their values, branches whose condition depends only on ``form`` are selected, and loops over attributes of ``form`` are
+unrolled. The items of lists created by :func:`slots` become local variables. The code of the copy keeps the file and
+the lines of the template, so that debuggers, tracebacks and coverage show the template.
 
-Static expressions consist of ``form``, variables of loops over static values, constants, and calls of ``len``,
-``range``, ``enumerate`` and ``zip`` with static arguments. The specialiser reduces, where a part is static:
+An expression is static if its value is known when the copy is generated. Static expressions consist of ``form``,
+variables of loops over static values, constants, and calls of ``len``, ``range``, ``enumerate`` and ``zip`` with static
+arguments. The following code is replaced if the named parts are static:
 
     if, and, or, not, x if c else y     to the part that applies
     for x in static                     to one copy of the body for each item
@@ -18,7 +20,7 @@ Static expressions consist of ``form``, variables of loops over static values, c
                                         kernel without other statements
     helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`
 
-Any other static value becomes a global variable of the result.
+Any other static value becomes a global variable of the copy.
 """
 
 from __future__ import annotations
@@ -47,17 +49,24 @@ REDUCTIONS = ("any", "all", "tuple")
 
 
 def slots(count: int) -> list[Any]:
-    """Return a list of ``count`` times None; in a specialised function its items are local variables."""
+    """Return a list of ``count`` times None.
+
+    In a specialised function there is no such list: each of its items is a local variable.
+    """
     return [None] * count
 
 
 def bind(values: list[Any], index: int, value: Any) -> None:
-    """Set ``values[index]`` to ``value``; in a specialised function no code is generated if ``value`` is a variable."""
+    """Set ``values[index]`` to ``value``.
+
+    In a specialised function no code is generated if ``value`` is a variable or a constant: ``values[index]`` is then
+    replaced by this variable or constant.
+    """
     values[index] = value
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a helper of templates that is called as a statement; a specialised function has its body instead."""
+    """Mark ``function``, a helper of templates, and return it: a specialised function contains its body, not a call."""
     INLINED.add(function)
     return function
 
@@ -66,7 +75,10 @@ INLINED: set[Any] = set()
 
 
 class Template:
-    """Syntax tree of a template function, with the names that occur in each of its nodes."""
+    """Syntax tree ``tree`` of a template function, with the variables that occur in it.
+
+    ``names`` is a dict from the ``id`` of each node of the tree to the names of the variables that occur in the node.
+    """
 
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.tree = tree
@@ -83,14 +95,17 @@ class Template:
 
 @cache
 def _file_templates(file: str) -> dict[str, Template]:
-    """Return the templates of a source file: its top-level functions by name."""
+    """Return a dict from the names of the top-level functions in a source file to their :class:`Template`."""
     tree = ast.parse("".join(linecache.getlines(file)), file)
     return {each.name: Template(each) for each in tree.body if isinstance(each, ast.FunctionDef)}
 
 
 @cache
 def _file_names(file: str) -> dict[int, frozenset[str]]:
-    """Return the names that occur in each node of the templates of a source file."""
+    """Return a dict from the ``id`` of each syntax node to the names of the variables that occur in the node.
+
+    The dict has the nodes of all top-level functions in the source file.
+    """
     found: dict[int, frozenset[str]] = {}
     for each in _file_templates(file).values():
         found.update(each.names)
@@ -99,18 +114,18 @@ def _file_names(file: str) -> dict[int, frozenset[str]]:
 
 @cache
 def _names_in(file: str) -> frozenset[str]:
-    """Return all names that occur in the templates of a source file."""
+    """Return the names of all variables that occur in the top-level functions of a source file."""
     return frozenset().union(*_file_names(file).values())
 
 
 def template_of(function: Any) -> Template:
-    """Return the syntax tree of ``function``, a function at the top level of a source file."""
+    """Return the :class:`Template` of ``function``, a function at the top level of a source file."""
     return _file_templates(function.__code__.co_filename)[function.__name__]
 
 
 @cache
 def _lambdas(file: str) -> dict[int, list[ast.Lambda]]:
-    """Return the lambda expressions of a source file by the line where they begin."""
+    """Return a dict from line numbers to lists of the lambda expressions in a source file that begin in this line."""
     found: dict[int, list[ast.Lambda]] = {}
     for each in ast.walk(ast.parse("".join(linecache.getlines(file)) or "0", file)):
         if isinstance(each, ast.Lambda):
@@ -119,7 +134,11 @@ def _lambdas(file: str) -> dict[int, list[ast.Lambda]]:
 
 
 def lambda_tree(function: Any) -> ast.Lambda | None:
-    """Return the syntax tree of ``function``, or None if it is no lambda expression or its source is not available."""
+    """Return the syntax tree of the lambda expression that created ``function``.
+
+    The result is None if ``function`` was not created by a lambda expression, if its source is not available, or if it
+    has ``*args``, ``**kwargs`` or keyword-only parameters.
+    """
     code = getattr(function, "__code__", None)
     if code is None or code.co_name != "<lambda>":
         return None
@@ -176,17 +195,18 @@ LOOSE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _at(made: Any, place: Any) -> Any:
-    """Return the node ``made`` with the position of the node ``place``."""
+    """Copy the line and column of the syntax node ``place`` to the syntax node ``made``, and return ``made``."""
     return ast.copy_location(made, place)
 
 
 class _Specializer:
-    """Partial evaluation of one template; ``space`` collects the globals of the result.
+    """Generator of a specialised function from the syntax tree of a template.
 
-    ``known`` maps the names of static variables to their values, ``lists`` the names of lists of slots to the
-    expressions that replace their items, and ``renamed`` the names of other variables to the expressions that replace
-    them.
-    ``names`` has the names that occur in each node, and ``arguments`` the names of the parameters of the result.
+    An expression is static if its value is known when the function is generated. ``known`` maps the names of static
+    variables to their values. ``lists`` maps the names of variables that :func:`slots` creates to the expressions that
+    replace the list's items. ``renamed`` maps the names of other variables to the expressions that replace them.
+    ``space`` collects the global variables of the specialised function. ``names`` maps the ``id`` of each syntax node
+    to the names of the variables in it, and ``arguments`` has the names of the parameters of the specialised function.
     """
 
     def __init__(
@@ -218,7 +238,7 @@ class _Specializer:
         return names is not None and self.special.isdisjoint(names)
 
     def is_static(self, node: ast.AST) -> bool:
-        """Whether the value of the expression ``node`` is known."""
+        """Whether the value of the expression ``node`` is known when the specialised function is generated."""
         match node:
             case ast.Constant():
                 return True
@@ -237,7 +257,7 @@ class _Specializer:
         return False
 
     def value(self, node: Any) -> Any:
-        """Return the value of a static expression."""
+        """Return the value of the static expression ``node``; raise TypeError for an expression that is not static."""
         match node:
             case ast.Constant(value=value):
                 return value
@@ -271,14 +291,22 @@ class _Specializer:
         raise TypeError(f"no static expression: {ast.unparse(node)}")
 
     def constant(self, value: Any, node: ast.expr) -> ast.expr:
-        """Return an expression for ``value``: a constant, or the name of a global variable of the result."""
+        """Return the syntax node of an expression with the value ``value``, which replaces the expression ``node``.
+
+        The expression is a constant for a number, string, bool or None, and otherwise the name of a global variable of
+        the specialised function.
+        """
         if value.__class__ in FOLDED:
             return _at(ast.Constant(value), node)
         name = "".join(each if each.isalnum() else "_" for each in ast.unparse(node)).strip("_")
         return self.global_variable(name, value, node)
 
     def global_variable(self, name: str, value: Any, node: ast.expr) -> ast.expr:
-        """Return the name of a global variable of the result for ``value``: ``name`` if that is not in use."""
+        """Return the syntax node of a global variable of the specialised function that has the value ``value``.
+
+        The variable is called ``name``, with a number appended if the name is used for another value. The node gets the
+        position of ``node``.
+        """
         first, count = name, 1
         while name in self.arguments or self.space.setdefault(name, value) is not value:
             count += 1
@@ -288,7 +316,7 @@ class _Specializer:
     # -- Expressions
 
     def expr(self, node: Any) -> Any:
-        """Return what remains of the expression ``node``."""
+        """Return the expression that replaces the expression ``node`` in the specialised function."""
         if self.untouched(node):
             return node
         if isinstance(node, ast.Name):
@@ -328,7 +356,10 @@ class _Specializer:
         return self.rebuilt(node)
 
     def item(self, node: ast.Subscript, name: str) -> ast.expr:
-        """Return the variable, or for a slice the tuple of variables, that replaces an indexed list of slots."""
+        """Return the expression that replaces ``node``, an index expression of a list created by :func:`slots`.
+
+        ``name`` is the name of the list. The expression is a variable or constant, or for a slice a tuple of them.
+        """
         if isinstance(node.slice, ast.Slice):
             low, high = (None if each is None else self.value(each) for each in (node.slice.lower, node.slice.upper))
             chosen = self.lists[name][low:high]
@@ -342,7 +373,10 @@ class _Specializer:
         return found if isinstance(found, ast.Constant) else _at(ast.Name(found.id, ast.Load()), node)
 
     def boolean(self, node: ast.BoolOp) -> ast.expr:
-        """Return what remains of ``and`` or ``or``: static parts are decided, in conditions as in values."""
+        """Return the expression that replaces ``node``, an ``and`` or ``or``, in the specialised function.
+
+        Operands that are static are evaluated as bools, even where the value of the expression is used.
+        """
         stops, left = isinstance(node.op, ast.Or), list[ast.expr]()
         for value in node.values:
             each = self.expr(value)
@@ -357,7 +391,10 @@ class _Specializer:
         return left[0] if len(left) == 1 else _at(ast.BoolOp(node.op, left), node)
 
     def several(self, nodes: Sequence[ast.expr]) -> list[ast.expr]:
-        """Return what remains of expressions in a row, in which starred lists of slots become their variables."""
+        """Return a list of the expressions that replace ``nodes``, the items of a tuple or the arguments of a call.
+
+        A starred list ``*s`` is replaced by its items.
+        """
         found: list[ast.expr] = []
         for each in nodes:
             if isinstance(each, ast.Starred):
@@ -372,7 +409,10 @@ class _Specializer:
         return found
 
     def with_item(self, target: ast.expr, value: Any, node: ast.expr) -> ast.expr:
-        """Return what remains of ``node`` if the loop variables ``target`` have the item ``value``."""
+        """Return the expression that replaces ``node``, the element of a list comprehension, for one item.
+
+        ``target`` is the loop variable, or a tuple of loop variables, and ``value`` is the item.
+        """
         before, special = self.known, self.special
         self.bind(target, value)
         try:
@@ -381,7 +421,10 @@ class _Specializer:
             self.known, self.special = before, special
 
     def bind(self, target: ast.expr, value: Any) -> None:
-        """Make the loop variables ``target`` static, with the item ``value``."""
+        """Make a loop variable static, with the value ``value``.
+
+        ``target`` is the variable, or a tuple of variables, to which the items of ``value`` are assigned.
+        """
         if isinstance(target, ast.Name):
             self.known, self.special = {**self.known, target.id: value}, {*self.special, target.id}
         else:
@@ -390,7 +433,10 @@ class _Specializer:
                 self.bind(each, part)
 
     def keywords(self, nodes: Sequence[ast.keyword]) -> list[ast.keyword]:
-        """Return what remains of keyword arguments; ``**dict(zip(names, values))`` becomes one for each name."""
+        """Return a list of the keyword arguments that replace ``nodes``, the keyword arguments of a call.
+
+        An argument ``**dict(zip(names, values))`` with static names is replaced by one keyword argument for each name.
+        """
         found = []
         for each in nodes:
             match each:
@@ -407,7 +453,7 @@ class _Specializer:
         return found
 
     def call(self, node: ast.Call) -> ast.expr:
-        """Return what remains of a call."""
+        """Return the expression that replaces the call ``node`` in the specialised function."""
         if isinstance(node.func, ast.Name) and node.func.id in self.inlined:
             return self.inlined_value(self.space[node.func.id], node.args)
         args, keywords = self.several(node.args), self.keywords(node.keywords)
@@ -426,7 +472,11 @@ class _Specializer:
         return _at(ast.Call(self.expr(node.func), args, keywords), node)
 
     def reduction(self, name: str, elements: list[ast.expr], node: ast.expr) -> ast.expr:
-        """Return ``any``, ``all`` or ``tuple`` of expressions as ``or``, ``and`` or a tuple."""
+        """Return the expression that replaces ``any``, ``all`` or ``tuple`` of a list of ``elements``.
+
+        ``name`` is the name of the function. The expression is an ``or``, an ``and`` or a tuple; it is a constant if a
+        constant element decides the value.
+        """
         if name == "tuple":
             return _at(ast.Tuple(elements, ast.Load()), node)
         stops = name == "any"
@@ -440,7 +490,9 @@ class _Specializer:
     ) -> ast.expr:
         """Return ``body``, the expression that ``function`` returns, with ``args`` in place of its parameters ``names``.
 
-        Its global variables and cells become globals of the result. All positions are that of the call.
+        ``function`` is the function that the lambda expression has created. Its global and captured variables become
+        global variables of the specialised function. All nodes get the position of ``hole``, the call that the body
+        replaces.
         """
         values = dict(zip(names, args, strict=True))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -477,7 +529,10 @@ class _Specializer:
         return copy(body, frozenset())
 
     def rebuilt(self, node: Any) -> Any:
-        """Return ``node`` with what remains of its parts."""
+        """Return a copy of ``node`` in which the expressions and statements that it contains have been replaced.
+
+        ``node`` itself is returned if nothing in it has to be replaced.
+        """
 
         def part(each: Any) -> Any:
             if isinstance(each, list):
@@ -494,7 +549,7 @@ class _Specializer:
     # -- Statements
 
     def body(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """Return what remains of statements."""
+        """Return a list of the statements that replace ``statements`` in the specialised function."""
         left: list[ast.stmt] = []
         for each in statements:
             if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
@@ -530,7 +585,7 @@ class _Specializer:
         return False
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        """Return the statements that remain of ``node``."""
+        """Return a list of the statements that replace the statement ``node`` in the specialised function."""
         match node:
             case ast.If():
                 test = self.expr(node.test)
@@ -569,14 +624,17 @@ class _Specializer:
         return [made]
 
     def inlined_body(self, function: Any, args: Sequence[ast.expr]) -> list[ast.stmt]:
-        """Return the statements of an inlined helper."""
+        """Return a list of the statements that replace a call of the inlined helper ``function`` with ``args``."""
         tree, before = self.enter(function, args)
         left = self.body(tree.body)
         self.known, self.lists, self.special, self.renamed = before
         return left
 
     def inlined_value(self, function: Any, args: Sequence[ast.expr]) -> ast.expr:
-        """Return the expression that an inlined helper returns; this is its only statement."""
+        """Return the expression that replaces a call of the inlined helper ``function`` with ``args``.
+
+        The only statement of the helper must be ``return``.
+        """
         tree, before = self.enter(function, args)
         final = tree.body[-1]
         assert isinstance(final, ast.Return), "an inlined helper in an expression must only return a value"
@@ -585,9 +643,11 @@ class _Specializer:
         return result
 
     def enter(self, function: Any, args: Sequence[ast.expr]) -> tuple[ast.FunctionDef, Any]:
-        """Bind the parameters of an inlined helper, and return its syntax tree and the bindings of before.
+        """Bind the parameters of the inlined helper ``function`` to ``args``, the arguments of its call.
 
-        An argument must be a variable, a list of slots or static.
+        Return the syntax tree of the helper, and the previous values of ``known``, ``lists``, ``special`` and
+        ``renamed``, which the caller restores. An argument must be a variable, a constant, a tuple, a dict, a static
+        expression, or a list created by :func:`slots`.
         """
         tree = template_of(function).tree
         if id(tree) not in self.names:
@@ -616,7 +676,10 @@ class _Specializer:
 
 
 def function_definition(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
-    """Return the syntax tree of a function; the fields of the node depend on Python's version."""
+    """Return the syntax tree of a function with the parameters ``arguments`` and the statements ``body``.
+
+    The fields of the node depend on Python's version.
+    """
     made: Any = ast.FunctionDef(name, arguments, body, [])
     if "type_params" in made._fields:
         made.type_params = []
@@ -626,12 +689,18 @@ def function_definition(name: str, arguments: ast.arguments, body: list[ast.stmt
 def specialize(
     template: Any, form: Any, name: str, arguments: ast.arguments, parts: dict[str, Any], space: dict[str, Any]
 ) -> ast.FunctionDef:
-    """Return the syntax tree of the function ``name``, a copy of ``template`` for its first argument ``form``.
+    """Return the syntax tree of the function ``name``, a copy of ``template`` for one value of its first argument.
 
-    arguments  the parameters of the result
-    parts      for a parameter of the template that is a list of arguments, the names of these in ``arguments``; for a
-               parameter that the result does not have, the expression that replaces it
-    space      the globals of the result: initially those that the template uses, to which static values are added
+    Args:
+        template: Template, a Python function at the top level of a source file.
+        form: Value of the first argument of the template.
+        name: Name of the returned function.
+        arguments: Parameters of the returned function.
+        parts: Dict by names of parameters of the template. For a parameter that is a list of arguments, the value is
+            the list of their names in ``arguments``. For a parameter that the returned function does not have, the
+            value is the expression that replaces it.
+        space: Global variables of the returned function: initially those that the template uses. Static values are
+            added to this dict.
     """
     tree = template_of(template).tree
     known = {tree.args.args[0].arg: form}

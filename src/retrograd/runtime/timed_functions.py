@@ -1,6 +1,7 @@
 """Registry of functions, other than operations, that a running profiler times.
 
-Each function tells the handlers of its calls itself (Note [Interception] in ``dispatch/intercept.py``).
+The body of each registered function contains the code that reports its calls to the profiler (Note [Interception] in
+``dispatch/intercept.py``).
 """
 
 from __future__ import annotations

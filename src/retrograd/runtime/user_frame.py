@@ -54,11 +54,13 @@ LIBRARIES = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_modu
 
 
 def strip_frames(error: Exception) -> Exception | None:
-    """Return ``error`` without a traceback, or None if its traceback must be kept.
+    """Return the error to raise in place of ``error``, without a traceback, or None if ``error`` must be kept.
 
     The function that the user called catches an error, calls ``strip_frames``, and raises the result. Then the
-    traceback has only the user's line and the called function. The traceback is kept if it has frames of the user's
-    code inside the call (a hook, a custom function), or if the environment sets RETROGRAD_TRACEBACK=full.
+    traceback has only the user's line and the called function. The result is ``error`` itself, or PyTorch's error if
+    ``error`` is a MemoryError. It is None in three cases: the class of ``error`` is not in ``FOR_USERS``, the traceback
+    has frames of the user's code inside the call (a hook, a custom function), or the environment sets
+    RETROGRAD_TRACEBACK=full.
     """
     if isinstance(error, MemoryError):
         return _no_memory(error)
