@@ -30,7 +30,7 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """Error raised if the recomputation of a checkpointed function saves other tensors than the forward pass."""
+    """Error raised if the recomputation of a function does not save the same tensors as its forward pass."""
 
     __module__ = "torch.utils.checkpoint"
 
@@ -41,7 +41,10 @@ def noop_context_fn() -> Contexts:
 
 
 class _Overrides:
-    """Values that override the arguments of :func:`checkpoint`, or None; set by the ``set_checkpoint_…`` functions."""
+    """Values that override the arguments ``early_stop`` and ``debug`` of :func:`checkpoint`.
+
+    The functions ``set_checkpoint_…`` set them. A value is None if it does not override the argument.
+    """
 
     early_stop: ClassVar[bool | None] = None
     debug: ClassVar[bool | None] = None
@@ -87,17 +90,18 @@ def checkpoint(
 
     Args:
         use_reentrant: If false (recommended), ``backward()``, ``autograd.grad`` and keyword arguments are supported. If
-            true, the function runs without recording, and its node runs a nested backward pass; only ``backward()``
-            without ``inputs`` is supported, and ``function`` receives no keyword arguments.
-        preserve_rng_state: If true (default), the recomputation starts from the random state of the forward pass, so
-            that it draws the same random numbers.
+            true, the function runs without recording operations. In the backward pass it runs again, followed by a
+            nested backward pass through its operations. Only ``backward()`` without ``inputs`` is supported, and
+            ``function`` receives no keyword arguments.
+        preserve_rng_state: Keyword argument. If true (default), the recomputation starts from the random state of
+            the forward pass, so that it draws the same random numbers.
         context_fn: Function that returns two context managers, for the forward pass and for the recomputation.
         determinism_check: With "default", the shapes, dtypes and devices of the tensors saved by the forward pass and
             by the recomputation are compared; with "none", only the number of tensors.
-        debug: Accepted for compatibility with PyTorch; errors always contain the source lines of the tensors.
+        debug: Accepted for compatibility with PyTorch; errors always contain the source lines that saved the tensors.
         early_stop: If true, the recomputation ends as soon as all needed tensors are computed.
 
-    Raises CheckpointError in the backward pass if the recomputation saves other tensors than the forward pass.
+    The backward pass raises CheckpointError if the recomputation does not save the same tensors as the forward pass.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(2.0, requires_grad=True)
@@ -193,10 +197,10 @@ class Frame:
         return holder
 
     def unpack(self, holder: Holder) -> Tensor:
-        """Return the recomputed tensor of ``holder`` and empty ``holder``.
+        """Return the recomputed tensor in ``holder``, and remove it from ``holder``.
 
-        If ``holder`` is empty, the function runs again to recompute the tensor. Raises CheckpointError if the second
-        run does not fill ``holder``.
+        If ``holder`` has no tensor yet, the checkpointed function runs again to recompute the tensor. Raises
+        CheckpointError if this run does not recompute the tensor of ``holder``.
         """
         if holder.value is None:
             self.run_again()
@@ -206,7 +210,11 @@ class Frame:
         return found
 
     def run_again(self) -> None:
-        """Run the function again to fill the holders; raise CheckpointError if it saves other tensors than before."""
+        """Run the function again to recompute the tensors of all holders.
+
+        Raises CheckpointError if this run saves another number of tensors than the first run, or tensors with other
+        shapes, dtypes or devices (not checked with ``determinism_check="none"``).
+        """
         args = [each.tensor(self) if is_tensor else each for each, is_tensor in zip(self.inputs, self.are_tensors)]  # noqa: B905
         again = _SecondRun(self)
         with contextlib.suppress(_StopRecomputation), saved_tensors_hooks(again.pack, lambda tensor: tensor):
@@ -241,9 +249,10 @@ class Frame:
             )
 
     def _differing(self, again: _SecondRun) -> str:
-        """Return a text about the first tensor for which the source lines of the two runs differ.
+        """Return an error text with the source lines that saved the first tensor that differs between the two runs.
 
-        ``again`` is the second run. The text is empty if all lines are equal.
+        A tensor differs if the first run and the second run, ``again``, saved it at different source lines. The text is
+        empty if no tensor differs.
         """
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
@@ -277,8 +286,8 @@ class _SecondRun:
     def pack(self, tensor: Tensor) -> Tensor:
         """Store ``tensor``, saved by the second run, in the next holder, and return ``tensor`` detached from the graph.
 
-        Raises CheckpointError if the second run saves more tensors than the first run. If ``early_stop`` is true,
-        raises _StopRecomputation after the last holder to end the run.
+        Raises CheckpointError if the second run saves more tensors than the first run. If ``early_stop`` is true, the
+        method raises _StopRecomputation after it has filled the last holder; this exception ends the second run.
         """
         tensor = tensor.detach() if tensor.requires_grad else tensor
         frame, index = self.frame, len(self.facts)
@@ -340,9 +349,9 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
-        """Return ``run_function(*args)``, computed without recording; only ``args`` are saved.
+        """Return ``run_function(*args)``, computed without recording its operations.
 
-        If ``preserve_rng_state`` is true, the random state is saved too.
+        ``args`` are saved for the backward pass. If ``preserve_rng_state`` is true, the random state is saved too.
         """
         check_backward_validity(args)
         AccumulateGrad.hooked = True  # makes the engine record its plan, which backward() reads
@@ -357,7 +366,8 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         """Return the gradients of the inputs, computed from ``grads``, the gradients of the outputs.
 
-        The function runs again with recording; then a nested backward pass computes the gradients.
+        The function runs again, and its operations are recorded. Then a nested backward pass through these operations
+        computes the gradients.
         """
         plan = engine.running_plan()
         if plan is not None and plan.flow is not None:

@@ -13,13 +13,16 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def unserializable_hook(f: Hook) -> Hook:
-    """Return the hook ``f`` of a tensor, marked such that :func:`warn_if_has_hooks` does not warn about ``f``."""
+    """Mark the tensor hook ``f`` such that :func:`warn_if_has_hooks` does not warn about it; return ``f``."""
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Warn for each hook of ``tensor`` that is lost when ``tensor`` is serialised."""
+    """Issue one warning for each hook of ``tensor``, because hooks are not serialised with the tensor.
+
+    Hooks marked by :func:`unserializable_hook` are omitted.
+    """
     hooks = getattr(tensor._grad_edge, "hooks", None)
     if hooks is None:
         return

@@ -99,9 +99,10 @@ class Compare:
         return "\n".join([*lines, ""])
 
     def _column(self, found: list[Measurement | None], scale: float) -> list[str]:
-        """Return the aligned texts of the cells in one column, one for each element of ``found``.
+        """Return the texts of the cells in one column, aligned at the decimal point.
 
-        The text for None is empty. ``scale`` is the unit of the table in seconds, by which times are divided.
+        ``found`` has the measurement of each cell, or None for an empty cell, whose text is empty. ``scale`` is the
+        unit of the table in seconds, by which times are divided.
         """
         there = [each for each in found if each is not None]
         leading = [math.ceil(math.log10(each.median / scale)) for each in there]
@@ -124,8 +125,9 @@ class Compare:
     ) -> list[float]:
         """Return the median times with which the cell at ``row`` and ``column`` is compared to select its colour.
 
-        These are the times of the same row, or of the same column and number of threads. ``cells`` contains the
-        measurements by row and column; ``rows`` and ``columns`` are all rows and columns of the table.
+        With colours by row, these are the times of the same row. With colours by column, they are the times of the same
+        column and number of threads. Without colours, the list is empty. ``cells`` maps ``(*row, column)`` to a
+        measurement; ``rows`` and ``columns`` are all rows and columns of the table.
         """
         if self._colors is Colorize.NONE:
             return []
@@ -137,15 +139,15 @@ class Compare:
 
 
 def _row(each: Measurement) -> tuple[int, str, str]:
-    """Return the row of the measurement ``each`` in the table, a tuple of number of threads, environment and name."""
+    """Return the row of the measurement ``each`` in the table: the tuple (number of threads, environment, name)."""
     return each.task_spec.num_threads, each.task_spec.env or "", each.as_row_name
 
 
 def _row_names(rows: list[tuple[int, str, str]]) -> list[str]:
     """Return the texts of the first column, one for each of ``rows``.
 
-    A text contains the name of the row. It also contains the environment, unless the row above has the same number of
-    threads and the same environment.
+    Each row is a tuple (number of threads, environment, name). A text contains the name and, unless the row above has
+    the same number of threads and the same environment, also the environment.
     """
     widest = max(len(env) for _, env, _ in rows) + 4
     names = []

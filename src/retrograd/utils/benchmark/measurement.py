@@ -88,7 +88,7 @@ class TaskSpec:
 
 
 class Measurement:
-    """Times of a task in seconds; each entry of ``raw_times`` is the total time of ``number_per_run`` runs."""
+    """Times of a task in seconds; each element of ``raw_times`` is the total time of ``number_per_run`` executions."""
 
     def __init__(
         self, number_per_run: int, raw_times: list[float], task_spec: TaskSpec, metadata: dict[Any, Any] | None = None
@@ -195,7 +195,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return a list with one measurement for each task: the times of all ``measurements`` of the same task."""
+        """Return a list with one measurement for each task, which has the times of all ``measurements`` of the task."""
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for each in measurements:
             grouped.setdefault(each.task_spec, []).append(each)

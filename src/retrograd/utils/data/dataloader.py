@@ -219,11 +219,12 @@ def _check_order(
 
 
 def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
-    """Return a function that loads the batch of ``dataset`` for a list of indices.
+    """Return a function that takes a list of indices and returns the batch of ``dataset`` at these indices.
 
-    The function ``collate`` combines the samples. If ``batched`` is false, the argument is one index, and ``collate``
-    receives a single sample. For an iterable data set, the function raises EndOfData after the last sample and, if
-    ``drop_last`` is true, for an incomplete batch.
+    The function ``collate`` combines a list of samples into a batch. If ``batched`` is false, the argument is one
+    index, and the result is ``collate(sample)``. For an iterable data set, the batch has the next samples, as many
+    as there are indices. The function then raises EndOfData after the last sample and, if ``drop_last`` is true, for an
+    incomplete batch.
     """
     if not isinstance(dataset, IterableDataset):
         return lambda index: collate(fetch_samples(dataset, index) if batched else dataset[index])
@@ -394,11 +395,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Return the number of the next batch that has arrived, or None if no batch has arrived.
+        """Return the number of the next batch to yield, or None if this batch has not arrived yet.
 
-        The batch is removed from ``_tasks``, the queue of the requested batches. If ``in_order`` of the DataLoader is
-        true, only the first batch in the queue is considered. Batches at the front of the queue are also removed if
-        they will not arrive because their worker has reached the end of an iterable data set.
+        ``_tasks`` is the queue of the requested batches. If ``in_order`` of the DataLoader is true, the next batch is
+        the first in the queue, otherwise the first that has arrived. It is removed from the queue. If a worker has
+        reached the end of an iterable data set, its batches at the front of the queue that will not arrive are also
+        removed.
         """
         while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
             self._tasks.popleft()
@@ -422,10 +424,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 self._results[number] = (kind, data)
 
     def _received(self, workers: set[int]) -> list[tuple[int, Any]]:
-        """Wait for results from the workers with the numbers ``workers``; return pairs ``(worker, result)``.
+        """Wait for results from ``workers``, a set of worker numbers, and return a list of pairs ``(worker, result)``.
 
-        ``worker`` is the number of the worker. Raises RuntimeError if a worker has exited, or if no result has arrived
-        within ``timeout`` seconds.
+        ``worker`` is the number of the worker that sent ``result``. Raises RuntimeError if no result arrives within
+        ``timeout`` seconds, or if a worker has exited and there is no result.
         """
         pipes = {self._pipes[worker]: worker for worker in workers}
         ends = {self._processes[worker].sentinel: worker for worker in workers}

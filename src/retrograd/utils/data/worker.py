@@ -56,13 +56,19 @@ BATCH, ERROR, END, READY = "batch", "error", "end", "ready"
 
 @dataclass(frozen=True)
 class Failure:
-    """Description of an error in a worker: the class and the message, from which the loader raises the error again."""
+    """Description of an exception in a worker: its class ``kind`` and its message ``text``.
+
+    The worker sends this object to the loader, which raises an exception of this class with this message.
+    """
 
     kind: Any
     text: str
 
     def reraise(self) -> None:
-        """Raise an error of the same class, with the worker's traceback in its message."""
+        """Raise ``kind(text)``; the text contains the worker's traceback.
+
+        RuntimeError is raised instead if the class cannot be called with one string.
+        """
         if self.kind is KeyError:
             raise KeyError(_Verbatim(self.text))
         try:
@@ -73,7 +79,7 @@ class Failure:
 
 
 class _Verbatim(str):
-    """String whose ``repr`` has no quotes, for the message of a KeyError, which Python shows by its ``repr``."""
+    """String whose ``repr`` has no quotes. Python shows the message of a KeyError by the ``repr`` of the message."""
 
     __slots__ = ()
 
@@ -82,9 +88,10 @@ class _Verbatim(str):
 
 
 def failure(error: BaseException, where: str) -> Failure:
-    """Return a Failure with the class, the message and the traceback of the exception ``error``.
+    """Return a Failure with the class of the exception ``error`` and a message that contains its traceback.
 
-    ``where`` is the part of the message that names the worker, for example ``"in DataLoader worker process 0"``.
+    The class is RuntimeError if the class of ``error`` cannot be pickled. ``where`` is the part of the message that
+    names the worker, for example ``"in DataLoader worker process 0"``.
     """
     shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     kind: Any = type(error)
@@ -170,9 +177,11 @@ def seed_everything(base_seed: int, id: int) -> int:
 
 
 def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
-    """Run a worker: process the requests from ``pipe``, pairs ``(number, index)``, until the pipe ends or sends None.
+    """Process the requests that the loader sends through ``pipe``; the main function of a worker process.
 
-    ``inherited`` are the pipe ends that a forked process has copied from the loader; this function closes them.
+    A request is a pair of the number of a batch and its indices. The function returns when the request is None or the
+    loader has closed the pipe. ``inherited`` are the loader's connections that a forked process has copied; they are
+    closed first.
     """
     for each in inherited:  # a forked process holds the loader's ends too, and would never see them closed
         each.close()
@@ -219,10 +228,10 @@ class EndOfData(Exception):
 
 
 def start(context: Any, job: Job, others: list[Connection]) -> tuple[Any, Connection]:
-    """Start a worker for ``job``; return the process and the loader's end of the pipe to the worker.
+    """Start a worker process for ``job``; return the process and the loader's connection to the worker.
 
-    ``context`` is a context of ``multiprocessing``. ``others`` are the loader's ends of the pipes to the workers that
-    were started before.
+    ``context`` is a context of ``multiprocessing``. ``others`` are the loader's connections to the workers that were
+    started before; a forked worker closes its copies of them.
     """
     ours, theirs = context.Pipe()
     forked = context.get_start_method() == "fork"

@@ -32,10 +32,10 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 class _NodeNames:
-    """Names of the graph nodes that one call of ``model`` records, for :func:`graph_of`.
+    """Names of the autograd nodes that one call of ``model`` records, for :func:`graph_of`.
 
-    The name of a node begins with the path of a module. This is the module whose forward hook is called first among the
-    modules whose output depends on the node.
+    The name of a node begins with the path of the module that computed it: the module that returned first among those
+    whose output depends on the node.
     """
 
     def __init__(self, model: Any) -> None:
@@ -58,9 +58,9 @@ class _NodeNames:
         return "/".join(parts)
 
     def seen(self, module: Any, inputs: Any, output: Any) -> None:
-        """Assign names to the nodes on which ``output`` of ``module`` depends; called as a forward hook.
+        """Assign names to the autograd nodes on which ``output`` depends and which have no name yet.
 
-        Nodes that already have a name, assigned by the hook of an earlier module, keep this name.
+        This method is a forward hook of every module: ``output`` is the output of ``module``.
         """
         found, pending = [], [each.grad_fn for each in _tensors(output)]
         while pending:

@@ -79,7 +79,7 @@ def _value(tag: str, **fields: Any) -> Any:
 def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
     """Return a summary of the number ``value``.
 
-    If ``new_style`` is true, the number is written as a tensor, which is float64 if ``double`` is true.
+    If ``new_style`` is true, the number is stored as a tensor of dtype float64 (``double`` is true) or float32.
     """
     array = array_of(value).squeeze()
     if array.ndim:
@@ -257,7 +257,11 @@ def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
 
 
 def _typed(value: Any) -> tuple[Any, str]:
-    """Return the hyperparameter ``value`` as a protobuf value, and the name of its type."""
+    """Return the hyperparameter ``value`` as a protobuf message, and TensorBoard's name of its type.
+
+    The name is ``"DATA_TYPE_FLOAT64"`` or ``"DATA_TYPE_STRING"``. Raises ValueError if ``value`` is not a number, a
+    string or a Tensor.
+    """
     if isinstance(value, Tensor):
         value = array_of(value).reshape(-1)[0].item()
     if isinstance(value, (int, float)):

@@ -46,7 +46,7 @@ class FileWriter:
         self.add_event(_events.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_def: Any, walltime: When = None) -> None:
-        """Write ``graph_def``, the graph of a model, and metadata that it ran on the CPU."""
+        """Write ``graph_def``, the graph of a model, and run metadata that name the CPU as its device."""
         self.add_event(_events.Event(graph_def=graph_def.SerializeToString()), None, walltime)
         stats = _steps.StepStats(dev_stats=[_steps.DeviceStepStats(device="/device:CPU:0")])
         run = _runs.RunMetadata(step_stats=stats).SerializeToString()
@@ -121,7 +121,8 @@ class SummaryWriter:
     ) -> None:  # fmt: skip
         """Write the number ``scalar_value`` under the name ``tag``.
 
-        If ``new_style`` is true, the number is written as a tensor, which is float64 if ``double_precision`` is true.
+        If ``new_style`` is true, the number is stored as a tensor. Its dtype is float64 if ``double_precision`` is
+        true, otherwise float32.
         """
         self._add(summaries.scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
 
