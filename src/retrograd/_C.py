@@ -1,6 +1,6 @@
-"""Names of ``torch._C`` that PyTorch's documentation mentions.
+"""``torch._C``: only those of its names that PyTorch's documentation mentions.
 
-These are context managers that disable ``__torch_function__``, and settings of the profiler.
+They are context managers that disable ``__torch_function__``, and options of the profiler.
 """  # noqa: N999
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _disabled_torch_function_impl = torch_function.disabled
 class _OverridesOff:
     """Base class of context managers that disable overrides of functions by ``__torch_function__``.
 
-    ``level`` is a state defined in ``core/torch_function.py``, which determines the overrides that stay active.
+    ``level`` is a constant of ``core/torch_function.py``, which determines whether overrides by modes stay active.
     """
 
     __module__ = "torch._C"

@@ -113,7 +113,7 @@ def info() -> str:
 
 
 def version_of(*distributions: str) -> str:
-    """Return the version of the first installed package among ``distributions``, without importing the package.
+    """Return the version of the first package among ``distributions`` that is installed, without importing it.
 
     If no package is installed, the result is ``"not installed"``.
     """

@@ -128,7 +128,7 @@ class _ProductPrecision(Precision):
 
 
 class Group:
-    """Object such as ``torch.backends.cuda.matmul``, whose attributes are the settings ``flags``."""
+    """Object whose attributes are the settings ``flags``, such as ``torch.backends.cuda.matmul``."""
 
     def __init__(self, **flags: Flag) -> None:
         object.__setattr__(self, "_flags", flags)
@@ -148,10 +148,10 @@ class Group:
 
 
 class ByName:
-    """Implementation of a module's function in the table: a call is forwarded to ``function(module, arguments)``.
+    """Implementation of a function of a module in the table, which needs the name of the module.
 
-    ``function`` is called with the name of the module that has the function, and with a dictionary of the arguments of
-    the call. ``doc`` is the docstring of the function in the table.
+    A call of the module's function returns ``function(module, arguments)``, where ``module`` is the name of the module
+    and ``arguments`` a dictionary of the arguments. ``doc`` is the docstring of the module's function.
     """
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
@@ -162,9 +162,9 @@ class ByName:
 
 
 def _swap(module_name: str, values: Names) -> Names:
-    """Set the settings in ``values`` of the module ``module_name`` and return a dictionary of their previous values.
+    """Assign new values to settings of the module ``module_name``, and return a dictionary of the previous values.
 
-    A setting whose value is None stays unchanged.
+    ``values`` is a dictionary from the names of settings to their new values; None leaves a setting unchanged.
     """
     module = sys.modules[module_name]
     before = {name: getattr(module, name) for name in values}
@@ -180,10 +180,11 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 
 
 def flag_setter(*unchanged: str) -> ByName:
-    """Return the implementation of a module's function ``set_flags``, whose parameters are names of settings.
+    """Return the implementation of the function ``set_flags`` of a module in ``torch.backends``.
 
-    The function sets each setting whose argument is not None. The settings whose names are in ``unchanged`` are not
-    set, as in PyTorch.
+    Each parameter of ``set_flags`` is named after a setting of the module. The function assigns each argument that is
+    not None to its setting, and returns a tuple of the previous values. Like PyTorch's function, it ignores the
+    arguments for the settings in ``unchanged``.
     """
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
@@ -192,10 +193,11 @@ def flag_setter(*unchanged: str) -> ByName:
 
 
 def flag_context(*unchanged: str) -> ByName:
-    """Return the implementation of a module's function ``flags``, whose parameters are names of settings.
+    """Return the implementation of the function ``flags`` of a module in ``torch.backends``.
 
-    The function returns a context manager in which the settings have the values of the arguments. The settings whose
-    names are in ``unchanged`` are not set, as in PyTorch.
+    Each parameter of ``flags`` is named after a setting of the module. The function returns a context manager in which
+    the settings have the values of the arguments. Like PyTorch's function, it ignores the arguments for the settings in
+    ``unchanged``.
     """
 
     @contextmanager
@@ -217,7 +219,7 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return a dictionary of two functions for the table, which return and assign ``store[key]``.
+    """Return a dictionary from signatures to two functions: the first returns ``store[key]``, the second assigns it.
 
     ``getter`` is the name of the first function. ``setter`` is the name of the second function, followed by its
     parameter in parentheses.
@@ -236,19 +238,18 @@ def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names
 
 @namespace("backends")
 def _backends() -> Names:
-    """Contents of the module ``torch.backends`` by name.
+    """Contents of the module ``torch.backends`` as a dictionary.
 
-    Settings of numerical libraries, and queries whether they are available.
-
-    retrograd computes with NumPy, NumPy's BLAS and CuPy, and does not use PyTorch's libraries. Queries return False for
-    PyTorch's libraries, and settings have no effect.
+    The submodules contain settings of numerical libraries, and functions that return whether a library is available.
+    retrograd computes with NumPy, NumPy's BLAS and CuPy. For PyTorch's libraries, which it does not use, the functions
+    return False, and the settings have no effect.
     """
     return {**dict.fromkeys(_parts("backends"), PART), "fp32_precision": Precision()}
 
 
 @namespace("backends.cpu")
 def _backends_cpu() -> Names:
-    """Contents of the module ``torch.backends.cpu`` by name: a query for the vector extensions of the CPU."""
+    """Contents of the module ``torch.backends.cpu`` as a dictionary: a function for the CPU's vector extensions."""
 
     def get_cpu_capability() -> str:
         """Return the widest vector extension of this CPU that NumPy supports.
@@ -264,7 +265,7 @@ def _backends_cpu() -> Names:
 
 @namespace("backends.cuda")
 def _backends_cuda() -> Names:
-    """Contents of the module ``torch.backends.cuda`` by name: settings for NVIDIA GPUs, which have no effect."""
+    """Contents of the module ``torch.backends.cuda`` as a dictionary: settings for NVIDIA GPUs, without effect."""
 
     def is_built() -> bool:
         """Return True if CuPy is installed and finds a GPU, otherwise False."""
@@ -324,7 +325,7 @@ def _backends_cuda() -> Names:
 
 @namespace("backends.cudnn")
 def _backends_cudnn() -> Names:
-    """Contents of the module ``torch.backends.cudnn`` by name: settings of NVIDIA's library of convolutions.
+    """Contents of the module ``torch.backends.cudnn`` as a dictionary: settings of NVIDIA's library of convolutions.
 
     The library is not used, and the settings have no effect.
     """
@@ -352,11 +353,9 @@ def _backends_cudnn() -> Names:
 
 @namespace("backends.cusparselt")
 def _backends_cusparselt() -> Names:
-    """Contents of the module ``torch.backends.cusparselt`` by name.
+    """Contents of the module ``torch.backends.cusparselt`` as a dictionary.
 
-    Queries for NVIDIA's library for semi-structured sparse matrices.
-
-    The library is not used.
+    NVIDIA's library for semi-structured sparse matrices is not used, and ``is_available()`` returns False.
     """
     return {
         "is_available() -> bool": False,
@@ -367,27 +366,26 @@ def _backends_cusparselt() -> Names:
 
 @namespace("backends.kleidiai")
 def _backends_kleidiai() -> Names:
-    """Contents of the module ``torch.backends.kleidiai`` by name.
+    """Contents of the module ``torch.backends.kleidiai`` as a dictionary.
 
-    A query for Arm's library of matrix products, which is not used.
+    Arm's library of matrix products is not used, and ``is_available()`` returns False.
     """
     return {"is_available() -> bool": False}
 
 
 @namespace("backends.mha")
 def _backends_mha() -> Names:
-    """Contents of the module ``torch.backends.mha`` by name.
+    """Contents of the module ``torch.backends.mha`` as a dictionary.
 
-    A setting of PyTorch's fast path of transformer layers in evaluation mode.
-
-    The setting has no effect, because there is no such fast path.
+    The module has the setting of PyTorch's fast path of transformer layers in evaluation mode. The setting has no
+    effect, because retrograd has no such fast path.
     """
     return getter_and_setter("get_fastpath_enabled", "set_fastpath_enabled(value)", {"fastpath": True}, "fastpath")
 
 
 @namespace("backends.miopen")
 def _backends_miopen() -> Names:
-    """Contents of the module ``torch.backends.miopen`` by name: a setting of AMD's library of convolutions.
+    """Contents of the module ``torch.backends.miopen`` as a dictionary: a setting of AMD's library of convolutions.
 
     The library is not used, and the setting has no effect.
     """
@@ -415,9 +413,9 @@ class verbose:
 
 @namespace("backends.mkl")
 def _backends_mkl() -> Names:
-    """Contents of the module ``torch.backends.mkl`` by name: queries for Intel's library of linear algebra.
+    """Contents of the module ``torch.backends.mkl`` as a dictionary: functions for Intel's library of linear algebra.
 
-    The library is used if NumPy was built with it.
+    ``is_available()`` returns True if NumPy was built with the library, which is then used.
     """
 
     def is_available() -> bool:
@@ -430,7 +428,7 @@ def _backends_mkl() -> Names:
 
 @namespace("backends.mkldnn")
 def _backends_mkldnn() -> Names:
-    """Contents of the module ``torch.backends.mkldnn`` by name: settings of Intel's library of neural networks.
+    """Contents of the module ``torch.backends.mkldnn`` as a dictionary: settings of Intel's library of neural networks.
 
     The library is not used, and the settings have no effect.
     """
@@ -457,7 +455,7 @@ def _backends_mkldnn() -> Names:
 
 @namespace("backends.mps")
 def _backends_mps() -> Names:
-    """Contents of the module ``torch.backends.mps`` by name: queries for Apple GPUs, which are not supported."""
+    """Contents of the module ``torch.backends.mps`` as a dictionary: functions for Apple GPUs (not supported)."""
     return {
         "is_available() -> bool": False,
         "is_built() -> bool": False,
@@ -468,7 +466,7 @@ def _backends_mps() -> Names:
 
 @namespace("backends.nnpack")
 def _backends_nnpack() -> Names:
-    """Contents of the module ``torch.backends.nnpack`` by name: a setting of the convolution library NNPACK.
+    """Contents of the module ``torch.backends.nnpack`` as a dictionary: a setting of the convolution library NNPACK.
 
     The library is not used, and the setting has no effect.
     """
@@ -482,17 +480,19 @@ def _backends_nnpack() -> Names:
 
 @namespace("backends.openmp")
 def _backends_openmp() -> Names:
-    """Contents of the module ``torch.backends.openmp`` by name: a query for OpenMP, which is not used."""
+    """Contents of the module ``torch.backends.openmp`` as a dictionary.
+
+    OpenMP is not used, and ``is_available()`` returns False.
+    """
     return {"is_available() -> bool": False}
 
 
 @namespace("backends.opt_einsum")
 def _backends_opt_einsum() -> Names:
-    """Contents of the module ``torch.backends.opt_einsum`` by name.
+    """Contents of the module ``torch.backends.opt_einsum`` as a dictionary.
 
-    Settings of ``opt_einsum``, which finds a cheap order of contractions.
-
-    ``einsum`` finds a cheap order without ``opt_einsum``; the settings have no effect.
+    The module has settings of the package ``opt_einsum``, by which PyTorch finds a cheap order of contractions. They
+    have no effect, because ``einsum`` finds a cheap order without this package.
     """
 
     def is_available() -> bool:
@@ -515,9 +515,9 @@ def _backends_opt_einsum() -> Names:
 
 @namespace("backends.quantized")
 def _backends_quantized() -> Names:
-    """Contents of the module ``torch.backends.quantized`` by name.
+    """Contents of the module ``torch.backends.quantized`` as a dictionary.
 
-    Settings of libraries for quantized tensors, which are not supported.
+    The module has settings of libraries for quantized tensors, which retrograd does not support.
     """
 
     def set_engine(module: Any, value: Any) -> None:
@@ -535,7 +535,7 @@ def _backends_quantized() -> Names:
 
 @namespace("xpu")
 def _xpu() -> Names:
-    """Contents of the module ``torch.xpu`` by name: functions for Intel GPUs, which are not supported.
+    """Contents of the module ``torch.xpu`` as a dictionary: functions for Intel GPUs, which are not supported.
 
     Functions that need a device raise PyTorch's error.
     """
@@ -570,7 +570,7 @@ def _no_mps(function: str) -> RuntimeError:
 
 @namespace("mps")
 def _mps() -> Names:
-    """Contents of the module ``torch.mps`` by name: functions for Apple GPUs, which are not supported.
+    """Contents of the module ``torch.mps`` as a dictionary: functions for Apple GPUs, which are not supported.
 
     Functions that need a device raise PyTorch's error.
     """
@@ -591,7 +591,7 @@ def _mps() -> Names:
 
 @namespace("mtia")
 def _mtia() -> Names:
-    """Contents of the module ``torch.mtia`` by name: functions for Meta's accelerators, which are not supported."""
+    """Contents of the module ``torch.mtia`` as a dictionary: functions for Meta's accelerators (not supported)."""
     return {"is_available() -> bool": False, "is_initialized() -> bool": False, "device_count() -> int": 0}
 
 
@@ -655,9 +655,9 @@ class StreamContext:
 
 @namespace("cpu")
 def _cpu() -> Names:
-    """Contents of the module ``torch.cpu`` by name.
+    """Contents of the module ``torch.cpu`` as a dictionary.
 
-    Functions for the CPU that correspond to those of ``torch.cuda``.
+    The functions correspond to those of ``torch.cuda``.
     """
     only = Stream()
 
@@ -695,9 +695,9 @@ def _cpu() -> Names:
 
 @namespace("cpu.amp")
 def _cpu_amp() -> Names:
-    """Contents of the module ``torch.cpu.amp`` by name.
+    """Contents of the module ``torch.cpu.amp`` as a dictionary.
 
-    Deprecated classes for mixed precision on the CPU; use ``torch.amp``.
+    The classes for mixed precision on the CPU are deprecated; ``torch.amp`` replaces them.
     """
     from .amp import old
 
@@ -733,9 +733,9 @@ class device_index:
 
 @namespace("accelerator")
 def _accelerator() -> Names:
-    """Contents of the module ``torch.accelerator`` by name.
+    """Contents of the module ``torch.accelerator`` as a dictionary.
 
-    Functions for the accelerator, which is the GPU if CuPy finds one.
+    The functions concern the accelerator, which is the GPU if CuPy finds one.
     """
     from . import cuda
 
@@ -796,7 +796,7 @@ def _accelerator() -> Names:
 
 @namespace("_dynamo")
 def _dynamo() -> Names:
-    """Contents of the module ``torch._dynamo`` by name: functions of ``torch.compiler``, and no-ops.
+    """Contents of the module ``torch._dynamo`` as a dictionary: functions of ``torch.compiler``, and no-ops.
 
     In PyTorch, the module is the front end of the compiler.
     """
@@ -830,9 +830,9 @@ def _dynamo() -> Names:
 
 @namespace("_dynamo.config")
 def _dynamo_config() -> Names:
-    """Contents of the module ``torch._dynamo.config`` by name: settings of PyTorch's compiler, which have no effect.
+    """Contents of the module ``torch._dynamo.config`` as a dictionary: settings of PyTorch's compiler.
 
-    Programs may add settings.
+    The settings have no effect. Programs may add settings.
     """
     return {
         "suppress_errors": False,
@@ -855,7 +855,7 @@ def _dynamo_config() -> Names:
 
 @namespace("_inductor")
 def _inductor() -> Names:
-    """Contents of the module ``torch._inductor`` by name: only the module of its settings.
+    """Contents of the module ``torch._inductor`` as a dictionary: only the submodule ``config``.
 
     In PyTorch, the module is the back end of the compiler.
     """
@@ -864,9 +864,9 @@ def _inductor() -> Names:
 
 @namespace("_inductor.config")
 def _inductor_config() -> Names:
-    """Contents of the module ``torch._inductor.config`` by name: settings of PyTorch's compiler, which have no effect.
+    """Contents of the module ``torch._inductor.config`` as a dictionary: settings of PyTorch's compiler.
 
-    Programs may add settings.
+    The settings have no effect. Programs may add settings.
     """
     return {
         "coordinate_descent_tuning": False,
@@ -883,9 +883,9 @@ def _inductor_config() -> Names:
 
 
 def _signature(text: str) -> Signature:
-    """Return the signature ``text``, a key of the table without the name, such as ``(seed: int = 0) -> None``.
+    """Return the signature whose source is ``text``, such as ``(seed: int = 0) -> None``.
 
-    An annotation is its text. A default value is a literal.
+    The annotations of the result are their source text. Default values must be literals.
     """
     function = ast.parse(f"def function{text}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
@@ -909,10 +909,11 @@ def _annotation(tree: ast.expr | None) -> Any:
 
 
 def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments], Any], str]:
-    """Return the implementation and the docstring of a function in the table with the value ``answer``.
+    """Return a pair: the implementation of a function in the table, and its docstring.
 
-    ``answer`` is a constant, an exception to raise, or a function to call. The implementation is called with the name of
-    the module and the arguments. ``returns`` is the annotation of the result.
+    ``answer`` determines what the function does: it is a constant to return, an exception to raise, or a function to
+    call. ``returns`` is the annotation of the result. The implementation is called with the name of the function's
+    module and the bound arguments.
     """
     if isinstance(answer, BaseException):
         kind, words = type(answer), str(answer)
@@ -930,7 +931,10 @@ def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments
 
 
 def _function(module_name: str, key: str, answer: Any) -> Any:
-    """Return the function of the module ``module_name`` for an entry of the table: a signature and its value."""
+    """Return the function of the module ``module_name`` that an item of its block describes.
+
+    ``key`` is the signature of the function, with its name. ``answer`` is as for :func:`_behaviour`.
+    """
     name, parenthesis, rest = key.partition("(")
     signature = _signature(parenthesis + rest)
     behaviour, doc = _behaviour(answer, signature.return_annotation)
@@ -953,9 +957,9 @@ def _function(module_name: str, key: str, answer: Any) -> Any:
 
 
 def _argument_error(function: Any, args: tuple[Any, ...], kwargs: Names) -> TypeError:
-    """Return the error that Python raises for a call with arguments that the signature of ``function`` does not accept.
+    """Return Python's TypeError for a call whose arguments do not fit the signature of ``function``.
 
-    The words of :meth:`inspect.Signature.bind` are different.
+    The text is that of a call of a Python function, which differs from that of :meth:`inspect.Signature.bind`.
     """
     try:
         getcallargs(function, *args, **kwargs)  # has the words of Python's errors, and ignores the slash
@@ -969,7 +973,7 @@ def _argument_error(function: Any, args: tuple[Any, ...], kwargs: Names) -> Type
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """Return ``value``; if it is a function defined in this file, first rename it to ``module_name.name``."""
+    """Return ``value``; if it is a function defined in this file, set its name and ``__module__`` first."""
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
@@ -984,7 +988,10 @@ def _parts(name: str) -> dict[str, str]:
 
 
 class TableLoader(Loader):
-    """Loader that fills a module with the names and values that the module's block in the table returns."""
+    """Loader that fills a module with the contents of the dictionary that the module's block returns.
+
+    A block is the function that describes the module in the table.
+    """
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None

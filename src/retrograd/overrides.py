@@ -54,8 +54,8 @@ class TorchFunctionMode:
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return the result of ``func(*args, **kwargs)``, a public function that was called inside the context.
 
-        A subclass overrides this method. ``types`` are the classes of the arguments that override functions. If the
-        method returns NotImplemented, ``__torch_function__`` of these classes is called instead.
+        A subclass redefines this method. ``types`` are those classes of the arguments that have their own
+        ``__torch_function__``. If the method returns NotImplemented, ``__torch_function__`` of these classes is called.
         """
         raise NotImplementedError
 
@@ -158,10 +158,9 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Callee]:
-    """Return a decorator for functions whose calls the classes of their arguments may override.
+    """Return a decorator that makes a function overridable by ``__torch_function__`` of its arguments.
 
-    The decorated function calls ``__torch_function__`` of these arguments. ``dispatcher`` has the parameters of the
-    function and returns the arguments whose classes may override the call.
+    ``dispatcher`` is called with the arguments of the function, and returns those whose classes may override the call.
     """
 
     def inner(func: Callee) -> Callee:

@@ -88,7 +88,7 @@ class SobolEngine:
     def _scramble(self) -> None:
         """Draw the random shift of the points, and multiply the direction numbers by random lower triangular matrices.
 
-        A direction number is multiplied as a vector of bits, modulo 2. Each dimension has a matrix.
+        A direction number is multiplied as a vector of bits, modulo 2. There is one matrix for each dimension.
         """
         generator = None
         if self.seed is not None:
@@ -104,10 +104,10 @@ class SobolEngine:
         state[...] = (odd * weights[:, None]).sum(1)
 
     def _steps(self, count: int) -> Any:
-        """Return, for each of the next ``count`` points, its bitwise difference (XOR) from the preceding point.
+        """Return the differences between successive points: the bitwise XOR of each point and the preceding point.
 
-        The result is an integer array with one row for each point and one column for each dimension. The first point of
-        a sequence has no row.
+        The result is an integer array of shape (``count``, number of dimensions) for the next ``count`` points. At the
+        beginning of the sequence it has one row less, because the first point has no preceding point.
         """
         if self.num_generated == 0:  # the first point needs no step
             count -= 1

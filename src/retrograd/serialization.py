@@ -119,7 +119,7 @@ def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) ->
 class _SafeGlobals:
     """Classes and functions that :func:`add_safe_globals` has allowed in checkpoints.
 
-    ``names`` is a dictionary from their names to the classes and functions.
+    The attribute ``names`` is a dictionary from a name in a checkpoint to the class or function.
     """
 
     names: dict[str, Any]
@@ -140,10 +140,10 @@ def _full_name(value: Any) -> str:
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
-    """Allow checkpoints to contain the names of the classes and functions in ``safe_globals``.
+    """Allow checkpoints to refer to the classes and functions in the list ``safe_globals``.
 
-    :func:`load` may then call these classes and functions with arguments from the file. An entry of the list is a class
-    or function, or a pair of a class or function and its name in the file.
+    :func:`load` may then call them with arguments from the file. An item of the list is a class or a function, or a
+    pair: a class or function, and the name by which the file refers to it.
     """
     found = {}
     for each in safe_globals:
@@ -425,8 +425,8 @@ class _PickleReader:
 class _StorageReader:
     """Callable that returns ``read(id)``, the storage with the persistent id ``id``.
 
-    If ``read`` raises an exception, it is stored in ``error``. An exception of the user's ``map_location`` can then be
-    distinguished from an error of the pickle.
+    An exception that ``read`` raises is stored in the attribute ``error``. The caller can then distinguish an exception
+    of the user's ``map_location`` from an error of the pickle.
     """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:
