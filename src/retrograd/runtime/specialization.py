@@ -8,7 +8,7 @@ the lines of the template, so that debuggers, tracebacks and coverage show the t
 
 An expression is static if its value is known when the copy is generated. Static expressions consist of ``form``,
 variables of loops over static values, constants, and calls of ``len``, ``range``, ``enumerate`` and ``zip`` with static
-arguments. The following code is replaced if the named parts are static:
+arguments. The following code is reduced if the named parts are static:
 
     if, and, or, not, x if c else y     to the part that applies
     for x in static                     to one copy of the body for each item
