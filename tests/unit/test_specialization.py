@@ -178,3 +178,26 @@ def test_programs_run_without_specialisation() -> None:
         for value in "01"
     ]
     assert outputs[0].stdout == outputs[1].stdout and "must match" in outputs[0].stdout, outputs[0].stderr
+
+
+def test_threads_may_call_a_function_first_at_the_same_time() -> None:
+    program = (
+        "import sys, threading\n"
+        "import retrograd as torch\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "x = torch.ones(3)\n"
+        "errors, barrier = [], threading.Barrier(4)\n"
+        "def work():\n"
+        "    for name in ('tanh', 'mul', 'add', 'cat', 'sum', 'relu', 'exp', 'softmax', 'sigmoid', 'sin', 'cos', 'sqrt'):\n"
+        "        barrier.wait()\n"
+        "        given = {'cat': ([x, x],), 'mul': (x, x), 'add': (x, x), 'softmax': (x, 0)}.get(name, (x,))\n"
+        "        try:\n"
+        "            getattr(torch, name)(*given)\n"
+        "        except BaseException as error:\n"
+        "            errors.append((name, repr(error)))\n"
+        "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+        "[each.start() for each in threads], [each.join() for each in threads]\n"
+        "print(errors)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stdout + done.stderr

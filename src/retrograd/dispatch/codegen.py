@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
@@ -73,9 +74,20 @@ def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[
     2,500 such functions on import; to generate their code at that time would make the import slow.
     """
     function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
-    space.update(write=write, function=function, brief=user_frame.strip_frames, __name__=None)
+    space.update(write=write, function=function, generate=generate, brief=user_frame.strip_frames, __name__=None)
     space[user_frame.MARK] = space[user_frame.CALL_MARK] = True
     return function
+
+
+#: Held while the code of a function is generated, because several threads may call the function first.
+_GENERATING = threading.RLock()
+
+
+def generate(function: FunctionType) -> None:
+    """Generate the code of ``function``, which :func:`lazy_function` created, unless another thread has done so."""
+    with _GENERATING:
+        if function.__code__.co_filename == UNWRITTEN:
+            function.__globals__["write"](function)
 
 
 def is_generated(function: Any) -> bool:
@@ -86,7 +98,7 @@ def is_generated(function: Any) -> bool:
 _FIRST_CALL: CodeType = compile_source(
     UNWRITTEN,
     [
-        "def first_call(*args, **kwargs):", "    try:", "        write(function)", "        return function(*args, **kwargs)",
+        "def first_call(*args, **kwargs):", "    try:", "        generate(function)", "        return function(*args, **kwargs)",
         "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in user_frame.RERAISE),
     ],
     {}, "first_call",

@@ -45,8 +45,9 @@ def compile_tree(tree: ast.FunctionDef, filename: str, space: dict[str, Any]) ->
 
     Nodes of ``tree`` that have positions refer to lines of the file ``filename``, which tracebacks and debuggers show.
     """
-    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), filename, "exec"), space)
-    return space.pop(tree.name)
+    defined: dict[str, Any] = {}  # not `space`: several threads may compile the same function at once
+    exec(compile(ast.fix_missing_locations(ast.Module([tree], [])), filename, "exec"), space, defined)
+    return defined[tree.name]
 
 
 def renamed(function: Any, name: str, qualname: str | None = None) -> Any:
