@@ -129,7 +129,7 @@ class _Casting(Handler):
         self.known.clear()
 
     def wanted(self, function: Any) -> Any:
-        """Return the rule of ``function``, or None if it has no rule or autocast is disabled."""
+        """Return the dtype rule of ``function``, or None if this function has no rule or if autocast is disabled."""
         if not _on.get():
             return None
         try:
@@ -140,9 +140,10 @@ class _Casting(Handler):
             return found
 
     def around(self, known: Any, call: Call) -> Any:
-        """Return the result of ``call`` for the converted arguments; ``known`` is the rule of the called function.
+        """Convert the arguments of ``call`` by ``known``, the dtype rule of the function, and return the result.
 
-        The result is ``GO_ON`` if no argument may be converted, and None if the function must do nothing.
+        If no argument may be converted, the result is ``GO_ON``: the function then runs with its original arguments.
+        The result is None for a function that does nothing while autocast is enabled.
         """
         on, args, kwargs = _on.get(), call.args, call.kwargs
         if kwargs.get("out") is not None:

@@ -24,7 +24,7 @@ class OptState(enum.Enum):
     """State of one optimiser in :class:`GradScaler` since the last call of ``update``.
 
     ``READY`` is the initial state. ``UNSCALED`` means that the gradients have been divided by the scale, and
-    ``STEPPED`` that the step has been made.
+    ``STEPPED`` that :meth:`GradScaler.step` has been called.
     """
 
     READY = 0
@@ -109,7 +109,7 @@ class GradScaler(TorchNamed):
         """Divide the gradients of the parameters of ``optimizer`` by the scale in place.
 
         After this call, the gradients can be clipped, for example, and :meth:`step` does not divide them again. Raises
-        RuntimeError if this method is called twice before :meth:`update`, or after :meth:`step`.
+        RuntimeError if this method is called twice for the same optimiser before :meth:`update`, or after :meth:`step`.
         """
         if not self._enabled:
             return
@@ -143,7 +143,7 @@ class GradScaler(TorchNamed):
 
         Before the call, the gradients are divided by the scale, unless :meth:`unscale_` has already divided them.
         Return the result of the call, or None if a gradient is infinite or NaN. Raises RuntimeError if this method is
-        called twice before :meth:`update`.
+        called twice for the same optimiser before :meth:`update`.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)

@@ -16,7 +16,7 @@ def warn_deprecated(device: str, name: str, new: str) -> None:
 def deprecated_classes(device: str, usual: Any) -> tuple[type[amp.autocast], type[amp.GradScaler]]:
     """Return the deprecated classes ``autocast`` and ``GradScaler`` of ``torch.<device>.amp``.
 
-    ``usual`` is the default value of the parameter ``dtype`` of this class ``autocast``.
+    ``usual`` is the default value of the parameter ``dtype`` of the returned class ``autocast``.
     """
 
     class autocast(amp.autocast):
