@@ -163,7 +163,7 @@ def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
 
 
 def primal_at(x: Any, run: Any) -> Any:
-    """Return the primal of ``x`` in the forward-mode call ``run``; return ``x`` if it has no tangent in this call.
+    """Return the primal of ``x`` in the forward-mode call ``run``; return ``x`` if ``x`` has no tangent in this call.
 
     ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
     """
@@ -410,7 +410,8 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
     """Return a copy of ``x`` with a new gradient edge: the sum of ``x`` and zeros, recorded in the graph.
 
-    Inside vmap, the copy is batched if ``x`` or one of the tensors ``members`` is batched.
+    ``members`` are the tensors that the results depend on. Inside vmap, the copy is batched if ``x`` or one of them is
+    batched.
     """
     zeros = placeholder(members, x._array.shape, x._array.dtype)
     return x + zeros
@@ -586,7 +587,7 @@ def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
 
 
 class _TensorSpec:
-    """Shape and dtype of a tensor, in place of the gradient edge that ``validate_gradient`` takes as an argument."""
+    """Shape and dtype of the tensor ``like``, passed to ``validate_gradient`` in place of a gradient edge."""
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()

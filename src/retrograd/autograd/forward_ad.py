@@ -22,7 +22,10 @@ from .dual import Dual, make_dual_tensor, primal_at, tangent_at
 
 
 class DualRun(TransformLevel):
-    """Level of forward mode that :class:`dual_level` opens; at most one such level is open at a time."""
+    """Level of forward mode: the time from :func:`enter_dual_level` to :func:`exit_dual_level`.
+
+    In a level, dual tensors can be created. At most one level is open at a time.
+    """
 
     __slots__ = ()
     strict = False
@@ -47,7 +50,8 @@ def enter_dual_level() -> int:
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the open level of forward mode; dual tensors created in the level act as their primals afterwards.
 
-    ``level`` is the number of the level to close; None means the open level.
+    ``level`` is the number of the level to close; None means the open level. RuntimeError is raised if this level is
+    not open.
     """
     run = _open()
     if run is None and level is None:
@@ -80,7 +84,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     """Return a dual tensor with the primal ``tensor`` and the tangent ``tangent``, which must have the same shape.
 
     Results computed from a dual tensor have tangents. Raises RuntimeError outside :class:`dual_level` or if the shapes
-    differ, and ValueError for integers and booleans.
+    differ, and ValueError for integers and booleans. ``level`` has no effect, because only one level can be open.
     """
     run = _open()
     if run is None:
@@ -110,7 +114,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the primal and the tangent of the dual tensor ``tensor``.
 
-    For a tensor that is not a dual tensor, the primal is the tensor itself and the tangent is None.
+    For a tensor that is not a dual tensor, the primal is the tensor itself and the tangent is None. The tangent is also
+    None outside :class:`dual_level`. ``level`` has no effect, because only one level can be open.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")

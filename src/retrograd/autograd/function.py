@@ -211,7 +211,8 @@ class BackwardCFunction(FunctionCtx, Node):
     def _call_backward(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
         """Call the user's ``backward`` with ``grads``, and return a list of gradients, one for each of ``edges``.
 
-        An error is raised if the number or a type of the returned gradients is wrong.
+        ``grads`` are the gradients of the results, and ``edges`` the gradient edges of the tensor arguments. An error
+        is raised if the number or a type of the returned gradients is wrong.
         """
         if self.materialize_grads:
             for index, form in enumerate(self.forms):

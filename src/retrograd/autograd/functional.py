@@ -173,7 +173,8 @@ def _zeros_for_none(
 ) -> Tensors:
     """Return ``products`` with None replaced by zeros shaped like the tensor at the same index in ``like``.
 
-    If ``strict`` is true, None raises RuntimeError instead. If ``strict`` and ``create_graph`` are true, a product that
+    ``products`` are products of a vector with a Jacobian or Hessian; None means no dependence on the input. If
+    ``strict`` is true, None raises RuntimeError instead. If ``strict`` and ``create_graph`` are true, a product that
     requires no gradient raises RuntimeError too. ``function`` is the name of the calling function.
     """
     for index, each in enumerate(products if strict else ()):

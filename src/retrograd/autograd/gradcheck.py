@@ -322,7 +322,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """Checks that one call of :func:`gradcheck` runs; the options of the call are the attributes."""
+    """Implementation of the checks of one call of :func:`gradcheck`, whose options are the attributes."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool
@@ -333,9 +333,9 @@ class _Check:
     # -- backward mode
 
     def backward(self, func: Callable[..., Any], inputs: tuple[Any, ...], result: Any) -> None:
-        """Check the gradients of ``func`` at ``inputs``; ``result`` is ``func(*inputs)``.
+        """Raise GradcheckError if a gradient of ``func`` at ``inputs`` differs from a finite difference.
 
-        A function with complex outputs is checked as two functions with real outputs.
+        ``result`` is ``func(*inputs)``. A function with complex outputs is checked as two functions with real outputs.
         """
         outputs = _as_tuple(result)
         if not any(each.is_complex() for each in outputs):
@@ -438,9 +438,10 @@ class _Check:
     # -- forward mode
 
     def forward(self, func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-        """Check the tangents of ``func`` at ``inputs``.
+        """Raise GradcheckError if a tangent of ``func`` at ``inputs`` differs from a finite difference.
 
-        A function of complex inputs is checked as two functions of real inputs.
+        The tangents are computed by forward mode. A function of complex inputs is checked as two functions of real
+        inputs.
         """
         complex_ones = [k for k, each in enumerate(inputs) if isinstance(each, Tensor) and each.is_complex()]
         if not complex_ones:
@@ -533,8 +534,8 @@ def _of_part_of_inputs(
 ) -> Callable[..., Any]:
     """Return ``func`` as a function that takes only the real or only the imaginary part of each complex input.
 
-    ``part``, which is ``"real"`` or ``"imaginary"``, selects the part that it takes. The other part is constant, with
-    its value in ``inputs``. ``complex_ones`` are the indices of the complex inputs.
+    ``part`` is the part that the returned function takes, ``"real"`` or ``"imaginary"``. The other part keeps its value
+    in ``inputs``, the inputs of the check. ``complex_ones`` are the indices of the complex inputs.
     """
 
     def shown(*args: Any) -> Any:
@@ -569,8 +570,8 @@ def _numerical_products(
 ) -> list[list[Tensor]]:
     """Return, for each input that requires a gradient, a list of the derivatives of the outputs in one direction.
 
-    ``tangents`` has the direction for each of these inputs, a pair of vectors returned by :func:`_random_steps`.
-    ``eps`` is the step size of the finite differences.
+    ``tangents`` has the direction for each of these inputs: a pair of vectors, one for the real and one for the
+    imaginary part, returned by :func:`_random_steps`. ``eps`` is the step size of the finite differences.
     """
     run = _running(func, inputs)
     found = []
@@ -590,8 +591,8 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
     """Return the sum of the elements of the Tensors in ``steps``, a pair returned by :func:`_random_steps`.
 
-    A tolerance for elements of a Jacobian is multiplied by this sum to obtain the tolerance for its product with
-    ``steps``.
+    The sum is used in fast mode, which compares products of Jacobians with ``steps``: the tolerance for a product is
+    the tolerance for an element of the Jacobian multiplied by the sum.
     """
     return sum(float(each.sum()) for each in steps if each is not None)
 

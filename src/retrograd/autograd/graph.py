@@ -21,7 +21,7 @@ from ..core.views import bump_version
 
 
 class _NodeInstanceCheck(type):
-    """Metaclass that makes ``isinstance(x, Node)`` true for recorded nodes and for AccumulateGrad."""
+    """Metaclass that makes ``isinstance(x, Node)`` true for nodes of operations and for AccumulateGrad (of leaves)."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, (RecordedNode, AccumulateGrad))
@@ -70,7 +70,7 @@ def engine_edge_of(edge: GradientEdge) -> Any:
 def zeros_like_edge(edge: GradientEdge) -> Tensor:
     """Return a Tensor of zeros whose gradient edge is ``edge``.
 
-    Its shape and dtype are those of the gradient accumulated at ``edge``.
+    The Tensor has the shape and dtype of the gradient that a backward pass accumulates at ``edge``.
     """
     engine_edge = engine_edge_of(edge)
     return at_edge(numpy.broadcast_to(numpy.zeros((), engine_edge.dtype), engine_edge.shape), [0, None], engine_edge)
