@@ -141,7 +141,10 @@ class Interpreter:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """Remove the last mark and the objects above the mark from the stack, and return these objects."""
+        """Remove the last mark and the objects above the mark from the stack, and return these objects.
+
+        The instruction MARK of the pickle puts a mark on the stack before the items of a container.
+        """
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
