@@ -72,9 +72,9 @@ class ModuleCompletion:
     """Import finder for the modules of retrograd, which completes each module after its import.
 
     This finder is the first in ``sys.meta_path``, and calls the other finders to locate the module. Before the module
-    is executed, it is marked as part of retrograd. After that, a public module with ``__all__`` gets a function
-    ``__dir__``. It also gets a function ``__getattr__``, unless the module defines this function. The class of the
-    loader is unchanged, so source and resources are found as without this finder.
+    is executed, it is marked as part of retrograd, so that tracebacks leave out its frames. After that, a public module
+    with ``__all__`` gets a function ``__dir__``. It also gets a function ``__getattr__``, unless the module defines
+    this function. The class of the loader is unchanged, so source and resources are found as without this finder.
     """
 
     def __init__(self, package: str) -> None:
@@ -157,8 +157,8 @@ ON_LOAD: list[Callable[[], None]] = []
 def _complete(namespace: dict[str, Any]) -> None:
     """Complete a loaded module: mark it as part of retrograd, and silence NumPy's warnings in it.
 
-    ``namespace`` is the namespace of the module. Silencing visits all modules of retrograd. Therefore it is done only
-    after packages and top-level modules have been loaded.
+    Frames of marked modules are left out of tracebacks. ``namespace`` is the namespace of the module. Silencing visits
+    all modules of retrograd. Therefore it is done only after packages and top-level modules have been loaded.
     """
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:
@@ -168,7 +168,7 @@ def _complete(namespace: dict[str, Any]) -> None:
 
 
 def _is_part(name: str, value: Any) -> bool:
-    """Whether ``value`` is a public module of retrograd, and the last part of its name is ``name``."""
+    """Whether ``value`` is a public module of retrograd whose full name ends in ``.`` and ``name``."""
     parts = value.__name__.split(".") if isinstance(value, ModuleType) else []
     return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INTERNAL and parts[-1] == name
 

@@ -70,11 +70,11 @@ def why_missing(full_name: str) -> str:
 
 
 def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
-    """Return the error for the missing attribute ``name`` of the module ``module_name``, which ``frame`` reads.
+    """Return the error for the missing attribute ``name`` of the module ``module_name``.
 
-    The error is an ImportError if ``frame`` executes a from-import (see Note [Missing names in from-imports]),
-    otherwise an AttributeError. The error is returned and not raised, so that tracebacks show only one frame of
-    retrograd.
+    ``frame`` is the frame of the code that reads the attribute. The error is an ImportError if ``frame`` executes a
+    from-import (see Note [Missing names in from-imports]), otherwise an AttributeError. The error is returned and not
+    raised, so that tracebacks show only one frame of retrograd.
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
