@@ -122,7 +122,7 @@ def is_exporting() -> bool:
 
 
 def reset() -> None:
-    """Delete all recordings of all compiled functions."""
+    """Delete the recordings of all compiled functions: the programs generated from earlier calls."""
     compiled_function.forget_all()
 
 

@@ -25,8 +25,9 @@ from .trace import Trace, Traced
 class _Level:
     """Namespace of operations that is passed as ``F`` to gradient rules when a recorded call is differentiated.
 
-    Its attributes are the public operations of tensors, and two functions of arrays, ``attention_back`` and
-    ``recurrent_back``. A call of one of these two functions is recorded as a single operation.
+    Its attributes are the public operations of tensors, and two functions of arrays: ``attention_back`` and
+    ``recurrent_back``, which compute gradients of attention and of recurrent layers. A call of one of these two
+    functions is recorded as a single operation.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -71,7 +72,7 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class GradientType:
-    """Required type of the gradient of ``value``: its attributes ``shape`` and ``dtype`` are those of ``value``."""
+    """Shape and dtype that the gradient of ``value`` must have: the ``shape`` and ``dtype`` of ``value`` itself."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
@@ -80,8 +81,9 @@ class GradientType:
 def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]) -> list[Any]:
     """Append a backward pass to the recorded steps of ``trace``, and return the gradients with respect to ``wanted``.
 
-    ``outs`` are the values from which the backward pass starts, and ``grads`` are their incoming gradients. The
-    returned list has one traced tensor for each item of ``wanted``, or None if ``outs`` do not depend on the item.
+    A :class:`Value` describes one recorded array. ``outs`` are the values from which the backward pass starts, and
+    ``grads`` are the incoming gradients of ``outs``. The returned list has one item for each item of ``wanted``: the
+    gradient as a traced tensor, or None if ``outs`` do not depend on this value.
     """
     arrived: dict[Value, Any] = {}
     for out, grad in zip(outs, grads, strict=True):

@@ -133,7 +133,7 @@ class Compiled:
         return result, made
 
     def forget(self) -> None:
-        """Delete all recordings of this function."""
+        """Delete all recordings of this function: the guards and programs generated from earlier calls."""
         self.recordings.clear()
         self.misses = 0
 
@@ -170,7 +170,7 @@ _every: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def forget_all() -> None:
-    """Delete the recordings of all compiled functions."""
+    """Delete the recordings of all compiled functions: the guards and programs generated from earlier calls."""
     for each in list(_every):
         each.forget()
 
@@ -213,10 +213,10 @@ def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[G
 
 
 class _CallWatcher:
-    """Context manager that adds guards for the global variables that user functions read while a call is recorded.
+    """Context manager that adds guards (tests in later calls) for the global variables that user functions read.
 
-    It uses Python's profiler hook (``sys.setprofile``). If a user function assigns to an attribute or an outer
-    variable, or calls a function with side effects, the recording stops.
+    It is active while a call is recorded, and uses Python's profiler hook (``sys.setprofile``). If a user function
+    assigns to an attribute or an outer variable, or calls a function with side effects, the recording stops.
     """
 
     def __init__(self, trace: Trace, guards: Guards) -> None:
@@ -382,7 +382,10 @@ class Plan:
         self.writes = [(each._inner, each._value) for each in trace.written]
 
     def differentiate(self) -> None:
-        """Append the backward pass of the call's results to the recorded steps."""
+        """Append the backward pass of the call's results to the recorded steps.
+
+        Nothing is appended if no result requires gradients, or if the recorded call has called ``backward()`` itself.
+        """
         trace = self.trace
         graded = [each for each in self.outs if each.graded]
         if trace.arrived and any(each not in trace.swept for each in graded):
@@ -400,7 +403,7 @@ class Plan:
         self.found = [None if each is None else each._value for each in found]
 
     def release(self) -> None:
-        """Delete the references to the tensors of the recorded call."""
+        """Delete the references to the tensors of the recorded call, so that their memory can be freed."""
         self.values = [value for _, value in self.trace.inputs.values()]
         self.guards.kept.clear()
         self.guards.seen.clear()
@@ -691,7 +694,7 @@ class CompiledNode(Node):
         return found[0] if len(self.edges) == 1 else found
 
     def checked(self) -> Any:
-        """Return the saved arrays; raise RuntimeError if they were freed or modified in place."""
+        """Return the arrays saved for the backward program; raise RuntimeError if they were freed or modified."""
         if self.saved is None:
             raise freed_error(self)
         for index, (cell, seen) in enumerate(zip(self.cells, self.versions, strict=True)):

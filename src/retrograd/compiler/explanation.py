@@ -54,7 +54,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Compile ``function``, call it with ``args`` and ``kwargs``, and return an :class:`Explanation` of its programs.
 
     ``explain(f)(x)`` is equivalent to ``explain(f, x)``. If ``function`` is already compiled, the explanation includes
-    its earlier recordings.
+    the programs generated for its earlier calls.
 
     >>> import retrograd as torch
     >>> found = torch.compiler.explain(lambda x: (x * 2).exp())(torch.ones(2))

@@ -55,9 +55,10 @@ class Guards:
     # -- Arguments
 
     def argument(self, path: str, value: Any, depth: int = 0) -> None:
-        """Add the conditions for the argument ``value``, which the guard function reads by the expression ``path``.
+        """Add the conditions under which the argument of a later call matches ``value``, that of the recorded call.
 
-        ``depth`` is the number of enclosing tuples, lists and dictionaries.
+        The guard function reads the argument by the expression ``path``. ``depth`` is the number of enclosing tuples,
+        lists and dictionaries.
         """
         kind = value.__class__
         if isinstance(value, Tensor):
@@ -121,7 +122,7 @@ class Guards:
     # -- Captured values
 
     def held(self, path: str, value: Any, depth: int) -> None:
-        """Add the conditions for ``value``, which the guard function reads by the expression ``path``.
+        """Add the conditions that ``value``, read by the expression ``path``, is unchanged; tensor elements may change.
 
         ``value`` is the value of a variable or an attribute, or an item of a container. ``depth`` is the number of
         references from the compiled function to ``value``.
@@ -145,7 +146,7 @@ class Guards:
         self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
     def thing(self, value: Any, depth: int = 0) -> None:
-        """Add the conditions for the objects to which ``value`` refers: items, attributes, closure variables.
+        """Add the conditions that the objects to which ``value`` refers are unchanged: items, attributes, closures.
 
         The guard function already tests the identity of ``value`` itself. ``depth`` is the number of references from
         the compiled function to ``value``.
@@ -179,7 +180,10 @@ class Guards:
             self.attributes(value, None, depth)
 
     def function(self, value: FunctionType, depth: int) -> None:
-        """Add the conditions for the global variables, closure variables and defaults of the function ``value``."""
+        """Add the conditions that the globals, closure variables and defaults of the function ``value`` are unchanged.
+
+        ``depth`` is the number of references from the compiled function to ``value``.
+        """
         if MARK in value.__globals__:
             return
         self.globals_of(value.__code__, value.__globals__, depth)
@@ -195,9 +199,10 @@ class Guards:
                 self.thing(each, depth + 1)
 
     def globals_of(self, code: CodeType, space: dict[str, Any], depth: int = 0) -> None:
-        """Add the conditions for the global variables that ``code`` reads; ``space`` is the dictionary of the globals.
+        """Add the conditions that the global variables that ``code`` reads are unchanged.
 
         If such a variable is a module, the conditions are those for the attributes of the module that ``code`` reads.
+        ``space`` is the dictionary of the globals. ``depth`` is the number of references from the compiled function.
         """
         key = id(code), id(space)
         if key in self.seen:
@@ -217,9 +222,10 @@ class Guards:
                 self.held(f"{where}[{name!r}]", value, depth + 1)
 
     def module(self, value: Module, depth: int) -> None:
-        """Add the conditions for the module ``value``: training flag, hooks, parameters, buffers and submodules.
+        """Add the conditions that the module ``value`` is unchanged: training flag, hooks, parameters, submodules.
 
-        The attributes that the ``forward`` method of ``value`` reads are guarded too.
+        Buffers, and the attributes that the ``forward`` method of ``value`` reads, are tested too. ``depth`` is as for
+        :meth:`held`.
         """
         space = value.__dict__
         name = self.constant(space)
@@ -242,7 +248,10 @@ class Guards:
             self.thing(type(value).forward, depth)
 
     def attributes(self, value: Any, names: set[str] | None, depth: int) -> None:
-        """Add the conditions for the attributes ``names`` of the object ``value``, or for all if ``names`` is None."""
+        """Add the conditions that the attributes ``names`` of the object ``value`` are unchanged; None means all.
+
+        ``depth`` is as for :meth:`held`.
+        """
         space = getattr(value, "__dict__", None)
         if space is None:
             return

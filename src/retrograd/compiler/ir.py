@@ -21,9 +21,9 @@ _numbers = count(100000)
 class Value:
     """Description of one array in a recorded call: its shape, dtype, strides and origin.
 
-    ``array`` has the elements if the value is a constant, otherwise it is None. ``root`` is the value that owns the
-    memory: the value itself, or the viewed value for a view. ``graded`` is true if the value requires gradients. If
-    this value reads the elements of another value in another shape, ``base`` is the other value, otherwise None.
+    ``array`` has the elements of a constant; for all other values it is None. ``root`` is the value whose array owns
+    the memory: for a view the viewed value, otherwise this value itself. ``graded`` is true if gradients with respect
+    to the array are required. ``base`` is the value whose elements this value reads in another shape, or None.
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
@@ -52,7 +52,10 @@ class Value:
         return count
 
     def seen_as(self, shape: tuple[int, ...]) -> Value:
-        """Return a new value with this value as its ``base``, which reads the same elements in the shape ``shape``."""
+        """Return a new value that reads the elements of this value in the shape ``shape``.
+
+        The ``base`` of the new value is this value, or the ``base`` of this value if it has one.
+        """
         made = Value(self.number, self.kind, self, self.graded)
         made.shape, made.strides, made.base, made.array = shape, (), self.base or self, self.array
         return made
@@ -146,7 +149,8 @@ class Tape:
     def value(self, kind: str, array: Any, graded: bool = False) -> Value:
         """Return a new value with the shape, dtype and strides of ``array``.
 
-        ``kind`` is ``INPUT``, ``CONSTANT`` or ``RESULT``. ``graded`` is true if the value requires gradients.
+        ``kind`` is the origin of the array: ``INPUT``, ``CONSTANT`` or ``RESULT`` (of a recorded step). ``graded`` is
+        true if gradients with respect to the array are required.
         """
         self.count += 1
         return Value(self.count - 1, kind, array, graded)

@@ -97,9 +97,10 @@ class _LoopSource:
         return {1: ["i"], 2: ["r", "i"], 3: ["o", "c", "i"]}[len(self.sizes)]
 
     def step(self, step: Step) -> None:
-        """Append the source lines that compute one element of the result of the pointwise operation ``step``.
+        """Append the source lines that compute ``step`` for one iteration of the loop.
 
-        If ``step`` is a sum or mean, the lines add one element to it.
+        For a pointwise operation, the lines compute one element of the result. For a sum or mean, they add one element
+        of the operand to the sum.
         """
         name, result = step.op.name, step.results[0]
         if name in SUMS:

@@ -95,7 +95,7 @@ class Traced(TransformTensor):
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
         """Assign ``values`` to ``x[tuple(picks)]`` and stop the recording, because this assignment cannot be recorded.
 
-        None in ``picks`` has the meaning of ``:``.
+        None in ``picks`` has the meaning of ``:``. ``accumulate`` has no effect.
         """
         self._run.give_up("assigns to indices in a tensor")
         x, picks, values = self._run.plain((x, picks, values))
@@ -180,10 +180,10 @@ def _index_kernel(np: Any, *given: Any) -> Any:
 
 
 def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Return the index tuple of a recorded indexing, with one item for each bool in ``places``.
+    """Return the index tuple of a recorded indexing ``x[…]``, built from the index arrays ``picks``.
 
-    The item is the next index array in ``picks`` if the bool is true, otherwise None, which has the meaning of ``:``.
-    The recorded indexing has the arrays as operands and ``places`` as a parameter.
+    The tuple has one item for each bool in ``places``: the next array of ``picks`` if the bool is true, otherwise None,
+    which has the meaning of ``:``. The recorded step has the arrays as operands and ``places`` as a parameter.
     """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
@@ -298,9 +298,9 @@ class Trace(TransformLevel):
         return any(each[0] == "step" for each in self.events)
 
     def changed(self) -> str | None:
-        """Return the reason why the recording must stop, if an operation that was not recorded has modified an input.
+        """Return a reason to stop the recording if an operation that was not recorded has modified an input, else None.
 
-        Otherwise the result is None.
+        The inputs are the tensors that the recorded call reads; the reason is a text for the user.
         """
         held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
@@ -312,7 +312,10 @@ class Trace(TransformLevel):
         return None
 
     def _backward(self, loss: Any) -> None:
-        """Run ``loss.backward()``, which the recorded function calls, and record the computation of the gradients."""
+        """Run ``loss.backward()``, called by the recorded function, and append a backward pass to the recorded steps.
+
+        If the backward pass cannot be recorded (because of hooks, for example), the recording stops.
+        """
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
             self.give_up("backward() through inputs that are no leaves, or a second backward()")
@@ -329,7 +332,10 @@ class Trace(TransformLevel):
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Context manager in which operations of traced tensors are recorded, but not calls of public functions."""
+        """Context manager inside which calls of public functions are not recorded, but only the operations they run.
+
+        It is used to record gradient rules, whose operations have no line in the user's program.
+        """
         inside = any(each is self for each in active_levels())
         if not inside:
             TransformLevel.__enter__(self)
@@ -507,8 +513,9 @@ class Trace(TransformLevel):
     ) -> Any:
         """Compute and record ``nn.functional.dropout``, whose parameters this method has, and return the result.
 
-        The random draw is recorded as a separate step, so that it is repeated in every call. The result is None if the
-        call cannot be recorded in this way; then the public function must be called.
+        The random draw is recorded as a separate step, so that it is repeated in every call. The result is None for a
+        call that this method does not support, such as one with ``inplace=True``; the caller must then call the public
+        function.
         """
         training = training if train is None else train
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
@@ -631,9 +638,10 @@ class Trace(TransformLevel):
         return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Any, *given: Any) -> Any:
-        """Return the result of ``surface(*given)``, and record the call; ``surface`` is the function ``batch_norm``.
+        """Call ``surface``, the function ``batch_norm``, with the arguments ``given``; record it, return the result.
 
-        Every replay of the recorded call updates the running statistics.
+        Every replay of the recorded call updates the running statistics. If these are not inputs of the recorded call,
+        the recording stops.
         """
         running = [each for each in given[3:5] if each is not None]
         if any(self.stands.get(id(each._inner)) is not each for each in running):
