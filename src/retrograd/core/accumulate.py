@@ -87,8 +87,9 @@ def visit_leaf(
 
     ``wanted`` is the dict of requested gradients, or None if the gradients of all leaves are computed. If it is a dict
     with the key ``leaf``, the gradient is stored as the value of this key. If it is a dict without this key, the
-    gradient is not stored. If ``write`` is true, the gradient is added to the leaf's ``grad``. If ``owned`` is true, no
-    object other than the engine refers to the gradient's array. If ``record`` is true, the backward pass is recorded.
+    gradient is discarded. A gradient that is not discarded is added to the leaf's ``grad`` if ``write`` is true. If
+    ``owned`` is true, no object other than the engine refers to the gradient's array. If ``record`` is true, the
+    backward pass is recorded.
     """
     if leaf.hooks is not None:
         hooked = run_tensor_hooks(leaf.hooks, grad, record)

@@ -63,7 +63,8 @@ _evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
 def note(node: Any) -> None:
     """Record the call stack in the metadata of the new node ``node``, for the errors of anomaly detection.
 
-    If the new node is created in a recorded backward pass, the node that is being differentiated is recorded, too.
+    If a backward pass with ``create_graph=True`` creates the new node, the metadata also refers to the node that this
+    backward pass is running.
     """
     frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(

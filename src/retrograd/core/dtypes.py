@@ -32,7 +32,7 @@ class dtype:
     __module__ = "torch"
 
     def __new__(cls, *arguments: Any) -> dtype:
-        """Create one of retrograd's dtypes; raise TypeError for a call by a user, as PyTorch does."""
+        """Create one of retrograd's dtypes; raise TypeError, as PyTorch does, unless there are three arguments."""
         if len(arguments) != 3:
             raise TypeError("cannot create 'torch.dtype' instances")
         return super().__new__(cls)

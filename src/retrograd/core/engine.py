@@ -391,7 +391,7 @@ _by_number = attrgetter("number")
 def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
     """Return a dictionary with the number of gradients that each leaf will receive in the backward pass.
 
-    ``roots`` are the arguments of :func:`run_backward`, and ``visited`` are the edges that the backward pass visits. If
+    ``roots`` is the argument of :func:`run_backward`, and ``visited`` are the edges that the backward pass visits. If
     ``wanted``, the dict of requested gradients, is not None, only leaves in ``wanted`` are counted.
     """
     awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)

@@ -26,7 +26,7 @@ def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is"
     """Return PyTorch's message ``text``, followed by the origin of a tensor and the sentence ``remedy``.
 
     ``edge`` is the gradient edge of the tensor. The origin, such as ``computed by MulBackward0 at f.py:3``, is preceded
-    by the words ``subject``. If the origin is not known, both are left out.
+    by the words ``subject``. If the origin is not known, the origin and ``subject`` are left out.
     """
     origin = describe_origin(edge)
     end = "." if text and not text.endswith((".", "!", "?", ")")) else ""
@@ -40,9 +40,9 @@ def describe_node(node: Any) -> str:
 
 
 def describe_recording(node: Any) -> str:
-    """Return the sentence `` It was recorded at f.py:3: y = x * 2.`` with the location that recorded ``node``.
+    """Return the sentence `` It was recorded at f.py:3: y = x * 2.`` with the user's line that recorded ``node``.
 
-    The text is empty if the location is not known.
+    The text is empty if the line is not known.
     """
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It was recorded at {line}." if line else ""

@@ -237,7 +237,7 @@ def tensor_text(
         requires_grad: Whether to show ``requires_grad=True``, if there is no ``grad_fn``.
         grad_fn: Name of the tensor's graph node, or None.
         prefix: Text before the elements.
-        contents: Text in the place of the elements, or None.
+        contents: Text that is shown instead of the elements, or None to show the elements.
         more: Further texts after the elements.
     """
     indent = len(prefix)

@@ -5,8 +5,9 @@ of ``threading.local`` 40 ns. Context managers set the variables and restore the
 
 Functions that are called often read a single variable, which has four values. True and False are the values of grad
 mode. ``INFERENCE`` (falsy) means that grad mode is enabled but inference mode prevents recording. ``HOOKED`` (truthy)
-means that recording is enabled and saved-tensor hooks or anomaly detection need to see each recorded node. Generated
-functions record on the fast path only if the value is exactly True, so programs without hooks are not slowed down.
+means that recording is enabled and saved-tensor hooks or anomaly detection need to see each recorded node. The
+generated functions of operations use their fast path only if the value is exactly True, so programs without hooks are
+not slowed down.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ def set_recording(enabled: Any) -> Any:
 
 
 def set_hooked(feature: str, hooked: bool) -> None:
-    """Set whether the feature called ``feature`` needs to see each recorded node.
+    """Activate the feature called ``feature`` if ``hooked`` is true, and otherwise deactivate it.
 
-    An example is ``"hooks"``, for saved-tensor hooks. Several features may be active at the same time. While at least
-    one is active, operations are recorded by the general implementation instead of the fast path.
+    A feature, such as ``"hooks"`` (saved-tensor hooks), needs to see each recorded node. Several features may be active
+    at the same time. While at least one is active, operations are recorded by the general implementation instead of the
+    faster generated functions.
     """
     features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
     _hooked.set(features)

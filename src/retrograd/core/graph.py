@@ -101,7 +101,7 @@ class Hooks:
     def own(self, when: str) -> HookList:
         """Return the attribute ``when`` (``before``, ``after`` or ``accumulated``), to which the caller can add a hook.
 
-        If the attribute is the shared empty dictionary, it is first replaced by a new one.
+        If the attribute is ``NO_HOOKS``, the empty dictionary that all edges share, it is first replaced by a new one.
         """
         hooks: HookList = getattr(self, when)
         if hooks is NO_HOOKS:
@@ -250,14 +250,16 @@ class Node:
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Register ``fn(grad_inputs, grad_outputs)``, which is called after this node.
 
-        A value that the hook returns replaces ``grad_inputs``. Return a handle that can remove the hook.
+        If the hook returns a value other than None, this value replaces ``grad_inputs``. Return a
+        handle that can remove the hook.
         """
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Register ``fn(grad_outputs)``, which is called before this node runs.
 
-        A value that the hook returns replaces ``grad_outputs``. Return a handle that can remove the hook.
+        If the hook returns a value other than None, this value replaces ``grad_outputs``. Return a
+        handle that can remove the hook.
         """
         return Handle(hooks_of(self).own("before"), fn)
 
@@ -293,7 +295,7 @@ class SingleEdgeNode(Node):
         return self._listed(self.spread(self.edge))
 
     def spread(self, value: Any) -> tuple[Any, ...]:
-        """Return a tuple with ``value`` for the operand that has an edge, and None for the others."""
+        """Return a tuple with one item per operand: ``value`` for the operand with the edge, None for the others."""
         return tuple(value if index == self.operand else None for index in range(self.operands))
 
 
@@ -382,7 +384,7 @@ class AccumulateGrad:
         return AccumulateGrad.remake(self) if leaf is None else leaf
 
     def name(self) -> str:
-        """Return PyTorch's name of this class."""
+        """Return ``torch::autograd::AccumulateGrad``, PyTorch's name of this class."""
         return "torch::autograd::AccumulateGrad"
 
     def __call__(self, *grads: Any) -> Any:
@@ -395,13 +397,15 @@ class AccumulateGrad:
     def register_hook(self, fn: Callable[..., Any]) -> Handle:
         """Register ``fn(grad_inputs, grad_outputs)``, called after each accumulation.
 
-        Return a handle that can remove the hook.
+        ``grad_inputs`` is an empty tuple, and ``grad_outputs`` contains the gradient. Return a handle that can remove
+        the hook.
         """
         return Handle(hooks_of(self).own("after"), fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> Handle:
         """Register ``fn(grad_outputs)``, which is called before each accumulation.
 
-        A value that the hook returns replaces ``grad_outputs``. Return a handle that can remove the hook.
+        If the hook returns a value other than None, this value replaces ``grad_outputs``. Return a
+        handle that can remove the hook.
         """
         return Handle(hooks_of(self).own("before"), fn)

@@ -73,10 +73,11 @@ def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
 
 
 def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
-    """Return ``results``, the gradients that ``hook``, a hook of a node, returned in place of ``shown``.
+    """Check ``results``, the gradients that the node hook ``hook`` returned, and return them as Tensors or arrays.
 
-    ``shown`` are the gradients with which the hook was called. Raises an error if ``results`` and ``shown`` differ in
-    number, type, shape or dtype. If ``record`` is true, the gradients are returned as Tensors, otherwise as arrays.
+    ``shown`` are the gradients with which the hook was called. Raises TypeError or RuntimeError if ``results`` and
+    ``shown`` differ in number, type, shape or dtype. If ``record`` is true (the backward pass is recorded), Tensors are
+    returned, otherwise arrays.
     """
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{hook_hint(hook)}")
@@ -92,9 +93,10 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
 
 
 def check_hook_result(hook: Any, result: Any, shown: Tensor | None) -> None:
-    """Raise PyTorch's error if ``result``, which ``hook`` returned, can not replace the gradient ``shown``.
+    """Raise TypeError or RuntimeError if ``result``, which ``hook`` returned, can not replace the gradient ``shown``.
 
-    ``shown`` is the gradient with which the hook was called.
+    ``shown`` is the gradient with which the hook was called. If it is None, it can not be replaced. Otherwise
+    ``result`` must be a Tensor of the same dtype and shape.
     """
     error: Exception | None = None
     if not isinstance(result, Tensor):

@@ -41,10 +41,10 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
-    """Return a function that rebuilds a mapping from ``children`` and ``keys`` (``unflatten`` of :class:`Container`).
+    """Return the function ``unflatten(children, keys)`` of a :class:`Container` for a mapping type.
 
-    The function returns ``make(pairs, keys)``, where ``pairs`` are the (key, value) pairs of the mapping, and ``keys``
-    its keys in order.
+    The function rebuilds a mapping from its values ``children`` and its keys ``keys``. It returns
+    ``make(pairs, keys)``, where ``pairs`` is an iterator over the (key, value) pairs.
     """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
@@ -69,7 +69,7 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 class _Named:
     """Placeholder for the container type of all named tuples, in the structure of a pytree (:class:`TreeSpec`).
 
-    The class of the named tuple is stored as the context of the structure.
+    The class of the individual named tuple is stored as the context of its TreeSpec.
     """
 
 

@@ -1,6 +1,7 @@
 """The namespace ``F`` of a derivative rule, which depends on the type of the gradient.
 
-If the gradient is an array, ``rule_namespace_of(gradient)`` contains the kernels. If the gradient is a Tensor
+A derivative rule computes gradients by the functions in ``F``. If the gradient is an array,
+``rule_namespace_of(gradient)`` contains the kernels, which compute with arrays. If the gradient is a Tensor
 (``create_graph=True``), the namespace contains the functions that record operations. ``dispatch/op.py`` fills the
 namespaces.
 """
@@ -19,10 +20,10 @@ arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def rule_namespace_of(gradient: Any) -> Any:
-    """Return the namespace ``F``, an argument of derivative rules, for the gradient ``gradient``.
+    """Return the namespace ``F`` of the functions by which a derivative rule computes with the gradient ``gradient``.
 
-    The namespace contains the kernels if ``gradient`` is an array, and the functions that record operations if
-    ``gradient`` is a Tensor.
+    The namespace contains the kernels, which compute with arrays, if ``gradient`` is an array. It contains the
+    functions that record operations if ``gradient`` is a Tensor. Raises TypeError for other types.
     """
     try:
         return RULE_NAMESPACES[gradient.__class__]

@@ -53,8 +53,8 @@ def pop() -> None:
 def refuse(message: str | None) -> str | None:
     """Disable saved-tensor hooks with ``message``, or enable them again if ``message`` is None.
 
-    While hooks are disabled, :func:`push` raises RuntimeError with the message. Returns the previous message. Raises
-    RuntimeError with ``message`` if hooks are active.
+    While hooks are disabled, :func:`push` raises RuntimeError with the message. Returns the previous message, or
+    None. If ``message`` is not None and hooks are active, RuntimeError is raised with ``message``.
     """
     before = _refusal.get()
     if message is not None and _stack.get():
@@ -86,10 +86,11 @@ class PackedValue:
 
     @classmethod
     def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> PackedValue:
-        """Return the PackedValue of ``tensor``, a result of the same node that saves it.
+        """Return the PackedValue of ``tensor``, which is saved by the node that computed it.
 
-        A hook that stores its argument would create a reference cycle, because ``tensor`` refers to the node. Therefore
-        the hook ``pack`` gets another Tensor of the same array, which is detached from the graph after the call.
+        ``pack`` and ``unpack`` are the saved-tensor hooks. If ``pack`` stored ``tensor``, it would create a reference
+        cycle, because ``tensor`` refers to the node. Therefore ``pack`` gets another Tensor of the same array. After
+        the call, this Tensor is detached from the graph.
         """
         stand_in = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
         packed = cls(stand_in, pack, unpack)

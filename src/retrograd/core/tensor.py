@@ -592,7 +592,8 @@ def wrap(array: Any) -> Tensor:
 def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     """Return a Tensor of ``array`` with the version counter ``counter`` and the gradient edge ``edge``.
 
-    The backward pass uses this function to create Tensors of the arrays that a node has saved.
+    ``counter`` is None for an inference tensor. The backward pass uses this function to create Tensors of the arrays
+    that a node has saved.
     """
     out: Tensor = new(Tensor)
     out._array = array
@@ -619,8 +620,8 @@ def _freeze(x: Tensor) -> None:
     """Detach ``x`` from the graph, so that ``x`` requires no gradient.
 
     If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to it. A
-    later call of ``requires_grad_()`` makes it the gradient edge of ``x`` again. If ``x`` was computed by a node, an
-    AccumulateGrad kept before is discarded.
+    later call of ``requires_grad_()`` makes this AccumulateGrad the gradient edge of ``x`` again. If ``x`` was computed
+    by a node, ``_frozen_edge`` is set to None.
     """
     edge = x._grad_edge
     if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:

@@ -1,7 +1,8 @@
 """The ``__torch_function__`` protocol: which arguments and modes may override a call, and in what order.
 
-A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Public functions ask for
-handlers only while ``HANDLERS`` or ``OVERRIDING`` is not empty (``dispatch/intercept.py``).
+A handler is the method ``__torch_function__`` of a class or of a mode (``torch.overrides``). Public functions look for
+handlers only while ``HANDLERS`` (the active modes and other objects that intercept calls) or ``OVERRIDING`` (the
+classes that override calls) is not empty; see ``dispatch/intercept.py``.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[A
     """Return the elements of ``values``, the arguments of a call, whose classes have a handler ``__torch_function__``.
 
     The result has at most one instance of each class, and a subclass precedes its base classes. Elements of lists and
-    tuples among ``values`` are included. Instances of the class ``ordinary`` are skipped.
+    tuples among ``values`` are included. Instances of the class ``ordinary``, if it is not None, are skipped.
     """
     overriding: list[Any] = []
     for each in values:
@@ -192,9 +193,9 @@ def unlisten(handler: Any) -> None:
 
 
 class _Interceptor:
-    """Object whose attribute ``intercept`` is the function ``intercept`` of ``dispatch/intercept.py``.
+    """Reference to the function ``intercept`` of ``dispatch/intercept.py``, for calls from the package ``core``.
 
-    ``core`` cannot import that module, so the attribute is set when the module is imported.
+    ``core`` cannot import that module. Therefore the attribute ``intercept`` is set when the module is imported.
     """
 
     intercept: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -206,7 +207,8 @@ interceptor = _Interceptor()
 def intercepted(function: Any, *args: Any) -> Any:
     """Return the result of the handlers that intercept the call ``function(*args)`` of a function of ``core``.
 
-    The result is ``GO_ON`` if ``function`` must run its own body.
+    A handler is a mode or another object that intercepts calls. The result is the constant ``GO_ON`` if no handler
+    returns another result; ``function`` must then run its own body.
     """
     return interceptor.intercept(function, args, {})
 
@@ -223,15 +225,15 @@ def register_class(kind: type) -> bool:
 
 
 def forget_classes() -> None:
-    """Unregister all classes. Only tests call this function."""
+    """Clear ``OVERRIDING``, the set of classes that override calls. Only tests call this function."""
     OVERRIDING.clear()
 
 
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
-    """Register the classes of ``values`` that have a ``__torch_function__``, and return whether there are any.
+    """Add the classes of ``values`` that have a ``__torch_function__`` to ``OVERRIDING``.
 
-    The class ``ordinary`` is skipped. While the ``__torch_function__`` methods of classes are disabled, no class is
-    registered and the result is False.
+    Return whether there are any. ``values`` are the arguments of a call; instances of ``ordinary`` are skipped. While
+    the ``__torch_function__`` methods of classes are disabled, no class is added and the result is False.
     """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
     for each in overriding:

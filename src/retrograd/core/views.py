@@ -170,7 +170,7 @@ class CopySlices(Node):
     whole: StridedLayout
 
     def name(self) -> str:
-        """Return PyTorch's name of this class."""
+        """Return ``torch::autograd::CopySlices``, PyTorch's name of this class."""
         return "torch::autograd::CopySlices"
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
@@ -421,7 +421,7 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
 
     ``made`` is the value of ``_creation_meta`` for the view: a constant such as ``DEFAULT`` or ``NO_GRAD``, by which
     in-place operations on the view are checked. If ``made`` is None, the value depends on the recording mode and on
-    ``x``.
+    ``x``. If ``x`` is an inference tensor, ``made`` is ignored, and the result has no base.
     """
     out: Tensor = object.__new__(Tensor)
     out._array = array
