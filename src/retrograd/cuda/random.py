@@ -16,7 +16,7 @@ from ..operations.creation.random import default_generator
 
 
 def manual_seed(seed: int) -> None:
-    """Check that ``seed`` can be converted to an int; the call has no other effect.
+    """Raise an error if ``seed`` can not be converted to an int; otherwise do nothing.
 
     GPUs have no random generator. ``torch.manual_seed`` sets the seed of the CPU's generator, which all devices use.
     """
@@ -24,7 +24,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Check that ``seed`` can be converted to an int; the call has no other effect, see :func:`manual_seed`."""
+    """Raise an error if ``seed`` can not be converted to an int; otherwise do nothing, see :func:`manual_seed`."""
     int(seed)
 
 
@@ -56,7 +56,7 @@ def get_rng_state(device: Any = "cuda") -> Tensor:
 
 
 def get_rng_state_all() -> list[Tensor]:
-    """Return a list with one copy of the state of the CPU's random generator per GPU."""
+    """Return a list with one copy of the state of the CPU's random generator per GPU; it is empty without a GPU."""
     return [get_rng_state(index) for index in range(devices.gpu_count())]
 
 
@@ -70,7 +70,10 @@ def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
 
 
 def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
-    """Set the state of the CPU's random generator to the last element of ``new_states``."""
+    """Set the state of the CPU's random generator to the last element of ``new_states``.
+
+    The call has no effect without a GPU, or if ``new_states`` is empty.
+    """
     for state in new_states:
         set_rng_state(state)
 
