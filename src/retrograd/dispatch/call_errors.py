@@ -140,10 +140,9 @@ def check_result(x: Tensor, result: Any) -> None:
 
 
 def inference_error(op: Any, name: str, node: Any) -> RuntimeError:
-    """Return the error for an inference tensor that would have to be saved for the backward pass.
+    """Return the error for an inference tensor that a graph node would have to save for the backward pass.
 
-    ``name`` is the name of the value in the derivative rules of ``op``, and ``node`` is the graph node that saves
-    values.
+    ``name`` is the name of the tensor in the derivative rules of ``op``, and ``node`` is the graph node.
     """
     return RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}")
 

@@ -42,8 +42,8 @@ def specialized(
 def binding(template: Any, form: Any, name: str, space: dict[str, Any]) -> Any:
     """Return a function that passes its arguments, and ``form`` as the first, to the function ``template``.
 
-    The function is called ``name`` and has the parameters ``form.signature()``; ``space`` becomes its globals. It
-    replaces the result of :func:`specialized` with ``RETROGRAD_CODEGEN=0``.
+    With ``RETROGRAD_CODEGEN=0``, this function is used in place of :func:`specialized`, so that the template itself
+    runs. The returned function is called ``name``, has the parameters ``form.signature()`` and the globals ``space``.
     """
     absent = form.absent()
     args = ast.List([ast.Name(each, ast.Load()) for each in form.args], ast.Load())

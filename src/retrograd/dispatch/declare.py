@@ -296,10 +296,10 @@ def with_fast_path(
 
 
 def _fronted(front: FastPathSpec, name: str, public_kind: str = "", space: str = "torch") -> Any:
-    """Return a function called ``name`` with the fast path ``front``; its code is generated at the first call.
+    """Return a function called ``name`` that tries the fast path ``front``; its code is generated at the first call.
 
     A call that ``front`` does not support is passed to the next fast path, ``front.other``, if any, and finally to the
-    ordinary function ``front.surface``. ``public_kind`` and ``space`` are as for :func:`_stub`.
+    ordinary Python function, ``front.surface``. ``public_kind`` and ``space`` are as for :func:`_stub`.
     """
     target = front.surface
     if front.other is not None:

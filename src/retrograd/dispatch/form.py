@@ -118,9 +118,10 @@ class Form:
     name    the function's name, and ``space`` its namespace (for errors)
 
     Attributes that the templates read: ``args`` are the names of the function's parameters, and ``operands`` the
-    indices in ``args`` of the operation's tensors. ``parameters`` has a tuple for each parameter of the operation: its
-    index, its kind, its source, and indices. The source is an index in ``args``, the value, or the function that
-    computes the value; the indices in ``args`` at the end are those of this function's arguments.
+    indices in ``args`` of the operation's tensors. ``parameters`` has a tuple (index, kind,
+    source, indices) for each parameter of the operation. The kind ``CONSTANT`` means that the source is the value.
+    ``COMPUTED`` means that it is a function that computes the value from the arguments at ``indices`` in ``args``
+    (-1 - j is parameter j of the operation). For all other kinds the source is an index in ``args``.
     """
 
     def __init__(
@@ -166,7 +167,11 @@ class Form:
         self.lone_nodes = [node_class(op, in_place=over, only=i) for i in self.indices if i == 0 or self.count < 3]
 
     def _set_arguments(self, wrapped: bool) -> None:
-        """Set the attributes that describe the arguments of the function."""
+        """Set the attributes that describe the function's arguments, such as ``args`` and ``operands``.
+
+        ``wrapped`` is true for a function or method that users call. It accepts further arguments as ``*rest``, for
+        which it raises PyTorch's errors.
+        """
         op, spec = self.op, self.spec
         if spec is None:
             names = [{"self": "input"}.get(each, each) for each in op.tensors]
@@ -198,7 +203,7 @@ class Form:
         self.when_arguments = tuple([self.args.index(each) for each in arguments(self.when)])
 
     def _set_parameters(self) -> None:
-        """Set the attributes that describe the operation's parameters and the variants of its kernel."""
+        """Set the attributes for the operation's parameters and for the kernel's variants, ``inline`` and ``write``."""
         op, fixed = self.op, {} if self.spec is None else self.spec.fixed
         self.parameters: list[tuple[int, str, Any, tuple[int, ...]]] = []
         for j, each in enumerate(op.params):
@@ -281,7 +286,7 @@ class Form:
         return ast.arguments([], free, rest, keywords, named, ast.arg("unknown") if self.has_unknown else None, given)
 
     def absent(self) -> dict[str, ast.expr]:
-        """Return a dictionary from each parameter of the template that the function lacks to an expression for it."""
+        """Return a dictionary from template parameters that the function lacks to constants (``rest``: ``()``)."""
         found: dict[str, ast.expr] = {}
         if not self.has_rest:
             found["rest"] = ast.Tuple([], ast.Load())
@@ -297,7 +302,7 @@ class Form:
 
 
 def _declines(function: Any) -> bool:
-    """Whether the lambda expression ``function``, a variant of a kernel, may return None.
+    """Whether the lambda expression ``function``, a variant of a kernel, may return None: it does not apply.
 
     This is the case if it ends with ``else None``, or if its source is not available.
     """

@@ -372,9 +372,10 @@ def watched(
     edges: tuple[Any, ...],
     outs: tuple[Any, ...],
 ) -> None:
-    """Record a call of ``op`` after a generated function has computed its results ``outs``.
+    """Create the graph node of a call of ``op``, after a generated function has computed the results ``outs``.
 
-    Generated functions call this function while saved-tensor hooks or anomaly detection need to see each recorded node.
+    No node is created if no operand has a gradient edge. Generated functions call this function instead of creating the
+    node themselves while saved-tensor hooks or anomaly detection are active.
     ``outs`` has Tensors, or arrays for results that are not returned. ``edges`` are the gradient edges of ``tensors``.
     """
     if edges.count(None) < len(edges):
@@ -563,9 +564,9 @@ def check_shape(x: Tensor, shape: tuple[int, ...]) -> None:
 
 
 def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
-    """Raise RuntimeError if the dtype ``source`` cannot be cast to ``target``, whose category is lower.
+    """Raise RuntimeError if the dtype ``source`` has a higher category than ``target``, so that it cannot be cast.
 
-    The categories are bool, integer, floating and complex, in increasing order.
+    The categories of dtypes are bool, integer, floating and complex, in increasing order.
     """
     if source is not target and not promotion.can_cast(source, target):
         raise RuntimeError(

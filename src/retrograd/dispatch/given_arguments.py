@@ -87,7 +87,7 @@ def parameters_of(
 
 
 def _calling_frame(frame: FrameType | None) -> FrameType | None:
-    """Return the first of ``frame``, its caller, and so on, that does not belong to a generated function, or None."""
+    """Return the innermost frame, from ``frame`` outwards, that is not that of a generated function, or None."""
     while frame is not None and user_frame.CALL_MARK in frame.f_globals:
         frame = frame.f_back
     return frame

@@ -40,7 +40,10 @@ class Handler(ABC):
 
     @abstractmethod
     def wanted(self, function: Any) -> Any:
-        """Return the object that :meth:`around` gets as ``known`` for ``function``, or None to ignore its calls."""
+        """Return an object for ``function``, or None to ignore calls of this function.
+
+        The object, such as the dtype rule of autocast, is passed to :meth:`around` as ``known``.
+        """
 
     @abstractmethod
     def around(self, known: Any, call: Call) -> Any:
@@ -70,8 +73,9 @@ _handlers: ContextVar[tuple[Handler, ...]] = ContextVar("handlers", default=())
 class Call:
     """Intercepted call of ``function``; ``rest`` are the handlers that have not got the call yet.
 
-    ``arrived`` becomes true when the call by :meth:`go_on` has been intercepted. ``skipped`` becomes true when the
-    fallback of the function has left out the test of the arguments' classes, which was made before.
+    The attributes describe the state of :meth:`go_on`, which calls the function again. ``arrived`` becomes true when
+    this second call is intercepted. ``skipped`` becomes true when the fallback of the function leaves out the test of
+    the arguments' classes, because it was made for the first call.
     """
 
     __slots__ = ("args", "arrived", "function", "kwargs", "rest", "skipped")
@@ -80,7 +84,7 @@ class Call:
         self.function, self.args, self.kwargs, self.rest = function, args, kwargs, rest
 
     def go_on(self) -> Any:
-        """Return the result of the function for ``args`` and ``kwargs``; only the handlers ``rest`` get this call."""
+        """Return the function's result for ``args`` and ``kwargs``; only the handlers ``rest`` intercept this call."""
         self.arrived = self.skipped = False
         args, kwargs = self.args, self.kwargs  # local variables: see given_arguments.py
         token = _going.set(self)

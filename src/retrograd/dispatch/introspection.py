@@ -97,8 +97,8 @@ class RecordedSignature:
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
     """Return the number of parameters of the signature ``longest`` that are shown without a default value.
 
-    ``known`` are all signatures of the function. The result is the smallest number of required parameters of a
-    signature in ``known`` whose required parameters are the first parameters of ``longest``.
+    ``known`` are all signatures of the function. Only those are considered whose required parameters are the first
+    parameters of ``longest``; the result is the smallest number of required parameters among these signatures.
     """
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]

@@ -107,13 +107,13 @@ class SavedTensor(ABC):
     def held(self) -> Any:
         """Return the value that the node has saved.
 
-        The value is a PackedValue, the tensor, None if no tensor was saved, or FREED if a backward pass has freed the
-        value.
+        The value is the tensor, a PackedValue (the result of a pack hook) in place of it, None if no tensor was saved,
+        or FREED if a backward pass has freed the value.
         """
 
     @abstractmethod
     def hold(self, packed: PackedValue) -> None:
-        """Save ``packed`` on the node in place of the tensor."""
+        """Save ``packed``, which contains the result of a pack hook, on the node in place of the tensor."""
 
     @property
     def data(self) -> Any:

@@ -67,7 +67,11 @@ class Parameter:
         return SHOWN.get(self.kind, self.kind)
 
     def find(self, given: dict[str, Any]) -> str | None:
-        """Return the key of this parameter's argument in ``given``, the keyword arguments of a call, or None."""
+        """Return the keyword by which ``given`` has an argument for this parameter, or None if there is none.
+
+        ``given`` is the dictionary of a call's keyword arguments. The keyword is the parameter's name or an alternative
+        name, such as ``axis`` for ``dim``.
+        """
         return next((each for each in (self.name, *OTHER_NAMES.get(self.name, ())) if each in given), None)
 
     def takes(self, value: Any, function: str) -> bool:

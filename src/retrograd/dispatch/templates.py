@@ -73,8 +73,9 @@ def picked(k: int, a: Any, p: Any, d: Any) -> Any:
 
 @inlined
 def rank(kind: str, a: Any) -> Any:
-    """Return the number of dimensions by which a parameter of the operation, which is a dimension, is normalised.
+    """Return the number that is added to a negative dimension which is a parameter of the operation.
 
+    ``kind`` is ``NEW_AXIS`` for the dimension that an operation such as ``unsqueeze`` inserts, otherwise ``AXIS``.
     ``a`` are the arrays of the operands. The result is ``a[0].ndim``, plus 1 if ``kind`` is ``NEW_AXIS``.
     """
     return a[0].ndim + 1 if kind == NEW_AXIS else a[0].ndim
@@ -628,11 +629,11 @@ def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype:
 
 @inlined
 def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: Any, y: Any, dtype: Any) -> None:
-    """Set the number, shape, dtype and location of ``node``, and make it the gradient edge of the results.
+    """Set the sequence number, shape, dtype and location of ``node``, and make it the gradient edge of the results.
 
     ``only`` is as for :func:`save_values`, and ``dtype`` is the dtype of the result. If an elementwise result has the
-    shape of an operand, the node stores the same tuple object, so that the backward pass can compare shapes by
-    identity.
+    shape of an operand, the node's shape is the same tuple object as that of the operand's gradient edge, so that the
+    backward pass can compare shapes by identity.
     """
     node.number = next_number()
     node.hooks = None
@@ -952,7 +953,7 @@ def load_value(form: Any, k: int, each: Any, node: Any, v: Any, F: Any) -> None:
 
 @inlined
 def saved_edge(form: Any, each: Any, node: Any, value: Any) -> Any:
-    """Return the gradient edge of the array ``value`` saved in ``node``, or None; ``each`` is its :class:`Saved`."""
+    """Return the gradient edge of the array ``value`` saved in ``node``, or None; ``each`` describes the value."""
     return (
         (None if each.constant else node.place(each.index, value))
         if each.kind != "tensor"

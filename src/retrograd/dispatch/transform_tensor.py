@@ -41,21 +41,22 @@ class TransformLevel:
         self.depth = 0
 
     def differs(self) -> bool:
-        """Whether random functions draw different numbers for each element of the batch of this level.
+        """Whether random functions draw different numbers for each element of the batch, if this is a level of vmap.
 
-        For ``vmap``, the argument ``randomness`` determines the result. The result is False for all transformations
-        except ``vmap``. RuntimeError is raised if ``vmap`` was called with ``randomness="error"``.
+        The argument ``randomness`` of ``vmap`` determines the result; with ``randomness="error"``, RuntimeError is
+        raised. The result is False for all other transformations, which have no batch.
         """
         return False
 
     def met(self, function: Any) -> None:
-        """Check whether ``function``, a subclass of ``autograd.Function``, may be called at this level.
+        """Do nothing; called before ``function``, a subclass of ``autograd.Function``, runs at this level.
 
-        A subclass of this class may raise an error or, while a call is recorded, stop the recording.
+        A subclass of TransformLevel may raise an error here if it does not support ``function``, or stop the recording
+        of a call for ``torch.compile``.
         """
 
     def drawn(self, made: Tensor) -> Any:
-        """Return the random numbers ``made`` as a batch of this level of vmap; the batch dimension is dimension 0."""
+        """Return the random numbers ``made`` as a batch of this level of vmap; dimension 0 of ``made`` is the batch."""
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -149,7 +150,7 @@ class TransformTensor(WrapperTensor):
     def become(self, other: Any) -> None:
         """Replace the inner tensor and all other attributes of ``self`` by those of the tensor ``other``.
 
-        In-place operations call this method with their result as ``other``.
+        An in-place operation computes its result as a new tensor, and calls this method with the new tensor.
         """
         self.__dict__.update(other.__dict__)
 
@@ -157,18 +158,18 @@ class TransformTensor(WrapperTensor):
     def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
         """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, for :func:`placeholder`.
 
-        ``members`` are tensors, among which ``self`` belongs to the innermost level. If one of them is a batch of vmap,
-        the result is a batch, too.
+        ``members`` are tensors of one or several levels; ``self`` is the one of the innermost level. If ``members``
+        contain a batch of vmap, the result is a batch, too.
         """
 
     @abstractmethod
     def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
         """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 
-        Among these tensors, ``self`` has the innermost level. ``grads`` are the incoming gradients of ``outs`` (None
-        means ones). ``solve(outs, inputs, grads, last)`` is a function that returns the list of gradients for tensors
-        of outer levels. The last call of ``solve`` must have ``last=True``, because this call frees the graph unless
-        the graph is retained.
+        Among ``outs`` and ``inputs``, ``self`` has the innermost level. ``grads`` are the incoming gradients of
+        ``outs`` (None means ones). This method computes the gradients by calls of ``solve(outs, inputs, grads, last)``,
+        which returns the list of gradients for the inner tensors, those of outer levels. It passes ``last=True`` in the
+        last call of ``solve``, which frees the graph unless the graph is retained.
         """
 
     @abstractmethod
@@ -205,7 +206,7 @@ class TransformTensor(WrapperTensor):
     def dynamic(self, name: str) -> Exception:
         """Return the error for the operation ``name``, which vmap does not support.
 
-        The shape of the operation's result depends on the values of the elements.
+        vmap does not support the operation because the shape of its result depends on the values of the elements.
         """
         raise NotImplementedError
 
