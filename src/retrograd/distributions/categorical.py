@@ -77,7 +77,7 @@ class Categorical(ProbsOrLogits):
 class CategoricalBased(Distribution):
     """Base class of ``Multinomial`` and other distributions that are derived from a :class:`Categorical`.
 
-    The events of these distributions are vectors with one element for each class.
+    A sample of such a distribution is a vector that has one element for each class.
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

@@ -44,7 +44,10 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> transforms.Transform:
-        """Return a transform from the real numbers to the set of ``constraint``."""
+        """Return a transform from the real numbers to the set of ``constraint``.
+
+        Raise NotImplementedError if no function is registered for the class of ``constraint``.
+        """
         if type(constraint) not in self._registry:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints") from None
         return self._registry[type(constraint)](constraint)

@@ -1,4 +1,4 @@
-"""Constraints: sets of valid parameters or values of a distribution. ``check`` tests each event of a tensor."""
+"""Constraints: sets of valid parameters or samples of a distribution. ``check`` tests whether values are in the set."""
 
 from __future__ import annotations
 
@@ -362,8 +362,8 @@ class _IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """Constraint to values of a mixture (``MixtureSameFamily``).
 
-    ``base_constraint`` is the constraint to values of the components, with one element for each component. A value must
-    satisfy it for every component.
+    ``base_constraint`` is the constraint to values of the components, the distributions that are mixed. Its bounds may
+    differ between the components; a value must satisfy ``base_constraint`` for every component.
     """
 
     def __init__(self, base_constraint: Constraint) -> None:
@@ -430,7 +430,7 @@ class _Cat(_PartwiseConstraint):
 
 
 class _Stack(_PartwiseConstraint):
-    """Constraint ``constraints.stack``, which applies constraint i of ``cseq`` to slice i along ``dim``."""
+    """Constraint ``constraints.stack``: ``x.select(dim, i)`` of a tensor ``x`` must satisfy ``cseq[i]``."""
 
     @property
     def event_dim(self) -> int:

@@ -269,7 +269,7 @@ def all_true(checked: Tensor) -> bool:
 
 
 def _package_class(cls: type) -> Any:
-    """Return ``cls`` if retrograd defines it, otherwise the first class in its ``__mro__`` that retrograd defines."""
+    """Return ``cls`` or, for a class of the user, its first base class (in ``__mro__``) that retrograd defines."""
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 

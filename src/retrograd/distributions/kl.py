@@ -98,7 +98,8 @@ def _formula_for(type_p: type, type_q: type) -> Formula | None:
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return the Kullback-Leibler divergence of ``p`` and ``q``.
 
-    The divergence is the expected value of ``p.log_prob(x) - q.log_prob(x)`` over samples ``x`` of ``p``.
+    The divergence is the expected value of ``p.log_prob(x) - q.log_prob(x)`` over samples ``x`` of ``p``. Raise
+    NotImplementedError if no formula is registered for the classes of ``p`` and ``q``.
 
     >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
     tensor(0.5000)
@@ -190,8 +191,8 @@ def _beta(p: Any, q: Any) -> Tensor:
 def _binomial(p: Any, q: Any) -> Tensor:
     """Return the divergence of two binomial distributions.
 
-    The divergence is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if
-    ``q.total_count`` is greater, because the divergence then has no closed form.
+    The divergence is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if any
+    element of ``q.total_count`` is greater than that of ``p``, because the divergence then has no closed form.
     """
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")

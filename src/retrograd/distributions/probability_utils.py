@@ -41,7 +41,10 @@ class ProbsOrLogits(Distribution):
         return self._param.size()
 
     def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
-        """Store ``probs`` or ``logits`` as a tensor and return this tensor; the other argument must be None."""
+        """Store ``probs`` or ``logits``, whichever is not None, as an attribute, and return it as a tensor.
+
+        Raise ValueError unless exactly one of them is None.
+        """
         if given_one_of(probs, logits):
             (self.probs,) = broadcast_all(probs)
         else:
@@ -51,7 +54,7 @@ class ProbsOrLogits(Distribution):
     def _set_parameter_and_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
         """Store ``total_count``, and ``probs`` or ``logits``, as two tensors of the same shape and dtype.
 
-        Exactly one of ``probs`` and ``logits`` must be None. Return the tensor of the other one.
+        Exactly one of ``probs`` and ``logits`` must be None. Return the stored tensor of ``probs`` or ``logits``.
         """
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)

@@ -15,7 +15,7 @@ from .utils import broadcast_all, clamp_probs, uniform
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
-    """Distribution of the logits (log-odds) of the samples of a :class:`RelaxedBernoulli`."""
+    """Distribution of ``log(x / (1 - x))``, the logits, for samples ``x`` of a :class:`RelaxedBernoulli`."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real

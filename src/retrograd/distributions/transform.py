@@ -269,7 +269,8 @@ class ComposeTransform(Transform):
 class IndependentTransform(Transform):
     """Transform ``base_transform`` with some batch dimensions reinterpreted as event dimensions.
 
-    These are the last ``reinterpreted_batch_ndims`` batch dimensions. ``log_abs_det_jacobian`` is summed over them.
+    These are the last ``reinterpreted_batch_ndims`` batch dimensions. ``log_abs_det_jacobian`` is summed over these
+    dimensions.
     """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
@@ -411,7 +412,7 @@ class CatTransform(_PartwiseTransform):
 
 
 class StackTransform(_PartwiseTransform):
-    """Transform that applies transform i of ``tseq`` to slice i of a tensor along ``dim``."""
+    """Transform that applies ``tseq[i]`` to ``x.select(dim, i)`` of a tensor ``x`` and stacks the results."""
 
     def _size(self) -> tuple[int, str]:
         return len(self.transforms), "len(transforms)"
@@ -478,7 +479,7 @@ class ReshapeTransform(Transform):
 def _reshaped(shape: Any, before: Size, after: Size) -> Any:
     """Return ``shape`` with its last ``len(before)`` sizes replaced by the sizes ``after``.
 
-    The replaced sizes must be equal to ``before``.
+    Raise ValueError if the replaced sizes differ from ``before``.
     """
     cut = len(shape) - len(before)
     if cut < 0:

@@ -104,8 +104,10 @@ class TransformedDistribution(Distribution):
 def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
     """Return the tuple ``(base, shape, event_dim)`` for a distribution of samples of ``base`` after ``transform``.
 
-    The returned ``base`` is expanded to the shape, and has at least the number of event dimensions, that ``transform``
-    requires. ``shape`` is the shape of the transformed samples, and ``event_dim`` is their number of event dimensions.
+    The returned ``base`` is expanded to the shape that ``transform`` requires. If ``transform`` requires more event
+    dimensions than ``base`` has, batch dimensions become event dimensions. ``shape`` is the shape of the transformed
+    samples, and ``event_dim`` is the number of event dimensions of these samples. Raise ValueError if ``base`` has too
+    few dimensions.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

@@ -130,7 +130,8 @@ class SoftplusTransform(_ParameterlessTransform):
 class TanhTransform(_ParameterlessTransform):
     """Transform ``tanh(x)``.
 
-    Use ``cache_size=1``, because the inverse of a result that is rounded to ±1 is infinite.
+    For large arguments, the result is rounded to ±1, whose inverse is infinite. With ``cache_size=1``, the inverse of
+    the last result is instead the last argument.
     """
 
     domain = constraints.real
@@ -278,8 +279,8 @@ class SoftmaxTransform(_ParameterlessTransform):
 class StickBreakingTransform(_ParameterlessTransform):
     """Transform from vectors of n elements to vectors of n + 1 positive elements that sum to 1 (stick breaking).
 
-    A stick of length 1 is broken n times; the n + 1 elements are the lengths of the pieces. The fraction of the
-    remaining stick that is broken off at each step is the sigmoid of an element minus a constant.
+    A stick of length 1 is broken n times; the n + 1 elements are the lengths of the pieces. Break i removes a fraction
+    of the remaining stick: ``sigmoid(x[i] - log(k))``, where k is the number of pieces that remain after this break.
     """
 
     domain = constraints.real_vector

@@ -140,8 +140,9 @@ class Wishart(ExponentialFamily):
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE, max_try_correction: int | None = None) -> Tensor:
         """Return reparametrised samples of shape ``sample_shape + batch_shape + event_shape``.
 
-        The samples are differentiable with respect to the parameters. Samples that are singular because of rounding are
-        drawn again, up to ``max_try_correction`` times (by default 10).
+        The samples are differentiable with respect to the parameters. If samples are singular because of rounding, a
+        warning is issued, and they are drawn again up to ``max_try_correction - 1`` times (by default 9). Samples that
+        are still singular are returned.
         """
         sample_shape, tries = Size(sample_shape), 10 if max_try_correction is None else max_try_correction
         value = self._drawn(sample_shape)
