@@ -1,5 +1,6 @@
 """Batched tensors: inside ``vmap`` a tensor has the shape of one slice, while operations compute all slices at once.
 
+A slice is the part of a tensor with one index of the batch dimension: the tensor that the user's function sees.
 A batching rule (``func/vmap_rules.py``) runs an operation on the tensor that contains all slices. An operation without
 a rule runs once for each slice.
 """
@@ -46,7 +47,7 @@ class VmapRun(TransformLevel):
         self.size, self.randomness = size, randomness
 
     def differs(self) -> bool:
-        """Whether a random operation draws different values for each slice.
+        """Whether a random operation draws different values for each slice of the batch (else the same for all).
 
         Raises RuntimeError if ``randomness`` is ``"error"``.
         """
@@ -63,7 +64,7 @@ class VmapRun(TransformLevel):
 
 
 class Batch(TransformTensor):
-    """Batched tensor: a tensor with the shape of one slice that represents all slices of one call of vmap.
+    """Tensor with the shape of one slice (one element of the batch) that represents all slices of a vmap call.
 
     The tensor ``_inner`` contains all slices along dimension ``_dim``.
     """
@@ -252,9 +253,9 @@ def move_dim(x: Any, source: int, to: int) -> Any:
 
 
 def expand_over_slices(x: Any, run: VmapRun) -> Any:
-    """Return ``x``, which is not batched, expanded along a new first dimension with an index for each slice.
+    """Return a view of ``x``, which is not batched, expanded along a new first dimension.
 
-    The result is a view: the elements of ``x`` are not copied.
+    The new dimension has one index for each slice of the vmap call ``run``, so that every slice is ``x``.
     """
     return expand(x, (run.size, *x._array.shape))
 
@@ -284,7 +285,7 @@ def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
 
 
 def slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice number ``index`` of ``x``, or ``x`` itself if it is not batched by the vmap call ``run``."""
+    """Return slice number ``index`` of ``x``, or ``x`` itself if ``x`` is not batched by the vmap call ``run``."""
     value, dim = unwrap_batch(x, run)
     return value if dim is None else F.select(value, dim, index)
 
@@ -310,8 +311,8 @@ def is_batched_at(x: Any, run: VmapRun) -> bool:
 def inner_to_front(x: Any, run: VmapRun) -> Any:
     """Return ``x`` with the batch dimension of the vmap call ``run`` as an ordinary first dimension.
 
-    Wrappers of ``x`` that belong to transforms inside ``run`` are kept. If ``x`` is not batched by ``run``, it is
-    expanded along a new first dimension.
+    If transforms inside ``run`` have wrapped ``x`` (as a batched or dual tensor), the result is wrapped in the same
+    way. If ``x`` is not batched by ``run``, it is expanded along a new first dimension.
     """
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return slices_to_front(x, run)
@@ -325,8 +326,8 @@ def inner_to_front(x: Any, run: VmapRun) -> Any:
 def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
     """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the vmap call ``run``.
 
-    Wrappers of ``x`` that belong to transforms inside ``run`` are kept. With ``dim=0`` this is the inverse of
-    :func:`inner_to_front`.
+    If transforms inside ``run`` have wrapped ``x`` (as a batched or dual tensor), the result is wrapped in the same
+    way. With ``dim=0`` this is the inverse of :func:`inner_to_front`.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
@@ -364,7 +365,7 @@ def as_batches(run: VmapRun, result: Any) -> Any:
 
 
 def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Warn that ``op`` runs once for each slice, and return the result of :func:`apply_by_slices`."""
+    """Warn that ``op`` runs once for each slice, which is slow, and return the result of :func:`apply_by_slices`."""
     warn(
         f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
     )  # fmt: skip
@@ -383,10 +384,10 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call the function ``surface`` for each slice in turn, and return the results stacked to batched tensors.
+    """Call ``surface`` for each slice of its arguments in turn, and return the results stacked to batched tensors.
 
-    ``run`` is the call of vmap. ``args`` and ``kwargs`` are the batched arguments of ``surface``. The arguments and the
-    result may be nested structures (pytrees) of tensors.
+    ``surface`` is a function of tensors, and ``args`` and ``kwargs`` are its batched arguments. ``run`` is the call of
+    vmap. The arguments and the result may be nested structures (pytrees) of tensors.
     """
     rows = []
     for i in range(run.size):
@@ -401,8 +402,8 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice number ``index`` of ``x``, where the slices are those of the vmap call ``run``.
 
-    Wrappers of ``x`` that belong to transforms inside ``run`` are kept. If ``x`` is not batched by ``run``, it is
-    returned unchanged.
+    If transforms inside ``run`` have wrapped ``x`` (as a batched or dual tensor), the result is wrapped in the same
+    way. If ``x`` is not batched by ``run``, it is returned unchanged.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x

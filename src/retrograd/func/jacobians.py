@@ -73,10 +73,11 @@ def _with_values(args: tuple[Any, ...], numbers: Any, values: tuple[Any, ...]) -
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
-    """Return the standard basis of the space of all elements of ``tensors``: the directions of a Jacobian.
+    """Return the standard basis of the space of all elements of ``tensors``.
 
-    For each tensor of shape ``s``, the result has a tensor of shape ``(n, *s)``, where n is the total number of
-    elements. Index k along the first dimension belongs to the k-th unit vector.
+    For each basis vector, :func:`jacrev` or :func:`jacfwd` computes one row or column of a Jacobian. For each tensor of
+    shape ``s``, the result has a tensor of shape ``(n, *s)``, where n is the total number of elements. Index k along
+    the first dimension belongs to the k-th unit vector.
     """
     total, at, parts = sum(each.numel() for each in tensors), 0, []
     for each in tensors:
@@ -143,9 +144,9 @@ def _check_real(name: str, what: str, tensors: list[Any]) -> None:
 
 
 def _leaf_last(part: Any, leaf: Any) -> Any:
-    """Return ``part``, of shape ``(n, *result)``, rearranged to the shape ``(*result, *leaf.shape)``.
+    """Return ``part``, a part of a Jacobian of shape ``(n, *result)``, in the shape ``(*result, *leaf.shape)``.
 
-    n is the number of elements of ``leaf``.
+    ``leaf`` is the input tensor of the part, n is its number of elements, and ``result`` is the shape of an output.
     """
     rank = part._array.ndim
     return F.permute(part, (*range(1, rank), 0)).reshape((*part._array.shape[1:], *leaf._array.shape))

@@ -134,8 +134,8 @@ def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
 def _swap_tensors(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
     """Context manager that replaces tensors of ``module`` by ``values``, a dictionary by name, and restores them.
 
-    ``given`` is the dictionary by name that the caller of :func:`functional_call` has passed. If the code in the
-    ``with`` statement assigns another tensor to a name in ``given``, this tensor is stored in ``given``.
+    ``given`` is the user's dictionary of replacements, the argument of :func:`functional_call`. If the code in the
+    ``with`` statement assigns another tensor to a name in ``given``, such as a new buffer, that tensor is stored there.
     """
     for value in values.values():
         if not isinstance(value, Tensor) and value is not None:

@@ -203,9 +203,10 @@ def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @outside_inference
 def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
-    """Return the result of the function ``level_run``, called inside a new reverse-mode call with the state ``level``.
+    """Return ``level_run()``, called as the body of a new reverse-mode call whose state is ``level``.
 
-    Operations are recorded in the graph even if the caller is inside ``no_grad`` or inference mode.
+    A reverse-mode call is a call such as that of :func:`grad`. Operations in ``level_run`` are recorded in the autograd
+    graph even if the caller is inside ``no_grad`` or inference mode.
     """
     before = set_recording(True)
     try:
@@ -245,7 +246,7 @@ def _argnum(number: int, count: int) -> int:
 
 
 def select_args(args: tuple[Any, ...], argnums: Any) -> Any:
-    """Return ``args[argnums]`` if ``argnums`` is an int, or a tuple of the selected arguments if it is a tuple."""
+    """Return ``args[argnums]`` for an int ``argnums``, or for a tuple of ints the tuple of these items of ``args``."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[each] for each in argnums)
 
 
@@ -382,8 +383,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return the value of ``func`` at ``primals``, and a function that computes vector-Jacobian products there.
 
     The result is ``(output, vjp_fn)``. If ``has_aux`` is true, ``func`` returns a pair ``(output, aux)``, and the
-    result is ``(output, vjp_fn, aux)``. The arguments of ``vjp_fn`` are gradients with the structure of ``output``. It
-    returns a tuple with a gradient, or a nested structure of gradients, for each of ``primals``.
+    result is ``(output, vjp_fn, aux)``. The arguments of ``vjp_fn`` are gradients with the structure of ``output``. Its
+    result is a tuple with a gradient, or a nested structure of gradients, for each of ``primals``.
 
     >>> import retrograd as torch
     >>> y, pull = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))

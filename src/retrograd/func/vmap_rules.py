@@ -1,8 +1,8 @@
 """Batching rules: functions that compute an operation for all slices of a call of vmap at once.
 
 Most operations run on a tensor that contains the slices along its first dimension, with 1 added to their dimension
-parameters. The names of these operations are listed. A reduction over all elements of a slice runs as the corresponding
-reduction along a dimension.
+parameters. A reduction over all elements of a slice runs as the corresponding reduction along a dimension. This module
+lists the names of the operations for each rule.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def _of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 def all_wrapped_parts(run: VmapRun, results: Operands) -> Operands:
     """Return a tuple of the tensors ``results``, each converted to a batched tensor of the vmap call ``run``.
 
-    The first dimension of each tensor in ``results`` contains the samples of slice 0, followed by the samples of slice
-    1, and so on.
+    ``results`` were computed from one large batch, into which the slices had been merged: the first dimension of each
+    result contains the samples of slice 0, followed by the samples of slice 1, and so on.
     """
     return tuple([_unmerge_slices(each, run, 0) for each in results])
 
@@ -446,11 +446,10 @@ def _added(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def _position_of_indexed(picks: Sequence[Any]) -> int | None:
-    """Return 0 if the index tensors in ``picks`` are not adjacent, otherwise None.
+    """Return the position of the indexed dimensions in ``x[tuple(picks)]``: 0 if they move to the front, else None.
 
-    ``picks`` has an index tensor, or None for all elements, for each dimension. If a None separates the index tensors,
-    the dimensions that they index become the first dimensions of the result, as in NumPy. Otherwise they keep their
-    position.
+    ``picks`` has an index tensor, or None for all elements, for each dimension. As in NumPy, the indexed dimensions
+    move to the front if a None separates the index tensors. Otherwise they keep their position.
     """
     places = [i for i, each in enumerate(picks) if each is not None]
     return 0 if places and places[-1] - places[0] + 1 != len(places) else None
@@ -576,14 +575,17 @@ def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _merge_slices(x: Any, dim: int) -> Any:
-    """Return ``x`` with its first dimension, the batch dimension, merged into dimension ``dim`` of the slices."""
+    """Return ``x`` with its first dimension, the batch dimension of vmap, merged into dimension ``dim`` of the slices.
+
+    All slices then form one tensor without batch dimension, with the elements of slice 0 first along ``dim``.
+    """
     x = move_dim(x, 0, dim)
     shape = x._array.shape
     return F.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
 
 
 def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return ``x`` as a batched tensor, where dimension ``dim`` of ``x`` is split into the slices and the rest.
+    """Return ``x``, whose dimension ``dim`` contains all slices one after the other, as a batched tensor.
 
     This is the inverse of :func:`_merge_slices`, which merges the slices into dimension ``dim``. ``run`` is the vmap
     call.
@@ -693,7 +695,7 @@ def _more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) ->
 
 
 def _stacked_shapes(op: Any, params: Operands, run: VmapRun) -> Operands:
-    """Return ``params``, the parameters of ``op``, for an operand that contains the samples of all slices.
+    """Return ``params``, the parameters of ``op``, changed for an operand that contains the samples of all slices.
 
     The first item of each parameter that is a shape is multiplied by the number of slices.
     """
@@ -772,9 +774,10 @@ def _written_into(run: VmapRun, op: Any, tensors: Operands, params: Operands) ->
 
 
 def _stacked_layout(layout: Any, run: VmapRun) -> Any:
-    """Return ``layout``, the layout of a normalisation, changed for one batch that contains the samples of all slices.
+    """Return ``layout``, changed for one batch that contains the samples of all slices of the vmap call ``run``.
 
-    The first size in ``layout.shape`` is multiplied by the number of slices.
+    ``layout`` is a named tuple with the shapes in which a normalisation computes. The first size in ``layout.shape`` is
+    multiplied by the number of slices.
     """
     return layout._replace(shape=(run.size * layout.shape[0], *layout.shape[1:]))
 
@@ -860,6 +863,7 @@ def _normalised_back(run: VmapRun, op: Any, tensors: Operands, params: Operands)
 def _by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Return the result of ``op`` for all slices, computed for each slice in turn.
 
-    There is no performance warning, because users do not call these operations directly.
+    This rule is registered for operations that occur only inside other operations and backward passes. There is no
+    performance warning, because users do not call them directly.
     """
     return apply_by_slices(run, op, tensors, params)
