@@ -112,7 +112,7 @@ def draw(
 
 
 class _Drawer:
-    """Builder of a :class:`Drawing` from ``reading``, the record of an autograd graph.
+    """Builder of a :class:`Drawing` from ``reading``, the :class:`GraphRecord` of an autograd graph.
 
     ``saved``, ``fold`` and ``limit`` are as for :func:`draw`.
     """

@@ -146,7 +146,7 @@ def _why_none(tensor: Tensor) -> str:
 
 
 def _grouped(reading: GraphRecord) -> list[Unreached]:
-    """Return a list of the operands of ``reading`` that receive no gradient, without those that are plain numbers.
+    """Return a list of the operands in the graph record ``reading`` that receive no gradient, without plain numbers.
 
     Operands with equal name, shape and reason are combined into one :class:`Unreached`.
     """
@@ -265,7 +265,10 @@ def _refer(operand: Operand) -> str:
 
 
 def folding_key(step: Step) -> Any:
-    """Return a key of ``step``; steps with the same operation, line of the program and shape have equal keys."""
+    """Return a key of ``step``, by which :func:`fold_repeats` finds repeated steps, as in a loop.
+
+    Steps with the same operation, line of the program and shape have equal keys.
+    """
     return step.operation, step.node.code, step.node.instruction, step.shape
 
 
@@ -367,8 +370,8 @@ def _kept(found: Explanation) -> Iterator[str]:
 def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
     """Return one line of text for several saved values that have the same description.
 
-    ``row`` has a pair (step that saves the value, value) for each of them. If the values share memory with another
-    saved value, ``other`` is the pair for that value, otherwise None.
+    ``row`` has a pair (step that saves the value, value) for each of the values. If they share memory with a saved
+    value that is not in ``row``, ``other`` is the pair for that value, otherwise None.
     """
     (step, each), more = row[0], len(row) - 1
     note = " each" if more else ""

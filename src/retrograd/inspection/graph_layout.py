@@ -142,7 +142,8 @@ def _apart(widths: list[float], wished: list[float]) -> list[float]:
 def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
     """Return the points of an arrow from the bottom of its first box to the top of its last box.
 
-    ``path`` has indices into ``every``: the first box, the points at which the arrow crosses layers, and the last box.
+    ``every`` is the list of all boxes and of all points at which arrows cross layers. ``path`` has indices into this
+    list: the first box, the points at which the arrow crosses layers, and the last box.
     """
     first, last = every[path[0]], every[path[-1]]
     inner = [(every[number].x, every[number].y) for number in path[1:-1]]

@@ -130,7 +130,7 @@ class Step:
 
 @dataclass
 class GraphRecord:
-    """Description of the autograd graph of one or more tensors; ``steps`` are its operations, in reverse order."""
+    """Description of the autograd graph of one or more tensors; ``steps`` are its operations, the last one first."""
 
     steps: list[Step]
     leaves: list[Leaf]
@@ -220,7 +220,7 @@ def calling_frame() -> FrameType:
 def as_tensor_list(value: Any, name: str) -> list[Tensor]:
     """Return ``value``, a tensor or an iterable of tensors, as a list.
 
-    TypeError is raised for any other value; its message contains ``name``, the name of the public function.
+    TypeError is raised for any other value; its message contains ``name``, the name of the called function.
     """
     tensors = [value] if isinstance(value, Tensor) or not isinstance(value, Iterable) else list(value)
     for each in tensors:
@@ -291,7 +291,11 @@ def operation_of(node: Any) -> str:
 
 
 def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
-    """Yield for each operand of ``node`` its index, its name, its gradient edge, and whether it can have a gradient."""
+    """Yield a tuple of four items for each operand of ``node``.
+
+    The items are the operand's index, its name, its gradient edge, and whether the operation is differentiable with
+    respect to the operand.
+    """
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
     for index, edge in enumerate(edges):
@@ -377,9 +381,9 @@ class _MemoryIndex:
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Add to the index the leaves among the operands of ``node``, and its saved values that receive a gradient.
+        """Add to this index the leaf operands of ``node``, and the saved values of ``node`` that receive a gradient.
 
-        ``names`` are the names of leaves.
+        ``names`` are the names of leaves, which describe them in the index.
         """
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
@@ -420,7 +424,10 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _in_parameters(node: Any) -> list[Any]:
-    """Return the arrays among the parameters of the operation of ``node``, such as the index arrays of ``x[i]``."""
+    """Return a list of the arrays among the saved parameters of ``node``, such as the index arrays of ``x[i]``.
+
+    Parameters are the arguments of an operation that get no gradient.
+    """
     operation = getattr(node, "operation", None)
     saved = [] if operation is None else operation.saved()
     stack: list[Any] = [getattr(node, each.held, None) for each in saved if each.kind == "parameter"]

@@ -274,7 +274,10 @@ def _ends(nodes: list[Any]) -> dict[Any, list[Any]]:
 
 
 def _nodes_of(ends: list[Any]) -> list[Any]:
-    """Return all nodes of the graphs whose last nodes are ``ends``, including ``ends``."""
+    """Return all nodes of the graphs whose last nodes are ``ends``, including ``ends``, without the leaves.
+
+    A last node is a node to which no edge of another node leads.
+    """
     found: dict[int, Any] = {}
     stack = list(ends)
     while stack:
@@ -286,7 +289,10 @@ def _nodes_of(ends: list[Any]) -> list[Any]:
 
 
 def _alive(ends: list[Any]) -> int:
-    """Return the number of bytes that the graphs with the last nodes ``ends`` keep alive, without the leaves."""
+    """Return the number of bytes that the graphs with the last nodes ``ends`` keep alive, without the leaves.
+
+    A last node is a node to which no edge of another node leads.
+    """
     nodes = _nodes_of(ends)
     own = {id(memory_owner(edge.array)) for node in nodes for edge in node.edges if edge.__class__ is AccumulateGrad}
     kept = [each for node in nodes for each in saved_values_of(node)[0]]

@@ -108,7 +108,7 @@ _DETACHING = {
 
 
 def _why(frame: FrameType, result: Tensor) -> str:
-    """Return the reason why ``result`` has no gradient, or "" if the function of ``frame`` did not compute it."""
+    """Return the reason why ``result`` has no gradient, or "" if the call ``frame`` did not compute ``result``."""
     name = frame.f_code.co_name
     at = user_frame.describe(*user_frame.user_location())
     at = f" at {at}" if at else ""
