@@ -155,7 +155,7 @@ class _BlockedAttention:
 
 
 def _scores_forward(query: Any, key: Any, *others: Any) -> int:
-    """Return the number of scores, which the dispatcher compares."""
+    """Return the number of scores, by which the dispatcher chooses between NumPy and the Numba loop."""
     return math.prod(query.shape[:3]) * int(key.shape[2])
 
 

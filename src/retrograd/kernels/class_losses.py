@@ -66,7 +66,8 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 def _likelihood_of_few(np: Any, target: Any, x: Any, weight: Any, reduction: str, ignore: int) -> Any:
     """Return the result of :func:`likelihood_loss`, computed with Python numbers.
 
-    The result is None if a target is not a valid class, or if ``ignore`` is one.
+    The result is None for arguments that are not supported, such as a weight, a target that is not a valid class, or an
+    ``ignore`` that is a valid class.
     """
     if weight is not None or reduction == "none" or x.ndim != 2 or target.ndim != 1:
         return None

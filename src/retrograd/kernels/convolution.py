@@ -108,7 +108,7 @@ class Plan:
         )
 
     def fits(self) -> bool:
-        """Whether all windows lie within the unpadded input, so that no copy with padding is needed."""
+        """Whether all windows (the inputs of one output) are inside the unpadded input, so that no copy is needed."""
         return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
 
     def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
@@ -126,8 +126,8 @@ class Plan:
     def seen(self, np: Any, x: Any, first: int, last: int) -> Any:
         """Return a view of the windows of ``x`` that the output rows ``first`` to ``last - 1`` read.
 
-        The view has the shape (batch, channels, *kernel, *out), where ``out`` is the number of windows along each
-        dimension.
+        A window is the set of input elements that one output position reads. The view has the shape (batch, channels,
+        *kernel, *out), where ``out`` is the number of windows along each dimension.
         """
         slab = self.slab(np, x, *self.reach(first, last))
         return window_view(np, slab, self.kernel, self.stride, self.dilation, (last - first, *self.out[1:]))
@@ -135,8 +135,9 @@ class Plan:
     def columns(self, np: Any, x: Any, first: int, last: int, buffer: Any) -> Any:
         """Return the windows of ``x`` copied to ``buffer`` as the columns of matrices (im2col).
 
-        The windows are those that the output rows ``first`` to ``last - 1`` read. The result has the shape (groups,
-        channels per group * kernel elements, batch * output positions).
+        A window is the set of input elements that one output position reads. The windows are those of the output rows
+        ``first`` to ``last - 1``. The result has the shape (groups, channels per group * kernel elements,
+        batch * output positions).
         """
         seen = self.seen(np, x, first, last)
         n = 1 + len(self.kernel)
@@ -171,7 +172,10 @@ def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any,
 def _convolve_small(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any
 ) -> Any:
-    """Return the result of :func:`convolve` by im2col: windows are gathered by a cached table of indices."""
+    """Return the result of :func:`convolve` by im2col, or None if the arguments are not supported.
+
+    The inputs of all outputs are gathered by a cached table of indices and multiplied by the weight matrix.
+    """
     if groups != 1 or x.__class__ is not numpy.ndarray or x.dtype is not F32 or w.dtype is not F32 or not x.size:
         return None
     if any(padding):
@@ -275,8 +279,8 @@ def input_adjoint(
 ) -> Any:
     """Return the adjoint of :func:`convolve` with respect to its input, applied to ``y``, plus ``bias``.
 
-    The result has the given ``shape``. It is the gradient of the input if ``y`` is the gradient of the output. It is
-    also the output of a transposed convolution of ``y``.
+    ``w`` is the weight. The result has the given ``shape``. It is the gradient of the input if ``y`` is the gradient of
+    the output. It is also the output of a transposed convolution of ``y``. No bias is added if ``bias`` is None.
     """
     dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
@@ -300,7 +304,8 @@ def input_adjoint(
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
     """Add the contribution of some output rows to ``x``, the gradient of the input, in place.
 
-    ``y`` is the gradient of the output rows ``first`` to ``last - 1``. ``x`` and ``y`` belong to the same samples.
+    ``y`` is the gradient of the output rows ``first`` to ``last - 1``, for the samples that ``x`` holds. ``plan`` holds
+    the sizes of the convolution, and ``w`` is the weight.
     """
     count = len(x)
     start, stop = plan.reach(first, last)

@@ -45,7 +45,10 @@ class Shape:
         )
 
     def narrow(self, outputs: int) -> bool:
-        """Whether the stride is 1 and ``outputs``, the number of outputs per group, is too small to fill a tile."""
+        """Whether the stride is 1 and ``outputs``, the number of outputs per group, is too small to fill a tile.
+
+        A tile is a block of results that the loops keep in registers.
+        """
         return outputs <= NARROW_OUTPUTS and all(step == 1 for step in self.stride)
 
     def rows(self, row: int, groups: int) -> int:
@@ -193,9 +196,9 @@ def input_of(
 ) -> Any:  # fmt: skip
     """Return the adjoint of :func:`output` with respect to its input, applied to ``y``, plus ``bias``.
 
-    The result has the given ``shape``; it is None if no Numba loop supports the arrays. With a stride of s, the
-    elements at every s-th row and column are the convolution of ``y`` with a part of the flipped kernel; each of these
-    convolutions is computed separately.
+    ``w`` is the weight. The result has the given ``shape``; it is None if no Numba loop supports the arrays. With a
+    stride of s, the elements at every s-th row and column are the convolution of ``y`` with a part of the flipped
+    kernel. Each of these convolutions is computed separately.
     """
     shapes = (shape, w.shape, y.shape)
     if not _loops(y, w, shapes):

@@ -28,10 +28,10 @@ def fill(np: Any, out: Any, value: Any) -> Any:
 
 
 def filled_if_small(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of ``shape`` filled with the float32 scalar ``x``, or None if it would be large.
+    """Return an array of ``shape`` filled with the float32 scalar ``x``, or None if the array would be large.
 
-    Large arrays of equal elements are better expanded, because Numba loops read an expanded number as one number. The
-    function has no variants: the gradient of every sum is created by it.
+    A large array of equal elements is better a view of one number with strides of 0, which Numba loops read as one
+    number. The function creates the gradient of every sum; to save time, it has no dispatcher (``kernels/select.py``).
     """
     if math.prod(shape) >= LARGE:
         return None

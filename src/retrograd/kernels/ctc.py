@@ -18,10 +18,10 @@ def with_blanks(np: Any, targets: Any, blank: int) -> Any:
 
 
 def _may_skip(np: Any, labels: Any) -> Any:
-    """Return a mask of the shape of ``labels``: True where a path may come from two positions earlier.
+    """Return a mask of the shape of ``labels``: True where a path may come from two label positions earlier.
 
-    Such a path skips the blank between two labels, which is allowed if the labels differ. ``labels`` holds the label
-    sequences, with blanks.
+    A path assigns a label position to each time step. A path that moves on by two positions skips the blank between
+    two labels, which is allowed if the labels differ. ``labels`` holds the label sequences, with blanks.
     """
     skip = np.zeros(labels.shape, bool)
     skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
@@ -31,9 +31,9 @@ def _may_skip(np: Any, labels: Any) -> Any:
 def _step(np: Any, before: Any, skip: Any) -> Any:
     """Return the log probabilities of the paths to each label position, one time step after ``before``.
 
-    ``before`` holds the log probabilities at the previous time step. A path arrives from the same position, from the
-    previous position or, where the mask ``skip`` is true, from two positions before. The emission probability of the
-    new time step is not included.
+    A path assigns a label position to each time step. ``before`` holds the log probabilities at the previous time step.
+    A path arrives from the same position, from the previous position or, where the mask ``skip`` is true, from two
+    positions before. The emission probability of the new time step is not included.
     """
     far = np.full(before.shape, -np.inf, before.dtype)
     one = far.copy()

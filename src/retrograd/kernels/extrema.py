@@ -33,7 +33,10 @@ def _starts(np: Any, rows: int, size: int) -> Any:
 
 @at_most(SMALL)
 def _extreme_of_rows(np: Any, x: Any, dim: Any, keepdims: bool, largest: bool) -> Any:
-    """Return the extremes of ``x`` along its last axis, taken at their flat positions."""
+    """Return the result of :func:`extreme` for a small contiguous ``x``, or None for other arguments.
+
+    The extremes are read at the positions that argmax or argmin returns.
+    """
     if dim.__class__ is not int:
         return None
     rows, along, size = small_matrix(x, dim)
@@ -75,7 +78,10 @@ def extreme(np: Any, x: Any, dim: Any, keepdims: bool, largest: bool) -> Any:
 
 @at_most(FLAT_POSITIONS)
 def _max_at_every_place(np: Any, x: Any, axis: int) -> Any:
-    """Return the maximum of each row of the matrix ``x`` at every place of the row."""
+    """Return an array of the shape of the matrix ``x`` in which every element is the maximum of its row of ``x``.
+
+    The result is None unless ``x`` is a non-empty matrix of floating-point numbers and ``axis`` is its last axis.
+    """
     if x.ndim != 2 or axis not in (1, -1) or x.__class__ is not ndarray or x.dtype.kind != "f" or not x.size:
         return None
     index = x.argmax(1).repeat(x.shape[1]).reshape(x.shape)
@@ -119,7 +125,10 @@ def extreme_of_all(np: Any, x: Any, largest: bool) -> Any:
 
 @at_least(LARGE, NUMBA)
 def _position_by_loop(np: Any, x: Any, axis: int, largest: bool) -> Any:
-    """Return the result of :func:`position_of_extreme` along another axis than that with the smallest stride."""
+    """Return the result of :func:`position_of_extreme`, computed by a Numba loop.
+
+    The result is None if the loop does not support ``x``, or if few elements are inside ``axis`` in memory.
+    """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < ARGMAX_COLUMNS:
         return None
@@ -147,7 +156,10 @@ def position_of_extreme(np: Any, x: Any, axis: int, largest: bool) -> Any:
 
 @at_most(ONES_PRODUCT)
 def _truth_of_few(np: Any, x: Any, every: bool) -> Any:
-    """Return the first False or the first True of ``x``, which takes a quarter of the ufunc's time."""
+    """Return the result of :func:`truth_of_all` for a bool array, in a quarter of the ufunc's time.
+
+    The result is the minimum or the maximum of ``x``; it is None if ``x`` is empty or has another dtype.
+    """
     return x.ravel()[x.argmin() if every else x.argmax()] if x.dtype.kind == "b" and x.size else None
 
 

@@ -243,7 +243,7 @@ _BETA_TABLES = (
 
 
 def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
-    """Return the derivative of each element of the Dirichlet samples ``x`` with respect to its element of ``alpha``.
+    """Return the derivative of each element of Dirichlet samples ``x`` with respect to the same element of ``alpha``.
 
     The last axis holds the components of one sample; the result has the dtype float64. A component of a Dirichlet
     sample has a beta distribution; the result is the derivative of that beta sample divided by ``1 - x``.
@@ -264,9 +264,10 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
 
 
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample ``x`` with respect to ``alpha`` for small ``x``, divided by ``1 - x``.
+    """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, for small ``x``.
 
-    The formula is the power series of the distribution function.
+    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is the power series of the
+    distribution function.
     """
     slope = special(np, "psi", alpha) - special(np, "psi", alpha + beta) - np.log(x)
     weight, total = np.ones_like(x), 0.0
@@ -278,9 +279,10 @@ def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample ``x`` with respect to ``alpha`` for ``x`` near 1, divided by ``1 - x``.
+    """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, for ``x`` near 1.
 
-    The formula is the power series of the distribution function in ``1 - x``.
+    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is the power series of the
+    distribution function in ``1 - x``.
     """
     rest = 1 - x
     slope = special(np, "psi", alpha + beta) - special(np, "psi", alpha)
@@ -295,9 +297,10 @@ def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample ``x`` with respect to ``alpha`` near the mean, divided by ``1 - x``.
+    """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, near their means.
 
-    There the formula of :func:`_beta_saddle` is 0 / 0.
+    The parameters of the beta distributions are ``alpha`` and ``beta``. At the mean the formula of
+    :func:`_beta_saddle` is 0 / 0.
     """
     total, rest = alpha + beta, 1 - x
     powers = (
@@ -317,9 +320,10 @@ def _stirling(x: Array) -> Array:
 
 
 def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample ``x`` with respect to ``alpha``, divided by ``1 - x``.
+    """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    The formula is Rice's saddle point expansion, for large ``alpha`` and ``beta``.
+    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is Rice's saddle point expansion,
+    for large parameters.
     """
     total, rest = alpha + beta, 1 - x
     gap = beta * x - alpha * rest  # zero at the mean
@@ -333,10 +337,10 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 
 
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
-    """Return the derivative of a beta sample ``x`` with respect to ``alpha``, divided by ``1 - x``.
+    """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    The formula is a rational approximation, for arguments outside of the ranges of the series and the saddle point
-    expansion.
+    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is a rational approximation, for
+    arguments outside of the ranges of the power series and the saddle point expansion.
     """
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u

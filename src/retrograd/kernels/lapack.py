@@ -300,10 +300,10 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
-    """Return the pivots of each matrix whose product is the determinant of the matrix.
+    """Return, for each matrix of a batch, a vector of numbers whose product is the determinant of the matrix.
 
-    They are the diagonal of U in ``factors``, the LU factorisation. ``pivots`` lists its row exchanges. If the number
-    of exchanges is odd, the first element of the diagonal is negated.
+    The vector is the diagonal of U, with the first element negated if the number of row exchanges is odd. ``factors``
+    and ``pivots`` are the LU factors and the row exchanges that :func:`lu` returns.
     """
     diagonal = np.einsum("...ii->...i", factors).copy()
     odd = np.count_nonzero(pivots != np.arange(1, diagonal.shape[-1] + 1), axis=-1) % 2

@@ -23,9 +23,10 @@ def reduced(np: Any, each: Any, reduction: str) -> Any:
 
 
 def scaled_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
-    """Multiply ``slope``, the derivatives of the unreduced losses, by the gradient of these losses in place.
+    """Multiply ``slope``, the derivatives of the unreduced losses, by the gradients of these losses, in place.
 
-    For a mean, the gradient of each unreduced loss is ``grad`` divided by the number of elements. Return ``slope``.
+    ``grad`` is the gradient of the reduced loss. The gradient of an unreduced loss is ``grad``, for a mean
+    divided by the number of elements. The result is ``slope``.
     """
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
@@ -37,8 +38,9 @@ def scaled_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 def _gradient_loop(name: str, factor: float) -> Variant:
     """Return the variant of a gradient kernel ``f(np, x, y, grad, reduction, *numbers)`` for large arrays.
 
-    It calls the elementwise Numba loop ``name`` with ``numbers`` and the scale: ``factor * grad``, divided by the number
-    of elements for a mean. An unreduced loss is not supported.
+    A variant is an implementation for some sizes. This one calls the elementwise Numba loop ``name`` with ``numbers``
+    and a scale: ``factor * grad``, for a mean divided by the number of elements. It returns None if the loss is not
+    reduced.
     """
 
     def loop(np: Any, x: Any, y: Any, grad: Any, reduction: str, *numbers: float) -> Any:
@@ -62,7 +64,7 @@ def squared_error(np: Any, x: Any, y: Any) -> Any:
 
 @kernel(_gradient_loop("scaled_gap", 2))
 def squared_error_gradient(np: Any, x: Any, y: Any, grad: Any, reduction: str) -> Any:
-    """Return the gradient of ``x`` in the reduced :func:`squared_error`."""
+    """Return the gradient of ``x``, given ``grad``, the gradient of the reduced :func:`squared_error` of x and y."""
     return scaled_by_grad(np, 2 * np.subtract(x, y), grad, reduction)
 
 
@@ -75,7 +77,7 @@ def smooth_error(np: Any, x: Any, y: Any, beta: float) -> Any:
 
 @kernel(_gradient_loop("smooth_gap_backward", 1))
 def smooth_error_gradient(np: Any, x: Any, y: Any, grad: Any, reduction: str, beta: float) -> Any:
-    """Return the gradient of ``x`` in the reduced :func:`smooth_error`."""
+    """Return the gradient of ``x``, given ``grad``, the gradient of the reduced :func:`smooth_error` of x and y."""
     return scaled_by_grad(np, np.minimum(np.maximum((x - y) / beta, -1), 1), grad, reduction)
 
 
@@ -116,7 +118,7 @@ def _logit_loss_gradient_by_loop(
 
 @kernel(_logit_loss_gradient_by_loop)
 def logit_loss_gradient(np: Any, x: Any, target: Any, weight: Any, pos_weight: Any, grad: Any, reduction: str) -> Any:
-    """Return the gradient of ``x`` in the reduced :func:`logit_loss`."""
+    """Return the gradient of ``x``, given ``grad``, the gradient of the reduced :func:`logit_loss`."""
     slope = 1 / (1 + np.exp(-x))
     if pos_weight is None:
         slope -= target

@@ -24,8 +24,8 @@ FEW = PRODUCT  # the name that the inlined expressions of operations use
 def dot(a: Any, b: Any) -> Any:
     """Return ``a @ b`` for two floating-point matrices of one dtype.
 
-    This function, :func:`add_product` and :func:`matrix_product` have no variants: every linear layer calls one of them,
-    and a dispatcher that counts the elements of both matrices would add 100 ns.
+    This function, :func:`add_product` and :func:`matrix_product` have no dispatcher (``kernels/select.py``): every
+    linear layer calls one of them, and a dispatcher that counts the elements of both matrices would add 100 ns.
     """
     return a.dot(b) if a.size + b.size < PRODUCT else product(a, b)
 
@@ -153,7 +153,8 @@ def outer(np: Any, a: Any, b: Any) -> Any:
 def has_outer_loop(a: Any, b: Any) -> bool:
     """Whether a Numba loop supports the outer product of the vectors ``a`` and ``b``.
 
-    The operation is then recorded with derivatives of its own, which use BLAS.
+    If the result is true, torch.outer is one autograd operation whose derivatives use BLAS, else a multiplication of a
+    column and a row.
     """
     size = a.size * b.size
     return size >= LARGE and numba_dispatch.suits(size, a, b)

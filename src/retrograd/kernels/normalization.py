@@ -153,8 +153,8 @@ def _constant(np: Any, value: float) -> Any:
 def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return ``x`` as a matrix that is to be normalised along one axis, and the index of that axis.
 
-    If ``axes`` are the last axes of ``x``, the index is 1. Otherwise the index is 0, or 2 if ``x`` has more than one
-    element after its second axis; the variant for small arrays does not support that case.
+    If ``axes`` are the last axes of ``x``, the index is 1. Otherwise the index is 0. If ``x`` has more than
+    one element after its second axis, the index is 2, which the caller does not support.
     """
     shape = x.shape
     if axes[0]:
@@ -207,10 +207,11 @@ def _standardised_by_loop(np: Any, x: Any, weight: Any, bias: Any, layout: Layou
 
 @kernel(_standardised_small, _standardised_by_loop)
 def standardised(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, eps: float) -> Any:
-    """Return ``x`` normalized, times ``weight``, plus ``bias``, in a shape that can be reshaped to that of ``x``.
+    """Return (output, mean, variance, 1 / standard deviation) of a normalization of ``x``.
 
-    The result is a tuple of this array, the mean, the variance and the reciprocal standard deviation of ``x``. ``eps``
-    is added to the variance. The variance may be None, except for batch_norm.
+    The output is ``x`` normalized, times ``weight``, plus ``bias``; the caller reshapes it to the shape of ``x``.
+    ``layout`` holds the axes of the statistics. ``eps`` is added to the variance. The returned variance may be None,
+    except for batch_norm.
     """
     x = x if x.shape == layout.shape else x.reshape(layout.shape)
     mean, variance = mean_and_variance(np, x, layout.axes)
@@ -303,10 +304,11 @@ def _by_constants_small(
 
 @kernel(_by_constants_small)
 def by_constants(np: Any, x: Any, weight: Any, bias: Any, layout: Layout, running: tuple[Any, Any], eps: float) -> Any:
-    """Return ``x`` normalized with running statistics, times ``weight``, plus ``bias``.
+    """Return (output, mean, 1 / standard deviation) of a normalization of ``x`` with running statistics.
 
-    The result is a tuple of this array, the mean and the reciprocal standard deviation. ``running`` holds the mean and
-    the variance, with one element for each element of ``weight``. ``eps`` is added to the variance.
+    The output is ``x`` normalized, times ``weight``, plus ``bias``. ``running`` is the pair (mean, variance); both have
+    the size of the weight. ``layout`` holds the shapes to which ``x`` and the weight are reshaped. ``eps`` is added to
+    the variance.
     """
     mean, variance = (each.astype(x.dtype).reshape(layout.weight) for each in running)
     rstd = 1 / np.sqrt(variance + eps)
@@ -334,8 +336,8 @@ def _root_mean_square_by_loop(np: Any, x: Any, weight: Any, eps: float) -> Any:
 def root_mean_square(np: Any, x: Any, weight: Any, eps: float) -> Any:
     """Return ``x / sqrt(mean(x**2) + eps) * weight``, with the mean over the last axis.
 
-    The result is None unless a Numba loop supports the arrays, because the operation is otherwise composed of recorded
-    operations.
+    The result is None unless a Numba loop supports the arrays. For None the caller computes rms_norm by operations on
+    tensors.
     """
     return None
 
@@ -400,7 +402,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return the result of :func:`input_gradient` for one slice of the arrays."""
+    """Return the result of :func:`input_gradient` for arrays that fit the cache: slices of the operands."""
     flat = normalise(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat

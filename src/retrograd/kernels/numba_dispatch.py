@@ -408,7 +408,7 @@ class Large(numpy.ndarray[Any, Any]):
     """Class of large arrays during backward: its arithmetic operators run Numba loops on all threads.
 
     Derivatives of operations are written with operators. With this class an expression such as ``g / (2 * out)`` runs
-    as Numba loops. Gradients and saved values have this class during backward.
+    as Numba loops. Gradients and the tensors saved for backward are viewed as this class during backward.
     """
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:

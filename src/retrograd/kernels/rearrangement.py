@@ -25,8 +25,8 @@ from .thresholds import LARGE, SMALL
 def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Return ``arrays`` concatenated along ``axis``.
 
-    The number of elements is estimated from the first array. This function and :func:`stack_arrays` compare it
-    themselves, because a dispatcher that calls a function to count elements would add 100 ns.
+    The number of elements is estimated from the first array. If it is large, a Numba loop copies them. This function
+    and :func:`stack_arrays` have no dispatcher, because one that calls a function to count elements would add 100 ns.
     """
     if arrays[0].size * len(arrays) >= LARGE and (found := _concatenate_by_loop(arrays, axis)) is not None:
         return found

@@ -70,8 +70,8 @@ def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 def small_matrix(x: Any, axis: int) -> tuple[Any, int, int]:
     """Return ``x`` as a matrix, the axis of the matrix that is ``axis`` of ``x``, and the size of this axis.
 
-    The size is 0 if the variants for small arrays do not support the arguments: ``x`` is not a small float32 array, or
-    ``axis`` is longer than 16 or neither the first nor the last axis.
+    The size is 0 if the arguments are not supported: ``x`` is not a small float32 array, or ``axis`` is longer than 16
+    or neither the first nor the last axis.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= SMALL:
         return x, 0, 0
@@ -193,7 +193,7 @@ def line_of(x: Any) -> Any:
 
 @at_most(ONES_PRODUCT)
 def _sum_of_few(np: Any, x: Any) -> Any:
-    """Return the sum of all elements of ``x`` as a product with ones."""
+    """Return the sum of all elements of ``x`` as a product with ones, or None if the dtype is not supported."""
     return x.ravel().dot(ONES[x.dtype][x.size]) if x.__class__ is ndarray and x.dtype in ONES else None
 
 
@@ -235,7 +235,7 @@ def _sum_several(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 @at_most(ONES_MATRIX)
 def _sum_along_by_ones(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the sum of the matrix ``x`` over ``axis`` as a product with ones."""
+    """Return the sum of the matrix ``x`` over ``axis`` as a product with ones, or None if ``x`` is not supported."""
     if x.ndim != 2 or x.__class__ is not ndarray or x.dtype not in ONES or (size := x.shape[axis]) > ONES_PRODUCT:
         return None
     ones = ONES[x.dtype][size]
@@ -266,7 +266,10 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
 
 @at_most(ONES_MATRIX)
 def _sum_broadcast_by_ones(np: Any, x: Any, axis: int) -> Any:
-    """Return the sums of the matrix ``x`` at every place of ``axis``, as a product with a square matrix of ones."""
+    """Return an array of the shape of the matrix ``x`` in which every element is the sum of ``x`` along ``axis``.
+
+    The sums are computed as a product with a square matrix of ones. The result is None if ``x`` is not supported.
+    """
     if x.ndim != 2 or x.__class__ is not ndarray or x.dtype not in ONES or (size := x.shape[axis]) > SMALL_ROW:
         return None
     return x.dot(_square(np, size, x.dtype)) if axis in (1, -1) else _square(np, size, x.dtype).dot(x)
@@ -307,8 +310,8 @@ def _along(np: Any, x: Any, axis: int) -> Any:
 def summed(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return the sum of ``x`` over ``axes``, or None if no Numba loop supports ``x``.
 
-    If ``keepdims`` is true, the summed axes have size 1 in the result. Without Numba the sum of equal elements is
-    computed.
+    If ``keepdims`` is true, the summed axes have size 1 in the result. An ``x`` whose strides are all 0, such as an
+    expanded number, is summed by one multiplication, which does not need Numba.
     """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
@@ -409,7 +412,10 @@ def product(np: Any, x: Any) -> Any:
 
 @at_least(LARGE, NUMBA)
 def _products_of_rows(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the products of ``x`` over ``axes``, which must be the axis with the smallest stride."""
+    """Return the products of ``x`` over ``axes``, or None if no Numba loop supports the arguments.
+
+    The loop requires that ``axes`` is one axis, and that this axis has the smallest stride.
+    """
     view = seen(x, axes) if len(axes) == 1 else None
     if view is None or view.array.shape[2] != 1 or view.array.shape[0] < FEW_ROWS:
         return None
@@ -440,7 +446,10 @@ TINY = 1e-30
 
 @at_most(SMALL)
 def _variance_small(np: Any, x: Any, dim: Any, count: int, left: float, keepdims: bool) -> Any:
-    """Return the result of :func:`variance` as float64, by products with constant matrices or by Python's arithmetic."""
+    """Return the result of :func:`variance` as float64, or None if the arguments are not supported.
+
+    It is computed by products with constant matrices or by Python's arithmetic.
+    """
     if dim.__class__ is not int:
         return _variance_of_few(np, x, count, left) if dim is None and not keepdims else None
     rows, along, size = small_matrix(x, dim)
@@ -462,6 +471,7 @@ def _shares(np: Any, size: int, parts: float) -> Any:
 def _variance_of_few(np: Any, x: Any, count: int, left: float) -> Any:
     """Return the variance of all elements of ``x``, or None if they are more than 64 or not floating-point numbers.
 
+    ``count`` is the number of elements, and ``left`` the divisor: ``count`` minus the correction.
     Python's arithmetic is faster than NumPy's for at most 16 elements.
     """
     size = x.size

@@ -44,7 +44,8 @@ LIBRARIES: dict[str, Callable[[], bool]] = {NUMBA: available}
 class Variant(NamedTuple):
     """Implementation of a kernel for a range of sizes: from ``low`` to ``high`` elements, both included.
 
-    ``library`` is the name of a library that the implementation needs, or None.
+    ``function`` returns None for arguments that it does not support. ``library`` is the name of a library that the
+    implementation needs, or None.
     """
 
     function: Callable[..., Any]
@@ -66,20 +67,20 @@ KERNELS: dict[Callable[..., Any], Kernel] = {}
 
 
 def at_most(limit: int) -> Callable[[Callable[..., Any]], Variant]:
-    """Return a decorator that makes a function the variant for arrays of at most ``limit`` elements."""
+    """Return a decorator that makes a function a variant of a kernel, for arrays of at most ``limit`` elements."""
     return lambda function: Variant(function, 0, limit, None)
 
 
 def at_least(limit: int, library: str | None = None) -> Callable[[Callable[..., Any]], Variant]:
-    """Return a decorator that makes a function the variant for arrays of ``limit`` elements or more.
+    """Return a decorator that makes a function a variant of a kernel, for arrays of ``limit`` elements or more.
 
-    The variant is used only if ``library`` is installed and enabled.
+    The variant is used only if ``library`` is None, or installed and enabled.
     """
     return lambda function: Variant(function, limit, sys.maxsize, library)
 
 
 def elementwise_loop(name: str, arrays: int = 1, *constants: float) -> Variant:
-    """Return the variant that calls the elementwise Numba loop ``name`` (see :func:`looped`) on large arrays.
+    """Return a variant of a kernel that calls the elementwise Numba loop ``name`` (see :func:`looped`) on large arrays.
 
     The first ``arrays`` arguments of the kernel are arrays. The others are numbers, which are passed to the loop
     together with ``constants``.
@@ -97,7 +98,7 @@ def kernel(*variants: Variant, count: Callable[..., int] | None = None) -> Calla
     """Return a decorator that makes a NumPy implementation a kernel, which tries ``variants`` first, in order.
 
     ``count`` is a function of the kernel's arguments after the array module. It returns the number that is compared
-    with the limits; by default this is the ``size`` of the first argument.
+    with the size limits of the variants. If ``count`` is None, this number is the ``size`` of the first argument.
     """
 
     def declare(function: Callable[..., Any]) -> Any:
@@ -116,7 +117,11 @@ def _size(x: Any, *others: Any) -> Any:
 
 
 def _general(numpy: Callable[..., Any], variants: tuple[Variant, ...], count: Callable[..., int]) -> Any:
-    """Return a dispatcher for any number of variants and of parameters."""
+    """Return a dispatcher for any number of variants and of parameters.
+
+    It calls the variants whose size limits include ``count(*arguments)``, in order, until one does not return None, and
+    at last ``numpy``, the NumPy implementation.
+    """
     tried = [(*variant[:3], LIBRARIES[variant.library] if variant.library else None) for variant in variants]
 
     def choose(np: Any, *given: Any) -> Any:
@@ -136,8 +141,9 @@ def _specialised(
 ) -> Any:
     """Return a dispatcher for at most one variant for small arrays and one for large ones, with a fixed parameter list.
 
-    The result is None for other variants, for ``count``, and for more operands than the table of closures has (Note
-    [Closures of the dispatcher]).
+    ``numpy`` is the NumPy implementation and ``operands`` the number of its arguments after the array module. The
+    result is None for other variants, if ``count`` is not None, and if no closure has so many operands (Note [Closures
+    of the dispatcher]).
     """
     below = [each for each in variants if each.low == 0 and each.library is None]
     above = [each for each in variants if each.high == sys.maxsize]

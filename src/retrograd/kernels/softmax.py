@@ -39,7 +39,7 @@ SUMS, WIDE_SUMS = ([numpy.ones((n, n), kind) for n in range(SMALL_ROW + 1)] for 
 
 
 def _check(name: str, x: Any, axis: int) -> None:
-    """Raise PyTorch's error if ``x`` is not a floating-point array. The variants before NumPy support no other."""
+    """Raise the error of PyTorch's function ``name`` for the dtype of ``x`` if ``x`` is not a floating-point array."""
     if x.dtype.kind in "biuc":
         where = "lastdim_kernel_impl" if axis == x.ndim - 1 or not x.ndim else "kernel_impl"
         raise unsupported(f"{name}_{where}", x.dtype)
@@ -76,7 +76,7 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
 
 
 def _row_loop(name: str) -> Variant:
-    """Return the variant of a kernel ``f(np, x, …, axis)`` for large arrays, which calls the loop ``name``."""
+    """Return the variant (implementation) for large arrays of a kernel ``f(np, x, …, axis)``: the loop ``name``."""
 
     def loop(np: Any, x: Any, *others: Any) -> Any:
         return by_rows(name, x, others[-1], *others[:-1]) if x.ndim else None
@@ -89,7 +89,7 @@ def _row_loop(name: str) -> Variant:
 
 @at_most(SMALL)
 def _softmax_small(np: Any, x: Any, axis: int) -> Any:
-    """Return the softmax of ``x``, or None if an element is large."""
+    """Return the softmax of ``x``, or None if ``x`` is not supported or its exponentials might overflow."""
     rows, axis, size = small_matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME:
         return None
@@ -125,7 +125,7 @@ def softmax_gradient(np: Any, output: Any, grad: Any, axis: int) -> Any:
 
 @at_most(SMALL)
 def _log_softmax_small(np: Any, x: Any, axis: int) -> Any:
-    """Return the log-softmax of ``x`` by exponentials in double precision, or None if an element is large."""
+    """Return the log-softmax of ``x`` by exponentials in double precision, or None if they might overflow."""
     rows, axis, size = small_matrix(x, axis)
     if not size or not (flat := x.ravel()).dot(flat) < TAME64:
         return None
@@ -167,7 +167,7 @@ def log_softmax_gradient(np: Any, output: Any, grad: Any, axis: int) -> Any:
 
 @at_most(SMALL)
 def _logsumexp_small(np: Any, x: Any, dim: Any, keepdims: bool) -> Any:
-    """Return the result of :func:`logsumexp` by exponentials in double precision, or None if an element is large."""
+    """Return the result of :func:`logsumexp` by exponentials in double precision, or None if they might overflow."""
     if dim.__class__ is not int:
         return None
     rows, along, size = small_matrix(x, dim)

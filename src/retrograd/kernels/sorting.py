@@ -87,7 +87,10 @@ def _offsets(np: Any, rows: int, size: int, each: int) -> Any:
 
 @at_most(SMALL)
 def _topk_small(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
-    """Return the result of :func:`topk` for one row or the rows of a matrix, whose elements must be finite."""
+    """Return the result of :func:`topk` along the last axis of a small vector or matrix, by one stable argsort.
+
+    The result is None for other arguments, and if the sum of the squares of ``x`` is not finite.
+    """
     if x.__class__ is not numpy.ndarray or not x.size or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
         return None
     flat = x.ravel()

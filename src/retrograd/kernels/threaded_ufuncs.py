@@ -39,7 +39,7 @@ class Crew:
         self.work, self.size, self.growing = SimpleQueue(), 0, threading.Lock()
 
     def ask(self, helpers: int, job: Callable[[], None]) -> None:
-        """Put ``job`` into the queue once for each of ``helpers`` threads, and return without waiting.
+        """Put ``job`` into the queue ``helpers`` times, so that as many threads may call it; return without waiting.
 
         Threads are started first if the pool has fewer than ``helpers`` threads.
         """

@@ -134,8 +134,9 @@ def backward(
     """Write the gradients of query, key and value to ``back``, ``back_key`` and ``back_value``.
 
     ``back_key`` and ``back_value`` have the shape (pieces, elements); the caller sums them over the pieces. ``given``
-    is the gradient of the attention output. ``steps`` holds the strides of ``given``, query, key, value and the three
-    results. ``sizes``, ``address`` and ``room`` are as in :func:`forward`.
+    is the gradient of the attention output, and ``sums`` the logsumexp that :func:`forward` writes. ``steps`` holds the
+    strides of ``given``, query, key, value and the three results. ``sizes``, ``address`` and ``room`` are as in
+    :func:`forward`.
     """
     batch, heads, owners, length, keys, size, wide, some, pieces = sizes
     blocks, parts, share, both = (length + some - 1) // some, room.shape[0], heads // owners, keys * (size + wide)

@@ -61,9 +61,11 @@ def adam(
 ) -> None:  # fmt: skip
     """Update ``param``, ``mean`` and ``square`` in place by Adam or AdamW.
 
-    ``mean += weight * (slope - mean)`` and ``square = beta * square + rest * slope**2``, where slope is
-    ``sign * grad + decay * param``. The parameter is first multiplied by ``shrink`` (AdamW's weight decay); then
-    ``size * mean / (sqrt(square) / correction + eps)`` is subtracted.
+    ``mean`` and ``square`` are the running averages of the gradient and of its square. The parameter is first
+    multiplied by ``shrink`` (AdamW's weight decay). Then ``mean += weight * (slope - mean)`` and
+    ``square = beta * square + rest * slope**2``, where slope is ``sign * grad + decay * param``. Last,
+    ``size * mean / (sqrt(square) / correction + eps)`` is subtracted from the parameter. ``size`` is the learning rate
+    divided by the bias correction of ``mean``, and ``correction`` the root of the bias correction of ``square``.
     """
     for i in prange(param.size):
         here = param[i] * shrink
@@ -81,8 +83,8 @@ def root_mean_square(
 ) -> None:
     """Update ``param`` and ``square`` in place by RMSprop with the learning rate ``rate``.
 
-    ``square = kept * square + rest * slope**2``, where slope is ``sign * grad + decay * param``. Then
-    ``rate * slope / (sqrt(square) + eps)`` is subtracted from ``param``.
+    ``square`` is the running average of the squared gradient: ``square = kept * square + rest * slope**2``, where slope
+    is ``sign * grad + decay * param``. Then ``rate * slope / (sqrt(square) + eps)`` is subtracted from ``param``.
     """
     for i in prange(param.size):
         slope = slope_of(grad[i], param[i], sign, decay)
