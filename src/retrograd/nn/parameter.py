@@ -85,8 +85,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Any:
     """Return a parameter rebuilt from a pickle; this function is called when the pickle is loaded.
 
-    ``cls`` is the class of the parameter, or None for Parameter itself. ``array`` is a NumPy array of its elements,
-    ``attributes`` is its ``__dict__``, and ``place`` is the name of its device.
+    ``cls`` is the class of the parameter, or None for Parameter itself. ``array`` is a NumPy array of the elements,
+    ``attributes`` the ``__dict__`` of the parameter, and ``place`` the name of the device.
     """
     created = leaf_sharing_memory(cls or Parameter, rebuild_tensor(None, array, False, {}, place), requires_grad)
     created.__dict__.update(attributes)
@@ -169,7 +169,7 @@ class UninitializedTensorMixin(WrapperTensor):
         """Return this tensor converted to another dtype or device by the operation ``op``.
 
         ``op`` is ``to_dtype`` or ``to_device``, and ``params`` contains the dtype or the device. Raises ValueError for
-        all other operations, because this tensor has no shape yet.
+        all other operations, because this tensor has no shape yet. ``in_place`` is used only for the error message.
         """
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)

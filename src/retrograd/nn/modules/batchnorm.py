@@ -141,7 +141,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     def initialize_parameters(self, input: Tensor) -> None:
         """Allocate the parameters and running statistics for the number of channels of ``input``.
 
-        The call has no effect if they are already allocated.
+        The call has no effect if the parameters are already allocated.
         """
         if not self.has_uninitialized_params():
             return

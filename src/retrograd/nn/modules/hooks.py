@@ -184,8 +184,8 @@ def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _Call
 def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Call the forward pre-hooks of ``module`` and return the pair ``(args, kwargs)`` for ``forward``.
 
-    ``args`` and ``kwargs`` are the arguments of the call of ``module``. If a hook returns new arguments, they replace
-    these arguments.
+    ``args`` and ``kwargs`` are the arguments of the call of ``module``. If a hook returns a value other than None, this
+    value replaces ``args``, or ``args`` and ``kwargs`` if the hook was registered with ``with_kwargs=True``.
     """
     for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
@@ -221,8 +221,9 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
     """Call the ``always_call`` hooks of ``module`` that were not called before the call of ``module`` raised an error.
 
-    ``args`` and ``kwargs`` are the arguments of the call of ``module``. ``run.called`` has the ids of the hooks that
-    were called before. If one of the hooks raises an exception too, a warning is issued instead.
+    ``args`` and ``kwargs`` are the arguments of the call of ``module``. ``run`` is the progress of this call:
+    ``run.called`` has the ids of the hooks that were called. If a hook raises an exception too, the exception is
+    replaced by a warning.
     """
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
@@ -323,8 +324,9 @@ class BackwardHook:
     def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
         """Call the backward hooks of a module whose arguments do not require gradients.
 
-        ``given`` is a tuple of the gradients of the module's outputs. ``grad_input``, the argument of the hooks for the
-        gradients of the arguments, is a tuple of None. Raises RuntimeError if a hook returns a gradient.
+        ``given`` is a tuple of the gradients of the module's outputs. The hooks are called with a tuple of None as
+        ``grad_input``, the gradients of the module's arguments. Raises RuntimeError if a hook returns neither None nor
+        a tuple of None.
         """
         if self.hooks:
             warn(
@@ -389,10 +391,10 @@ def _through_identity_node(
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register the non-full (deprecated) backward ``hooks`` of ``module`` at the graph node of its first output tensor.
+    """Register the non-full (deprecated) backward ``hooks`` of ``module`` at the node of the first output tensor.
 
-    ``args`` are the arguments of ``module`` and ``result`` is its output. A warning is issued if the hooks will not
-    receive all gradients of the module.
+    ``args`` are the arguments of ``module`` and ``result`` is its output. If the tensor has no graph node, nothing is
+    registered. A warning is issued if the hooks will not receive all gradients of the module.
     """
     found = result
     while not isinstance(found, Tensor):

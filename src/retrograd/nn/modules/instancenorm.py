@@ -28,7 +28,7 @@ class _InstanceNorm(_NormBase):
         """Return ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel of each sample.
 
         In evaluation mode with ``track_running_stats=True``, mean and variance are the running statistics. Otherwise
-        they are computed over the spatial dimensions of the input.
+        mean and variance are computed over the spatial dimensions of the input.
         """
         self._check_input_dim(input)
         alone = input.dim() == self.dimensions + 1

@@ -305,8 +305,8 @@ def _check_margin(self: Any) -> None:
 class TripletMarginLoss(_Loss):
     """Triplet loss ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``, where d is the p-norm distance.
 
-    ``anchor``, ``positive`` and ``negative`` are the arguments of ``forward``. If ``swap`` is true, ``d(positive,
-    negative)`` is used instead of ``d(anchor, negative)`` where it is less.
+    ``anchor``, ``positive`` and ``negative`` are the arguments of ``forward``. If ``swap`` is true, ``d(anchor,
+    negative)`` is replaced by ``d(positive, negative)`` where the latter is less.
     """
 
     margin: float = 1.0

@@ -176,7 +176,7 @@ class Module(Stateful, TorchNamed):
     def _unregister(self, name: str, but: str) -> None:
         """Delete the attribute ``name`` and its registration as a parameter, buffer or child module.
 
-        A registration in the dictionary that is the attribute ``but``, for example ``"_parameters"``, is kept.
+        ``but`` is the name of the dictionary whose registrations are kept, for example ``"_parameters"``.
         """
         space = self.__dict__
         space.pop(name, None)
@@ -450,7 +450,7 @@ class Module(Stateful, TorchNamed):
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Register ``module`` as the submodule with the full name ``target``; a present submodule is replaced.
 
-        If ``strict`` is true and there is no submodule with this name, AttributeError is raised.
+        If there is no submodule with this name, ``module`` is added, or AttributeError is raised if ``strict`` is true.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")

@@ -40,8 +40,8 @@ class CrossMapLRN2d(Module):
 def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
     """Register the parameters of ``layer`` and call ``layer.reset_parameters``.
 
-    ``wanted`` is a dictionary that maps the name of each parameter to a bool. If it is true, the parameter is a
-    tensor of shape ``shape``. If it is false, None is registered under the name.
+    ``wanted`` maps the name of each parameter to a bool. If the bool is true, a Parameter of shape ``shape`` is
+    registered under the name, otherwise None.
     """
     for name, is_wanted in wanted.items():
         parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None

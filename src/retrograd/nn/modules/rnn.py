@@ -193,7 +193,7 @@ class RNNBase(Module):
             )
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """Return a list of shapes: that of the hidden states and, for an LSTM, also that of the cell states.
+        """Return a list of shapes: the shape of the hidden states and, for an LSTM, the shape of the cell states.
 
         ``batch`` is the number of sequences.
         """

@@ -27,7 +27,7 @@ class _EmbeddingBase(Module):
     def _fill(self, weight: Tensor | None, frozen: bool, device: Any, dtype: Any) -> None:
         """Register the parameter ``weight`` of the layer.
 
-        Its values are those of the argument ``weight``. If this argument is None, they are drawn at random. If
+        The parameter has the values of the argument ``weight``, or random values if this argument is None. If
         ``frozen`` is true, the parameter does not require a gradient.
         """
         if self.padding_idx is not None:

@@ -35,8 +35,8 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 class WrappedHook(TorchNamed):
     """Callable that calls ``hook(*args)`` or, if ``module`` is not None, ``hook(module, *args)``.
 
-    ``hook`` is a hook of ``load_state_dict``. The reference to ``module`` is weak, because ``module`` stores this
-    object in its dictionary of hooks.
+    ``hook`` is a hook of ``load_state_dict``. The reference to ``module`` is weak, because ``module`` stores the
+    WrappedHook in its dictionary of hooks. A call raises RuntimeError if ``module`` no longer exists.
     """
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:

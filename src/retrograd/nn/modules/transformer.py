@@ -172,7 +172,10 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` if it is not None."""
+    """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` if it is not None.
+
+    ``enable_nested_tensor`` and ``mask_check`` have no effect.
+    """
 
     def __init__(
         self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,

@@ -104,7 +104,8 @@ class _Orthogonal(Module):
         """Return a matrix that ``forward`` maps to the orthogonal matrix ``Q``.
 
         If the module was constructed with ``use_trivialization=True``, ``Q`` may be any matrix: the orthogonal factor
-        of its QR decomposition is stored as ``base``.
+        of its QR decomposition is stored as ``base``. Otherwise NotImplementedError is raised unless ``orthogonal_map``
+        is ``"householder"``.
         """
         if Q.shape != self.shape:
             raise ValueError(

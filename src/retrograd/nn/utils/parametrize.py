@@ -263,7 +263,10 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
 
 
 def _check_inverse(parametrization: Any, value: Tensor) -> None:
-    """Raise ValueError if ``parametrization.right_inverse(value)`` has another shape or dtype than ``value``."""
+    """Raise ValueError if ``parametrization.right_inverse(value)`` has another shape or dtype than ``value``.
+
+    A parametrization without the method ``right_inverse`` is accepted.
+    """
     if not hasattr(parametrization, "right_inverse"):
         return
     with no_grad():

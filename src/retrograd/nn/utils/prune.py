@@ -121,7 +121,10 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """Append ``method``, which must have the same parameter name as this container."""
+        """Append ``method``, which must prune the same parameter as this container.
+
+        Raises TypeError if ``method`` is not a pruning method, and ValueError if the names of the parameters differ.
+        """
         if not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if self._tensor_name != method._tensor_name:
@@ -144,8 +147,9 @@ class PruningContainer(BasePruningMethod):
         """Return a mask that is 0 where ``default_mask`` is 0 and for the elements that the last method selects.
 
         ``t`` has the importance scores of the elements. The last pruning method in the container selects elements by
-        these scores. Its attribute ``PRUNING_TYPE`` determines among which elements: those where ``default_mask`` is 1
-        (``"unstructured"``), the slices in which ``default_mask`` has a 1 (``"structured"``), or all (``"global"``).
+        these scores. The attribute ``PRUNING_TYPE`` of this method determines among which elements: those where
+        ``default_mask`` is 1 (``"unstructured"``), the slices in which ``default_mask`` has a 1 (``"structured"``), or
+        all (``"global"``).
         """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
@@ -213,7 +217,10 @@ class _Structured(_AmountMethod):
         self.dim = dim
 
     def channels(self, t: Tensor) -> int:
-        """Return the number of slices of ``t`` along ``dim`` to prune."""
+        """Return the number of slices of ``t`` along ``dim`` to prune.
+
+        A slice has all elements of ``t`` with the same index along ``dim``.
+        """
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "

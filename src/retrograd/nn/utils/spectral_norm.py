@@ -116,7 +116,7 @@ class _StateHook:
 
 
 class SpectralNormStateDictHook(_StateHook):
-    """Hook of ``state_dict`` that stores the version of the SpectralNorm state format in the metadata."""
+    """Hook of ``state_dict`` that stores the version of the SpectralNorm state format in ``local_metadata``."""
 
     def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[f"{self.fn.name}.version"] = self.fn._version
