@@ -1,1 +1,5 @@
-"""The operations on tensors. Each operation is declared with its kernel, its derivative rules and its properties."""
+"""The operations on tensors.
+
+Each operation is declared with its kernel (the function that computes the result on arrays), its derivative rules and
+its properties.
+"""

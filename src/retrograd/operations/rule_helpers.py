@@ -16,7 +16,7 @@ from ..kernels import elementwise
 def zero_grad_rule(F: Any, g: Any) -> Any:
     """Return zeros in the shape of the gradient ``g``: the derivative rule of a piecewise constant function.
 
-    ``F`` is the namespace of operations.
+    ``F`` has all operations as attributes, for tensors or for arrays.
     """
     return F.zeros_as(g)
 
@@ -109,7 +109,7 @@ def check_first(name: str, input: Any, other: Any) -> None:
 
 
 def no_complex(name: str) -> Callable[..., None]:
-    """Return a function of the operands that raises NotImplementedError if the first operand is complex.
+    """Return a check of operands: a function that raises NotImplementedError if its first argument is complex.
 
     ``name`` is the name of the operation in the message.
     """
@@ -122,7 +122,7 @@ def no_complex(name: str) -> Callable[..., None]:
 
 
 def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
-    """Return a function of the operands that raises ``error(message)`` if an operand is complex."""
+    """Return a check of operands: a function that raises ``error(message)`` if one of its arguments is complex."""
 
     def check(*operands: Any) -> None:
         if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):

@@ -202,7 +202,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """Return a deep copy of ``array``: a view with the same shape and strides of a copy of the whole storage.
+    """Return a deep copy of ``array`` with the same strides: a view of a copy of the whole storage of ``array``.
 
     ``memo`` is the dictionary of ``copy.deepcopy``, which holds the copied storages. Arrays that share a storage are
     therefore copied to views of a single copy.
@@ -247,7 +247,8 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     """Return a tensor with the elements ``array``. ``pickle`` calls this function to load a tensor.
 
     ``cls`` is the class of the tensor, or None for Tensor itself. ``attributes`` is the ``__dict__`` of the saved
-    tensor. ``place`` is the name of its device, such as "cuda:0"; if there is no GPU, the new tensor is on the CPU.
+    tensor. ``place`` is the name of the device of the saved tensor, such as "cuda:0"; if there is no GPU, the new
+    tensor is on the CPU.
     """
     tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(array), False)
     if place != "cpu" and devices.gpu_count():

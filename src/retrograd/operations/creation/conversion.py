@@ -94,8 +94,8 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` converted to another dtype, to another device, or to both.
 
     Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, where ``other`` is a tensor whose
-    dtype and device are used. Further arguments are ``non_blocking``, ``copy`` and ``memory_format``. If no conversion
-    is necessary, ``input`` itself is returned, or a copy if ``copy`` is true.
+    dtype and device are used. The keyword arguments are ``copy``, ``memory_format`` and ``non_blocking``, which has no
+    effect. If no conversion is necessary, ``input`` itself is returned, or a copy if ``copy`` is true.
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else cast_to(input, args[0])
@@ -205,7 +205,8 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """Return ``input`` converted to ``dtype``, or the name of its legacy type if ``dtype`` is None.
 
-    A legacy type is a class such as ``torch.FloatTensor``. ``dtype`` may also be a legacy type or the name of one.
+    A legacy type is a class such as ``torch.FloatTensor``. ``dtype`` may also be a legacy type or the name of one. The
+    other arguments have no effect.
     """
     if dtype is None:
         return legacy_type_name(input)

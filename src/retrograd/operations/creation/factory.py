@@ -155,7 +155,7 @@ def _filled(
 
 
 def _common_filled(fill: int | None) -> Any:
-    """Return the fast path of ``zeros``, ``ones`` or ``empty``, for calls whose only arguments are sizes.
+    """Return a function for calls of ``zeros``, ``ones`` or ``empty`` whose only arguments are sizes: their fast path.
 
     ``fill`` is the value of the elements: 0 for ``zeros``, 1 for ``ones``, and None for ``empty``. The returned
     function takes the tuple of arguments and returns an array of the default floating dtype, or None if the generic

@@ -59,7 +59,8 @@ def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
     """Return the elementwise derivative of ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
     ``x`` holds samples of Dirichlet distributions, and ``alpha`` holds their concentrations. The derivative treats each
-    element of ``x`` as a sample of its marginal distribution, which is a beta distribution.
+    element of ``x`` as a sample of its marginal distribution, which is a beta distribution. The gradient of
+    :func:`dirichlet_block` is computed from this quotient.
     """
     return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)
 

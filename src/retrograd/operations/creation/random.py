@@ -177,9 +177,9 @@ def _drawn_like(
 ) -> Tensor:
     """Return a leaf tensor of random samples with the shape of ``input``, for functions such as ``rand_like``.
 
-    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. If the result
-    is not contiguous, ``serial`` is passed to ``sample`` as keyword arguments, because PyTorch then draws other
-    samples.
+    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. ``serial``
+    holds keyword arguments, such as ``blocks=False``, that are passed to ``sample`` if the result is not contiguous,
+    because PyTorch then computes the samples by another method.
     """
     if in_vmap():
         return draw(sample, input._array.shape)
@@ -190,9 +190,9 @@ def _drawn_like(
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
     """Declare the public functions ``name`` and ``name_like``, where ``name`` is ``rand`` or ``randn``.
 
-    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes the samples in the docstrings. If the
-    result of ``name_like`` is not contiguous, ``serial`` is passed to ``sample`` as keyword arguments, because PyTorch
-    then draws other samples.
+    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes the samples in the docstrings. ``serial``
+    holds keyword arguments, such as ``blocks=False``, that are passed to ``sample`` if the result of ``name_like`` is
+    not contiguous, because PyTorch then computes the samples by another method.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -252,7 +252,8 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
 
     ``kind`` is the dtype of the array, and ``sample(shape)`` draws the samples, which are stored at increasing
     addresses. If ``memory_format`` is ``preserve_format``, the dimensions of the array have the same order in memory as
-    those of ``like``. If the array is not contiguous, ``serial`` is passed to ``sample`` as keyword arguments.
+    those of ``like``. ``serial`` holds keyword arguments, such as ``blocks=False``, that are passed to ``sample`` if
+    the array is not contiguous.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -589,7 +590,7 @@ def multinomial(
 def _overwriting(node: str) -> Any:
     """Declare and return an operation that replaces all elements of a tensor by random samples.
 
-    Methods such as ``uniform_`` use this operation. ``node`` is the name of its graph node.
+    Methods such as ``uniform_`` use this operation. ``node`` is the name of the graph node of the operation.
     """
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
@@ -634,9 +635,9 @@ def _writable_directly(x: Tensor) -> bool:
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``.
 
-    Successive samples are stored at increasing addresses. If ``x`` is not contiguous and ``one_by_one`` is not None,
-    ``one_by_one(shape)`` draws the samples instead, because PyTorch then draws other samples. ``node`` is the name of
-    the graph node.
+    Successive samples are stored at increasing addresses. If ``x`` is not contiguous, ``one_by_one(shape)`` draws the
+    samples instead (unless ``one_by_one`` is None), because PyTorch then computes them by another method. ``node`` is
+    the name of the graph node.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -653,7 +654,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``, inside a function of ``vmap``.
+    """Do the same as :func:`_write` inside a function that ``vmap`` calls: overwrite ``x`` with ``sample(shape)``.
 
     Raise RuntimeError if ``x`` has no batch dimension but ``vmap`` was called with ``randomness="different"``, which
     requires different samples for the elements of the batch.
@@ -797,7 +798,7 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function ``refuse(dtype)`` that always raises RuntimeError.
+    """Return a function for the argument ``refuse`` of :func:`_filler` that always raises RuntimeError.
 
     PyTorch raises this error if a continuous distribution is sampled in a dtype that is not a real floating dtype.
     ``name`` is the name of the distribution, and ``shown(dtype)`` returns the name of the dtype in the message.
@@ -813,9 +814,9 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Return a function ``refuse(dtype)`` that raises PyTorch's error if the dtype is not supported.
+    """Return a function for the argument ``refuse`` of :func:`_filler` that raises an error for an unsupported dtype.
 
-    ``kinds`` is a string of the characters of ``numpy.dtype.kind`` that are not supported, such as "bc". ``name`` is
+    A dtype is unsupported if its ``numpy.dtype.kind`` is a character of the string ``kinds``, such as "bc". ``name`` is
     the name of PyTorch's kernel in the error message.
     """
 

@@ -97,8 +97,8 @@ def _range(
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
     """Return the array of ``linspace(start, end, steps)`` on the fast path, or None if the generic path must be used.
 
-    The fast path requires that ``start`` and ``end`` are ints or floats and that ``steps`` is from 2 to 4096, the limit
-    for cached arrays.
+    The fast path requires that ``start`` and ``end`` are ints or floats and that ``steps`` is from 2 to 4096. The limit
+    bounds the memory of the cache of :func:`_from_both_ends`.
     """
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)

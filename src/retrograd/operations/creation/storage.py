@@ -275,8 +275,8 @@ def record_stream(input: Tensor, s: Any) -> None:
 def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
     """Return the tensor that replaces ``input``, a parameter or buffer of a module.
 
-    ``other`` is the tensor from a state dict. If ``assign`` is true, return ``other.detach()``. Otherwise copy
-    ``other`` into ``input``, and return ``input.detach()``.
+    ``other`` is the tensor for ``input`` in the state dict that ``load_state_dict`` loads. If ``assign`` is true,
+    return ``other.detach()``. Otherwise copy ``other`` into ``input``, and return ``input.detach()``.
     """
     return other.detach() if assign else input.copy_(other).detach()
 
@@ -288,7 +288,8 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """Return a DLPack capsule that shares the memory of ``input``: the method ``Tensor.__dlpack__``.
 
-    Raise BufferError if ``input`` requires gradients.
+    The other arguments are those of the DLPack protocol; for a tensor on the CPU, ``stream`` must be None or -1. Raise
+    BufferError if ``input`` requires gradients.
     """
     if input.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")

@@ -72,7 +72,7 @@ def ge(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _in_place(function: Any, names: tuple[str, ...]) -> None:
-    """Export the in-place forms of the comparison ``function``, such as ``lt_``, as methods of Tensor.
+    """Export the in-place versions of the comparison ``function``, such as ``lt_``, as methods of Tensor.
 
     ``names`` are the method names without the final underscore. As in PyTorch, the name of the graph node depends on
     the type of the second operand, which is a tensor or a number.

@@ -36,7 +36,8 @@ def _as_complex(F: Any, g: Any) -> Any:
 
     ``g``, the gradient of the result, is real and has the shape (…, 2). The last dimension holds the real part and the
     imaginary part of each element of the complex gradient. The returned array is a view of ``g`` if ``g`` is a
-    contiguous NumPy array that owns its memory, otherwise a copy. ``F`` is the namespace of operations.
+    contiguous NumPy array that owns its memory, otherwise a copy. ``F`` has all operations as attributes, for tensors
+    or for arrays.
     """
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
     return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
@@ -190,18 +191,20 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return ``input`` itself, because retrograd always conjugates and negates immediately.
+    """Return ``input`` itself, because in retrograd no tensor has postponed computations.
 
-    In PyTorch, ``conj`` may postpone the computation of the elements, and this function then computes them.
+    In PyTorch, ``conj`` returns a tensor whose elements are conjugated later, and ``resolve_conj`` conjugates them.
+    ``resolve_neg``, which is the same function here, computes postponed negations.
     """
     return _tensor(input)
 
 
 @public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
-    """Return False, because retrograd always conjugates and negates immediately.
+    """Return False, because in retrograd no tensor has postponed computations.
 
-    In PyTorch, the function returns True for a tensor that is conjugated lazily.
+    In PyTorch, ``is_conj`` returns True for a tensor whose elements are conjugated later. ``is_neg``, which is the same
+    function here, tests for postponed negations.
     """
     return _tensor(input) is None
 

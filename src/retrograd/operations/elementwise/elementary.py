@@ -81,8 +81,8 @@ TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
 def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
     """Return the gradient of ``self ** exponent`` with respect to ``self``.
 
-    ``F`` is the namespace of operations, and ``g`` is the gradient of the power. The result is 0 where ``exponent`` is
-    0, even if ``g`` is infinite or nan.
+    ``F`` has all operations as attributes, for tensors or for arrays. ``g`` is the gradient of the power. The result is
+    0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
     """
     return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
 
@@ -145,7 +145,7 @@ def log_power_twice(self: Any, exponent: Any) -> Any:
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a function that does for arrays what ``function`` does for Tensors."""
+    """Return a version of ``function``, which takes and returns Tensors, that takes and returns arrays."""
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
@@ -172,7 +172,8 @@ _register_for_rules(log_power_twice)
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
     """Return the gradient of ``out = base ** exponent`` with respect to ``exponent``, for a number ``base``.
 
-    ``F`` is the namespace of operations, ``g`` is the gradient of ``out``, and ``out_dtype`` is the dtype of ``out``.
+    ``F`` has all operations as attributes, for tensors or for arrays. ``g`` is the gradient of ``out``, and
+    ``out_dtype`` is the dtype of ``out``.
     """
     if not base:  # log(0) times the power, but 0 where the power is finite
         log_base = math.nan if out_dtype.kind == "c" else -math.inf
@@ -434,9 +435,9 @@ def atan(np: Any, self: Any, /) -> Any:
 def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     """Return ``x / (self**2 + other**2)`` elementwise, but 0 where the divisor is 0.
 
-    The gradients of ``atan2(self, other)`` are computed with this function, where ``x`` is a gradient times ``self`` or
-    ``other``. They are therefore 0 at the origin, where ``atan2`` has no derivative. ``F`` is the namespace of
-    operations.
+    The gradients of ``atan2(self, other)`` are computed with this function: ``x`` is the gradient of the result times
+    ``self`` or ``other``. The gradients are therefore 0 at the origin, where ``atan2`` has no derivative. ``F`` has all
+    operations as attributes, for tensors or for arrays.
     """
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)
@@ -526,9 +527,9 @@ def atanh(np: Any, self: Any, /) -> Any:
 
 
 def _in_place_too(function: Any) -> None:
-    """Export the in-place forms of ``function``, such as ``asinh_`` and its alias ``arcsinh_`` for ``asinh``.
+    """Export the in-place versions of ``function``: for ``asinh``, the methods ``asinh_`` and ``arcsinh_``, its alias.
 
-    As in PyTorch, the name of the graph node of an in-place form ends in 1, for example ``AsinhBackward1``.
+    As in PyTorch, the name of the graph node of an in-place version ends in 1, for example ``AsinhBackward1``.
     """
     name = function.op.name
     node = function.op.backward[:-1] + "1"
@@ -719,7 +720,8 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
 def frexp_block(np: Any, self: Any, /) -> Any:
     """Return the tuple (mantissas, exponents) of ``self``, such that ``self = mantissa * 2 ** exponent``.
 
-    The exponents have dtype int32. The mantissa of a finite element is 0, or its absolute value is in [0.5, 1).
+    The exponents have dtype int32. The mantissa of a finite element is 0, or its absolute value is in [0.5, 1). An
+    infinite or nan element is its own mantissa, with the exponent 0.
     """
     if self.dtype.kind not in "fV":
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
@@ -734,7 +736,8 @@ frexp_block.derivative(self=lambda F, g, exponent: F.ldexp_block(g, -exponent))
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Return the named tuple (mantissa, exponent) such that ``input = mantissa * 2 ** exponent`` elementwise.
 
-    The exponents have dtype int32. The mantissa of a finite element is 0, or its absolute value is in [0.5, 1).
+    The exponents have dtype int32. The mantissa of a finite element is 0, or its absolute value is in [0.5, 1). An
+    infinite or nan element is its own mantissa, with the exponent 0.
     """
     return _Frexp(frexp_block(input))
 

@@ -179,7 +179,7 @@ def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
 def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
     """Return the derivative of ``gamma_moment(a, x, n)`` with respect to ``a``.
 
-    ``F`` is the namespace of operations.
+    ``F`` has all operations as attributes, for tensors or for arrays.
     """
     below = 0 if n == 0 else F.igamma(a, x) if n == 1 else F.gamma_moment(a, x, n - 1)
     return F.gamma_moment(a, x, n + 1) - n * F.polygamma(a, 1) * below if n else F.gamma_moment(a, x, 1)
@@ -189,7 +189,7 @@ def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
     """Return the gradient of ``igamma(self, other)`` with respect to ``other``.
 
     This is ``g``, the gradient of the result of ``igamma``, times the probability density at ``other`` of the gamma
-    distribution with shape ``self`` and rate 1. ``F`` is the namespace of operations.
+    distribution with shape ``self`` and rate 1. ``F`` has all operations as attributes, for tensors or for arrays.
     """
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
@@ -197,9 +197,9 @@ def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
     """Return ``values``, the results of ``igamma`` or ``igammac``, with nan replaced where PyTorch's result is not nan.
 
-    ``order`` and ``x`` are the arguments of ``igamma``. The result is ``at_infinity`` where ``order`` is nan and ``x``
-    is infinite. It is ``at_zero`` where ``order`` is nan and ``x`` is 0, and where ``order`` is infinite and ``x`` is
-    nan.
+    ``order`` and ``x`` are the first and the second argument of ``igamma`` or ``igammac``. The returned array is
+    ``at_infinity`` where ``order`` is nan and ``x`` is infinite. It is ``at_zero`` where ``order`` is nan and ``x`` is
+    0, and where ``order`` is infinite and ``x`` is nan.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -269,9 +269,10 @@ def erfinv(np: Any, self: Any, /) -> Any:
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
     """Return a decorator that declares an elementwise operation that is public only in ``retrograd.special``.
 
-    ``rules`` are the derivative rules of the operation. The operation raises PyTorch's error for the dtypes whose
-    ``numpy.dtype.kind`` is one of the characters in ``kinds``; ``refuses`` is the name of PyTorch's kernel in the error
-    message. ``options`` are additional arguments of the decorator ``pointwise``.
+    ``rules`` are the derivative rules of the operation: functions that return the gradient of an operand. The operation
+    raises PyTorch's error for the dtypes whose ``numpy.dtype.kind`` is one of the characters in ``kinds``; ``refuses``
+    is the name of PyTorch's kernel in the error message. ``options`` are additional arguments of the decorator
+    ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
 
@@ -338,7 +339,7 @@ def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
 
     The mask is true where ``self`` is nan or has an absolute value of at most ``eps``, the machine epsilon of
     ``dtype``; a quotient would be inaccurate there. The divisor is ``self`` with these elements replaced by ``eps``.
-    ``F`` is the namespace of operations.
+    ``F`` has all operations as attributes, for tensors or for arrays.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
@@ -517,9 +518,9 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
     The decorator returns a tuple of three operations: for two tensors, for a number and a tensor, and for a tensor and
     a number. Their names are ``name`` with a suffix. The names of their graph nodes are ``backward`` followed by
-    Backward0, Backward1 and Backward2. ``rules`` are the derivative rules. The operations raise PyTorch's error for the
-    dtypes whose ``numpy.dtype.kind`` is one of the characters in ``kinds``; ``refuses`` is the name of PyTorch's kernel
-    in the error message.
+    Backward0, Backward1 and Backward2. ``rules`` are the derivative rules: functions that return the gradient of an
+    operand. The operations raise PyTorch's error for the dtypes whose ``numpy.dtype.kind`` is one of the characters in
+    ``kinds``; ``refuses`` is the name of PyTorch's kernel in the error message.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:

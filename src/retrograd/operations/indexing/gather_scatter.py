@@ -442,7 +442,8 @@ def _shared_extremes(
     The maximum or minimum ``out`` is the result of ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``, and ``g``
     is its gradient. Both arrays have the shape of ``src``. The first holds, for each element of ``src``, the element of
     ``g`` for its maximum or minimum, divided by the number of elements equal to the maximum or minimum. The second is 1
-    where the element of ``src`` is equal to its maximum or minimum, else 0. ``F`` is the namespace of operations.
+    where the element of ``src`` is equal to its maximum or minimum, else 0. ``F`` has all operations as attributes, for
+    tensors or for arrays.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -456,7 +457,8 @@ def segment_reduce_src_rule(
 
     The operation ``segment_reduce`` computes its result ``out`` as ``scatter_reduce`` does, from the operands ``self``,
     ``index`` and ``src`` and the parameters ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``.
-    ``index_shape`` and ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` is the namespace of operations.
+    ``index_shape`` and ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` has all operations as attributes,
+    for tensors or for arrays.
 
     For "amax" and "amin", the gradient is 0 at elements that are not the maximum or minimum, even if ``g`` is infinite.
     """
@@ -468,10 +470,10 @@ def segment_reduce_src_rule(
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
     """Return the gradient with respect to ``src`` of ``scatter_reduce`` with ``reduce="prod"``.
 
-    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` the namespace of operations. The derivative
-    of a product with respect to a factor is the product of the other factors. For a nonzero factor, this is the product
-    divided by the factor. If a factor is the only zero of its product, the other factors are multiplied. If a product
-    has several zeros, the derivative with respect to each zero is 0.
+    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` has all operations as attributes, for
+    tensors or for arrays. The derivative of a product with respect to a factor is the product of the other factors. For
+    a nonzero factor, this is the product divided by the factor. If a factor is the only zero of its product, the other
+    factors are multiplied. If a product has several zeros, the derivative with respect to each zero is 0.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)

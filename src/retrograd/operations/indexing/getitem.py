@@ -56,7 +56,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Register the classes of the objects in ``given`` that define ``__torch_function__``.
+    """Register the classes of ``given`` that define ``__torch_function__``, so that operations call this method.
 
     Return True if at least one of these classes was not registered before. The function is called after ``x[index]`` or
     ``x[index] = value`` failed, and ``given`` holds the index and, for an assignment, the value. If the result is True,
@@ -399,8 +399,8 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Return the gradient of ``x[index]``: zeros of ``shape`` to which the elements of ``self`` are added at ``picks``.
 
-    ``self`` is the gradient of the result. ``picks`` has an integer array, or None for all elements, for each indexed
-    dimension.
+    ``self`` is the gradient of the result ``x[index]``. ``picks`` has an integer array, or None for all elements, for
+    each indexed dimension.
     """
     return indexing.add_to_zeros(np, self, shape, picks)
 
@@ -523,7 +523,7 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the mask if an assignment ``x[mask] = …`` has one mask as its only index.
+    """Return a tuple with a copy of the mask of an assignment ``x[mask] = …``, whose only index is the mask.
 
     ``picks`` is the list of the index tensors. The result is an empty tuple if ``picks`` has several items, if its item
     is not a bool tensor, or if the shape of the mask differs from that of the leading dimensions of ``x``.

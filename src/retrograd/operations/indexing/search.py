@@ -137,7 +137,8 @@ def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim
     """Return the gradient of ``unique`` with respect to its operand; ``g`` is the gradient of the distinct elements.
 
     The gradient of a distinct element is divided evenly among the equal elements (or equal slices along ``dim``) of the
-    operand. ``self_shape`` is the shape of the operand, and ``F`` the namespace of operations.
+    operand. ``self_shape`` is the shape of the operand, and ``F`` has all operations as attributes, for tensors or for
+    arrays.
     """
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape
@@ -387,7 +388,8 @@ def bucketize(
 
     ``boundaries`` is a sorted 1-d tensor. The index of an element x is the i with
     ``boundaries[i - 1] < x <= boundaries[i]``, or with ``right=True`` the i with
-    ``boundaries[i - 1] <= x < boundaries[i]``. ``out_int32=True`` returns int32 indices instead of int64.
+    ``boundaries[i - 1] <= x < boundaries[i]``. It is 0 before the first boundary, and the number of boundaries after
+    the last. ``out_int32=True`` returns int32 indices instead of int64.
     """
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")

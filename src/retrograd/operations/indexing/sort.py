@@ -43,8 +43,8 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 def _sorting(name: str, backward: str) -> Any:
     """Declare and return the operation ``name``, which sorts a tensor along a dimension.
 
-    ``backward`` is the name of the backward node. There are two such operations, which differ only in these names: as
-    in PyTorch, the node has another name if ``sort`` is called with the argument ``stable``.
+    ``backward`` is the name of the backward node. The function is called twice, because as in PyTorch, the backward
+    node of ``sort`` has another name if the argument ``stable`` is passed.
     """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:

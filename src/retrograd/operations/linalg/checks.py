@@ -143,53 +143,78 @@ def array_of(x: Any) -> Any:
 
 
 def as_rows(F: Any, x: Any) -> Any:
-    """Return the vectors ``x`` of shape (…, n) as matrices with one row, of shape (…, 1, n)."""
+    """Return the vectors ``x`` of shape (…, n) as matrices with one row, of shape (…, 1, n).
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     return F.unsqueeze(x, len(shape_of(x)) - 1)
 
 
 def as_columns(F: Any, x: Any) -> Any:
-    """Return the vectors ``x`` of shape (…, n) as matrices with one column, of shape (…, n, 1)."""
+    """Return the vectors ``x`` of shape (…, n) as matrices with one column, of shape (…, n, 1).
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     return F.unsqueeze(x, len(shape_of(x)))
 
 
 def diagonal_of(F: Any, x: Any) -> Any:
-    """Return the main diagonals of the matrices ``x``, of shape (…, n, m), as vectors."""
+    """Return the main diagonals of the matrices ``x``, of shape (…, n, m), as vectors.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     last = len(shape_of(x)) - 1
     return F.diagonal(x, 0, last - 1, last)
 
 
 def with_diagonal(F: Any, x: Any) -> Any:
-    """Return square matrices with ``x``, of shape (…, n), on the main diagonals and zeros elsewhere."""
+    """Return square matrices with ``x``, of shape (…, n), on the main diagonals and zeros elsewhere.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     size = len(shape_of(x))
     return F.diag_embed_block(x, 0, size - 1, size)
 
 
 def real_part(F: Any, x: Any) -> Any:
-    """Return the real part of ``x``, an array or a Tensor, or ``x`` itself if it is real."""
+    """Return the real part of ``x``, an array or a Tensor, or ``x`` itself if it is real.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     return F.real(x) if array_of(x).dtype.kind == "c" else x
 
 
 def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
     """Return the matrices ``x`` with zeros outside the upper triangle, or the lower one if ``upper`` is false.
 
-    If ``strict`` is true, the diagonal is also set to zero.
+    If ``strict`` is true, the diagonal is also set to zero. ``F`` has all operations as attributes, for tensors or
+    for arrays.
     """
     return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
 
 
 def slice_matrix(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
-    """Return rows ``start`` to ``end - 1`` of the matrices ``x`` if ``dim`` is -2, or columns if ``dim`` is -1."""
+    """Return rows ``start`` to ``end - 1`` of the matrices ``x`` if ``dim`` is -2, or columns if ``dim`` is -1.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
 
 
 def pad_matrix(F: Any, x: Any, n: int, m: int) -> Any:
-    """Return the matrices ``x`` padded with zeros at the bottom and on the right to ``n`` rows and ``m`` columns."""
+    """Return the matrices ``x`` padded with zeros at the bottom and on the right to ``n`` rows and ``m`` columns.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.padded_to(x, (*shape[:-2], n, m))
 
 
 def leading_block(F: Any, x: Any, n: int, m: int) -> Any:
-    """Return the first ``n`` rows and ``m`` columns of the matrices ``x``."""
+    """Return the first ``n`` rows and ``m`` columns of the matrices ``x``.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.corner_of(x, (*shape[:-2], n, m))
 

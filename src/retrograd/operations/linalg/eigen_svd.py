@@ -51,7 +51,8 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 
     ``products`` are the matrices ``Vᴴ G``, where the columns of V are the vectors and G is the gradient with respect to
     V. For singular vectors, ``products`` are the sums of these matrices for U and V. The loss depends on the phases if
-    a diagonal element has an imaginary part above ``PHASE_TOLERANCE``.
+    a diagonal element has an imaginary part above ``PHASE_TOLERANCE``. ``F`` has all operations as attributes, for
+    tensors or for arrays.
     """
     result = array_of(diagonal_of(F, products))
     if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
@@ -62,7 +63,7 @@ def _gaps(F: Any, values: Any) -> Any:
     """Return the matrices of differences of ``values``: element (i, j) is ``values[j] - values[i]``.
 
     ``values`` are eigenvalues or squared singular values. The diagonal elements are 1 instead of 0, so that a
-    derivative rule can divide by the matrices.
+    derivative rule can divide by the matrices. ``F`` has all operations as attributes, for tensors or for arrays.
     """
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
@@ -73,7 +74,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 
 def _may_need_gradient(x: Tensor) -> bool:
-    """Return whether a gradient of ``x`` may be needed.
+    """Return whether a gradient with respect to ``x`` may be needed.
 
     If True, functions such as ``eigvalsh`` compute the eigenvectors in addition to the eigenvalues, because the
     derivative rule uses the eigenvectors.
@@ -487,7 +488,8 @@ def lobpcg(
 ) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest eigenvalues of the symmetric matrix ``A`` and their eigenvectors.
 
-    If ``B`` is not None, the generalized eigenvalue problem ``A V = B V diag(E)`` is solved, with eigenvalues E and
+    If ``k`` is None, it is the number of columns of ``X``, or 1 if ``X`` is None, too. ``X`` has no other effect. If
+    ``B`` is not None, the generalized eigenvalue problem ``A V = B V diag(E)`` is solved, with eigenvalues E and
     eigenvectors V. If ``largest`` is false, the smallest eigenvalues are returned. The eigenvalues are computed by a
     full decomposition. Therefore the parameters of PyTorch's iteration, such as ``iK``, ``niter`` and ``tol``, have no
     effect.

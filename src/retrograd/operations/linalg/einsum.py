@@ -327,7 +327,7 @@ def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[A
 
     ``equation`` is the equation of ``einsum``. The result is a tuple of: the result of ``_layout_plan`` for each
     operand, the dimensions to sum in each operand before the product, the dimensions to sum in the product, and the
-    shape of the result. The shape is None if no dimension is summed.
+    shape of the result. The shape is None if no dimension is summed, because it is then that of the product.
     """
     terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
@@ -444,7 +444,7 @@ def _contraction_path(
 def _greedy_path(
     operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return an order of multiplication for ``einsum``, in which each step multiplies the cheapest pair of operands.
+    """Return an order of multiplication for ``einsum`` that always multiplies the cheapest pair of operands next.
 
     The cost of a pair is its number of scalar multiplications. The order is a list of pairs of indices, as in the
     result of ``_contraction_path``. The result is None if multiplying from left to right has the same or a lower total

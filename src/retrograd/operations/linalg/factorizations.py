@@ -240,7 +240,7 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
     """Return ``(1 - factor v vᴴ) x``, a Householder reflection of ``x``, where v is ``vector``.
 
-    ``vector`` is a matrix with one column.
+    ``vector`` is a matrix with one column. ``F`` has all operations as attributes, for tensors or for arrays.
     """
     return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
 
@@ -249,7 +249,7 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
     """Return the Householder reflectors whose product is Q, as a list of pairs (vector, factor).
 
     ``self`` and ``tau`` are the two results of ``geqrf``. A vector is a matrix with one column. A factor is a 1 × 1
-    matrix.
+    matrix. ``F`` has all operations as attributes, for tensors or for arrays.
     """
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
     below = F.tril(leading_block(F, self, n, k), -1) + F.identity_like(self, n, k)
@@ -261,7 +261,8 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
     """Return the gradients with respect to ``self``, ``tau`` and ``x`` of the product ``Q x``.
 
     ``g`` is the gradient of the product. Q is the product of the Householder reflectors in ``self`` and ``tau``, the
-    two results of ``geqrf``. If ``adjoint`` is true, the product is ``Qᴴ x``.
+    two results of ``geqrf``. If ``adjoint`` is true, the product is ``Qᴴ x``. ``F`` has all operations as attributes,
+    for tensors or for arrays.
     """
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
@@ -289,13 +290,19 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
 
 
 def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` with ``x``, a matrix with one column, written to column ``i``."""
+    """Return zeros of ``shape`` with ``x``, a matrix with one column, written to column ``i``.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
 def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
-    """Return zeros of ``shape`` with ``x``, a 1 × 1 matrix, written to index ``i`` of the last dimension."""
+    """Return zeros of ``shape`` with ``x``, a 1 × 1 matrix, written to index ``i`` of the last dimension.
+
+    ``F`` has all operations as attributes, for tensors or for arrays.
+    """
     x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
@@ -441,7 +448,8 @@ def lu_factor_block(np: Any, self: Any, /) -> Any:
 def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
     """Return the unit lower triangular L and the upper triangular U of an LU factorization.
 
-    ``x`` is a matrix, or a batch of matrices, that holds L below the diagonal and U on and above it.
+    ``x`` is a matrix, or a batch of matrices, that holds L below the diagonal and U on and above it. ``F`` has all
+    operations as attributes, for tensors or for arrays.
     """
     n, m = shape_of(x)[-2:]
     k = min(n, m)
@@ -452,7 +460,8 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
     """Return the gradient of the matrix ``L U`` from the gradients ``by_l`` and ``by_u`` of its LU factors.
 
-    One of the two gradients may be None. The factorized matrix is ``L U`` with its rows permuted.
+    One of the two gradients may be None. The factorized matrix is ``L U`` with its rows permuted. ``F`` has all
+    operations as attributes, for tensors or for arrays.
     """
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
@@ -517,8 +526,9 @@ def _check_regular(name: str, info: Any) -> None:
 def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the LU factorization of ``A``, a matrix or a batch of them: L and U in one matrix, and the pivots.
 
-    The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, both counted from 1. Raises an error if
-    a pivot is zero. ``pivot`` must be true, because PyTorch does not implement LU without pivoting on the CPU.
+    The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, both counted from 1. Raises
+    RuntimeError if a pivot is zero. ``pivot`` must be true, because PyTorch does not implement LU without pivoting on
+    the CPU.
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
@@ -531,8 +541,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the results of ``lu_factor(A)``, followed by ``info``.
 
-    ``info`` is the position of the first zero pivot, counted from 1, or 0. If ``check_errors`` is true, raise an error
-    instead of returning a nonzero ``info``. ``pivot`` must be true.
+    ``info`` is the position of the first zero pivot, counted from 1, or 0. If ``check_errors`` is true, raise
+    RuntimeError instead of returning a nonzero ``info``. ``pivot`` must be true.
     """
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
@@ -770,8 +780,8 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the results of ``ldl_factor``, followed by ``info``.
 
-    ``info`` is the position of the first zero block of D, counted from 1, or 0. If ``check_errors`` is true, raise an
-    error instead of returning a nonzero ``info``. If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise
+    ``info`` is the position of the first zero block of D, counted from 1, or 0. If ``check_errors`` is true, raise
+    RuntimeError instead of returning a nonzero ``info``. If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise
     ``input = L D Lᵀ``.
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))

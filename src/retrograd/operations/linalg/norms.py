@@ -165,8 +165,8 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
 def matrix_rank_block(np: Any, self: Any, /, size: int, atol: Any, rtol: Any) -> Any:
     """Return the rank of each matrix: the number of its singular values ``self`` (…, k) that exceed a tolerance.
 
-    :func:`singular_value_tolerance` computes the tolerance from ``atol``, ``rtol`` and ``size``, the larger size of the
-    matrices.
+    :func:`singular_value_tolerance` computes the tolerance from ``atol``, ``rtol`` and ``size``, the larger of the
+    numbers of rows and columns of a matrix.
     """
     return (
         (self > singular_value_tolerance(np, self, size, atol, rtol)).sum(-1)
@@ -182,8 +182,9 @@ def matrix_rank(
     """Return the rank of each matrix of ``input``: the number of singular values that exceed a tolerance.
 
     The tolerance is the larger one of ``atol`` and ``rtol`` times the largest singular value. If both are None,
-    ``rtol`` is the machine epsilon times the larger size of the matrix. If ``hermitian`` is true, the absolute values
-    of the eigenvalues are used as singular values. If ``tol`` is not None, it replaces ``atol``, and ``rtol`` is 0.
+    ``rtol`` is the machine epsilon times the larger of the numbers of rows and columns. If ``hermitian`` is true, the
+    absolute values of the eigenvalues are used as singular values. If ``tol`` is not None, it replaces ``atol``, and
+    ``rtol`` is 0.
     """
     x = input._array
     check_matrix("torch.linalg.matrix_rank", x, "input")

@@ -157,10 +157,11 @@ def _check_solvable(name: str, info: Any) -> None:
 
 @linalg_op("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """Return the X with ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and info.
+    """Return the X with ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and ``info``.
 
     If ``left`` is false, the equation is ``X @ self = B``. If ``vector`` is true, ``B`` is a vector or a batch of
-    vectors. For a singular matrix, X has infinite or nan elements.
+    vectors. For a singular matrix, X has infinite or nan elements, and ``info`` is the position of the first zero
+    pivot, counted from 1. Otherwise ``info`` is 0.
     """
     check_square("linalg.solve", self)
     check_floating("linalg.solve", self)
@@ -193,7 +194,8 @@ _SolveEx = named("linalg_solve_ex", ("result", "info"))
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Return whether the right-hand side of a linear system is a vector or a batch of vectors.
 
-    ``a`` is the shape of the matrices of the system, and ``b`` the shape of the right-hand side.
+    ``a`` is the shape of the matrices of the system, and ``b`` the shape of the right-hand side. The result is true if
+    ``b`` has one dimension or is equal to ``a`` without its last item.
     """
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
@@ -456,7 +458,7 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 
 @linalg_op("cofactors", opmath=True)
 def cofactors(np: Any, self: Any, /) -> Any:
-    """Return the conjugated cofactors of each square matrix of ``self``: the gradient of its determinant.
+    """Return the conjugated cofactors of each square matrix of ``self``: the gradient of the determinant of the matrix.
 
     If all matrices are invertible, the cofactors are computed from the inverses. Otherwise they are computed from the
     singular value decomposition, with the products of all singular values except one.
@@ -477,7 +479,7 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """Return the gradient of ``self``, where ``slope`` is the gradient of the result of ``cofactors(self)``.
+    """Return the gradient with respect to ``self``, where ``slope`` is the gradient of ``cofactors(self)``.
 
     The result is computed from the singular vectors, and from the products of all singular values except two.
     """
@@ -494,9 +496,9 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 
 
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
-    """Return the gradient of ``self``, where ``h`` is the gradient of ``cofactors_backward(g, self)``.
+    """Return the gradient with respect to ``self``, where ``h`` is the gradient of ``cofactors_backward(g, self)``.
 
-    The matrices ``self`` must be invertible.
+    The matrices ``self`` must be invertible. ``F`` has all operations as attributes, for tensors or for arrays.
     """
     inverse = F.inv_loose(self)
     turned = F.turned_fast(inverse)
@@ -529,9 +531,10 @@ def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
 
 @linalg_op("slogdet_block", "LinalgSlogdetBackward0", outputs=("sign", "logabsdet", "LU", "pivots"), differentiable=2)
 def slogdet_block(np: Any, self: Any, /) -> Any:
-    """Return the sign of the determinant of ``self``, the logarithm of its absolute value, the LU and the pivots.
+    """Return the sign of the determinant, the logarithm of its absolute value, and the LU factorization.
 
-    The LU and the pivots are the LU factorization of ``self``.
+    The result is the tuple (sign, logarithm, LU, pivots) for the square matrices ``self``. LU holds L and U in one
+    matrix, and the pivots are LAPACK's.
     """
     check_square("linalg.slogdet", self)
     check_floating("linalg.slogdet", self, short=False)
@@ -598,7 +601,7 @@ def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: A
     ``values`` (…, k) are the singular values, and the result has the shape (…, 1). The tolerance is the maximum of
     ``atol`` and ``rtol`` times the largest singular value. If ``atol`` is None, 0 is used. If ``rtol`` is None, 0 is
     used where ``atol`` is positive. Elsewhere the machine epsilon times ``size`` is used, where ``size`` is the larger
-    size of the matrices.
+    of the numbers of rows and columns of a matrix.
     """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size
@@ -629,9 +632,9 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
 
 
 def _pinv_gradient(F: Any, g: Any, self: Any, found: Any) -> Any:
-    """Return the gradient of the matrices ``self``, where ``g`` is the gradient of their pseudoinverses ``found``.
+    """Return the gradient with respect to ``self``, where ``g`` is the gradient of its pseudoinverses ``found``.
 
-    The formula is that of Golub and Pereyra (1973).
+    The formula is that of Golub and Pereyra (1973). ``F`` has all operations as attributes, for tensors or for arrays.
     """
     turned = F.turned_fast(found)
     slope = F.turned_fast(g)
@@ -656,9 +659,9 @@ def pinv(
     """Return the Moore-Penrose pseudoinverse of ``input``, a matrix or a batch of them.
 
     Singular values up to a tolerance count as zero. The tolerance is the larger one of ``atol`` and ``rtol`` times the
-    largest singular value. If both are None, ``rtol`` is the machine epsilon times the larger size of the matrix.
-    ``rcond`` is an older name of ``rtol``. If ``hermitian`` is true, eigenvalues are used instead of singular values,
-    and only the lower triangle of ``input`` is read.
+    largest singular value. If both are None, ``rtol`` is the machine epsilon times the larger of the numbers of rows
+    and columns. ``rcond`` is an older name of ``rtol``. If ``hermitian`` is true, eigenvalues are used instead of
+    singular values, and only the lower triangle of ``input`` is read.
     """
     check_tensors("linalg_pinv", input=input)
     x = input._array

@@ -33,8 +33,9 @@ from ..shape.views import reshape
 def _functional_op(*rules: Any, **options: Any) -> Any:
     """Return a decorator that declares an internal elementwise operation, which ``nn.functional`` calls.
 
-    The operation is neither a function of ``torch`` nor a method of Tensor. ``rules`` are the derivative rules of the
-    operands. ``options`` are further arguments of ``pointwise``.
+    The operation is neither a function of ``torch`` nor a method of Tensor. ``rules`` are functions that compute the
+    gradients of the operands, one for each operand. ``options`` are further arguments of ``pointwise``, the decorator
+    that declares elementwise operations.
     """
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
@@ -42,7 +43,7 @@ def _functional_op(*rules: Any, **options: Any) -> Any:
 def _gradient_op(**options: Any) -> Any:
     """Return a decorator that declares an internal operation that computes the gradient of an activation.
 
-    ``options`` are further arguments of ``op``.
+    ``options`` are further arguments of ``op``, the decorator that declares operations.
     """
     return op(function=False, method=False, opmath=True, **options)
 

@@ -300,7 +300,7 @@ def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: 
 def _projections(
     query: Tensor, key: Tensor, value: Tensor, weight: Any, bias: Any, separate: tuple[Any, Any, Any] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the linear projections of ``query``, ``key`` and ``value``, with weights and biases for each of them.
+    """Return the linear projections of ``query``, ``key`` and ``value``, each with its own weight matrix and bias.
 
     ``weight`` holds the three weight matrices, concatenated along dimension 0. If ``separate`` is not None, it is the
     tuple of the three weight matrices, and ``weight`` is not used. ``bias`` is None or holds the three biases,
@@ -513,7 +513,8 @@ def _attention_output(
 ) -> Tensor:
     """Return the attention output of all heads, of shape (L * batch, E), without the attention weights.
 
-    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). Each weight is set to 0 with probability ``p``.
+    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). ``mask`` is None or the attention mask. Each
+    attention weight is set to 0 with probability ``p``.
     """
     if mask is not None:
         one = mask._array.shape[0] == 1 and mask._array.ndim == 3

@@ -32,7 +32,11 @@ from .softmax import log_softmax_block
 
 
 def is_plain_nll(self: Any, target: Any, weight: Any, reduction: Any, _d: Any) -> Any:
-    """Return a true value if a loss needs no checks: (N, C) floats with N int64 targets and no weight."""
+    """Return a true value if the arguments of ``nll_loss`` need no checks.
+
+    This is the case if ``self`` (N, C) is float32 or float64, ``target`` holds N int64 class indices, ``weight`` is
+    None and ``reduction`` is a valid name. ``_d`` is the dtype of ``self``.
+    """
     return (
         (_d is F32 or _d is F64) and weight is None and self.ndim == 2 and target.ndim == 1
         and target.dtype is class_losses.INT and len(target) == len(self) and reduction in REDUCTIONS
@@ -94,8 +98,8 @@ def nll_pick(
 ) -> Any:
     """Return ``nll_loss`` of ``self``, for which the sum of the target weights has already been computed.
 
-    ``total_weight`` is this sum, by which a mean is divided. This operation is also the gradient of
-    ``nll_loss_backward`` with respect to ``grad_output``.
+    ``total_weight`` is the sum of the target weights, by which a mean is divided. This operation is also the gradient
+    of ``nll_loss_backward`` with respect to ``grad_output``.
     """
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
@@ -280,7 +284,7 @@ def _check_smoothing(share: float) -> None:
     lambda g, number: g / number, backward="DivBackward1", function=False, method=False, in_place=False
 )  # fmt: skip
 def divided(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``, recorded under the name ``DivBackward1``.
+    """Return ``self / number``, with an autograd node named ``DivBackward1``.
 
     PyTorch uses this name for a division by a Python number. If ``number`` is 0, the result is nan.
     """
@@ -351,7 +355,8 @@ def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: 
     """Return the gradient of a margin loss with respect to its input, which has the shape ``shape``.
 
     The loss of a row is the sum of its margins divided by C, the number of classes. ``slope`` (N, C) is the derivative
-    of this sum with respect to the row. ``g`` is the gradient of the loss, which is reduced by ``reduction``.
+    of the sum of the margins, before the division, with respect to the row. ``g`` is the gradient of the loss, which is
+    reduced by ``reduction``.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -461,11 +466,11 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield a pair (classes, margins) for each column k of ``target``.
+    """Yield a pair (classes, margins) for each column k of ``target``, for the multi-label margin loss.
 
     Each row of ``target`` lists the target classes of the same row of ``x`` (N, C), up to the first -1. The classes
-    (N,) are the k-th target class t of each row. The margins (N, C) are ``max(0, 1 - x[t] + x)`` for each row, and 0
-    for all target classes of the row and in rows with fewer than k + 1 target classes.
+    (N,) are the k-th target class t of each row. The margins (N, C) are ``max(0, 1 - x[t] + x)`` for each row. They are
+    0 for the target classes of the row, and for all classes in rows with fewer than k + 1 target classes.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
@@ -544,7 +549,9 @@ def multilabel_margin_loss(
 def ctc_loss_block(
     np: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, /, zero_infinity: bool
 ) -> Any:
-    """Return the CTC losses (N,), and the log forward variables, which the gradient needs.
+    """Return the CTC losses (N,), and the logarithms of the forward variables, which the gradient needs.
+
+    A forward variable is the total probability of all alignments of the first time steps with the first labels.
 
     ``self`` holds log-probabilities, of shape (T, N, C). ``labels`` (N, 2 S + 1) holds the target sequences with blanks
     inserted. ``input_lengths`` and ``target_lengths`` (N,) are the lengths of the sequences. ``zero_infinity`` is used
@@ -611,7 +618,7 @@ def _padded_targets(targets: Tensor, lengths: Any, blank: int) -> Any:
     """Return the target sequences as rows of one array (N, S), padded with the class ``blank``.
 
     ``lengths`` (N,) are the lengths of the sequences. ``targets`` has one sequence per row, or is 1-d and holds all
-    sequences concatenated.
+    sequences concatenated. Raises RuntimeError if the size of ``targets`` does not fit ``lengths``.
     """
     width = int(lengths.max()) if lengths.size else 0
     given = numpy_array_of(targets).astype(numpy.int64)

@@ -43,7 +43,7 @@ def convolution_input(
 ) -> Any:
     """Return the gradient of ``convolution_output`` with respect to its input, which has the shape ``shape``.
 
-    ``output`` is the gradient of the result of ``convolution_output``.
+    ``output`` is the gradient of a loss with respect to the result of ``convolution_output``.
     """
     out = convolution_kernels.input_adjoint(np, output, weight, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, weight)
@@ -55,7 +55,7 @@ def convolution_weight(
 ) -> Any:
     """Return the gradient of ``convolution_output`` with respect to its weight, which has the shape ``shape``.
 
-    ``output`` is the gradient of the result of ``convolution_output``.
+    ``output`` is the gradient of a loss with respect to the result of ``convolution_output``.
     """
     out = convolution_kernels.weight_adjoint(np, output, input, shape, stride, padding, dilation, groups)
     return in_memory_format_of(np, out, output, input)
@@ -183,7 +183,7 @@ def _checked_shape(
 ) -> tuple[int, ...]:  # fmt: skip
     """Return the shape of a convolution's result for operands of the shapes ``input``, ``weight`` and ``bias``.
 
-    Raise PyTorch's errors if the shapes do not fit together.
+    Raise RuntimeError with PyTorch's message if the shapes do not fit together or another argument is out of range.
     """
     for name, values, least in (
         ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
@@ -255,8 +255,8 @@ def _check_output_padding(stride: Any, dilation: Any, output_padding: Any) -> No
 def _per_dimension(name: str, value: Any, rank: int) -> tuple[int, ...]:
     """Return ``value``, a parameter of a convolution, as a tuple of ``rank`` ints, one per spatial dimension.
 
-    A single int is repeated. Raise PyTorch's error if ``value`` has another number of ints. ``name`` is the name of the
-    parameter in the error message.
+    A single int is repeated. Raise RuntimeError if ``value`` has neither one nor ``rank`` ints. ``name`` is the name of
+    the parameter in the error message.
     """
     if value.__class__ is int:
         return (value,) * rank
@@ -415,8 +415,9 @@ def _make_conv(rank: int) -> Any:
     def numbers(value: Any, x: Any = None) -> tuple[int, ...] | None:
         """Return ``value``, a stride, padding or dilation, as a tuple of ints, one per spatial dimension.
 
-        Return None if ``value`` has another form, or if ``x`` is complex or has no batch dimension. The fast path does
-        not handle these arguments.
+        ``x`` is None or the input of the convolution. Return None if ``value`` is neither an int nor a tuple with one
+        int per spatial dimension, or if ``x`` is complex or has no batch dimension. In these cases ``conv`` does not
+        take its fast path, a direct call of ``convolution_block``.
         """
         if x is not None and (x.dtype.kind == "c" or x.ndim != rank + 2):
             return None

@@ -46,8 +46,8 @@ def embedding_dense_backward(
 ) -> Any:
     """Return the gradient of ``embedding`` with respect to its table of ``count`` rows.
 
-    Row i of the result is the sum of all rows of ``grad_output`` whose element of ``indices`` is i. Row ``padding_idx``
-    is 0. If ``scale`` is true, each sum is divided by the number of its terms.
+    ``grad_output`` has one row for each element of ``indices``. Row i of the result is the sum of the rows for which
+    this element is i. Row ``padding_idx`` is 0. If ``scale`` is true, each sum is divided by the number of its terms.
     """
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.gradient_factors(np, flat, padding_idx, scale, grad.dtype)
@@ -105,7 +105,10 @@ def _embedding(
 
 @public(method=False)
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale the rows of ``input`` at ``indices`` in place so that their ``norm_type``-norm is at most ``max_norm``."""
+    """Scale rows of ``input`` in place so that the ``norm_type``-norm of each row is at most ``max_norm``.
+
+    Only the rows at ``indices`` are scaled.
+    """
     if (special := innermost_batch((input, indices))) is not None:  # slices are views, so this modifies ``input``
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input

@@ -36,7 +36,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any:
     """Return the Einstein summation of ``first``, ``second`` and ``third`` by the equation ``text``.
 
-    An example of an equation is ``"bj,ojk,bk->bo"``.
+    The equation is that of ``einsum``, for example ``"bj,ojk,bk->bo"``.
     """
     with numpy.errstate(all="ignore"):
         return np.einsum(text, first, second, third, optimize=True)

@@ -84,7 +84,11 @@ def _loss(backward: str | None = None, **options: Any) -> Any:
 
 
 def _is_plain(self: Any, target: Any, reduction: Any, _d: Any) -> Any:
-    """Return a true value if a loss needs no checks: both tensors have the same floating-point dtype and the same shape."""
+    """Return a true value if the arguments of a loss need no checks.
+
+    This is the case if ``self`` and ``target`` have the same shape and the same dtype, float32 or float64, and
+    ``reduction`` is a valid name. ``_d`` is the dtype of ``self``.
+    """
     return (_d is F32 or _d is F64) and self.shape == target.shape and target.dtype is _d and reduction in REDUCTIONS
 
 
@@ -98,8 +102,9 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
     """Set the derivative rules of ``backward``, the operation that computes the gradient of a loss.
 
     ``slope`` and ``bend`` are functions that return the first and the second derivative of the unreduced loss with
-    respect to ``self``. They are called with ``F``, ``self``, ``target`` and ``parameter``. If ``symmetric`` is true,
-    the loss depends only on ``self - target``, and a derivative rule for ``target`` is set as well.
+    respect to ``self``. They are called with ``F`` (a namespace of operations), ``self``, ``target`` and ``parameter``,
+    a number such as ``delta`` of ``huber_loss``. If ``symmetric`` is true, the loss depends only on ``self - target``,
+    and a derivative rule for ``target`` is set as well.
     """
 
     def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -146,7 +151,7 @@ def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter
 
 @_loss()
 def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the gradient of ``mse_loss`` with respect to ``self``."""
+    """Return the gradient of ``mse_loss`` with respect to ``self``; ``parameter`` is not used."""
     return losses.squared_error_gradient(np, self, target, grad_output, reduction)
 
 
@@ -169,7 +174,7 @@ def smooth_l1_loss_block(np: Any, self: Any, target: Any, /, reduction: str, par
 def smooth_l1_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
-    """Return the gradient of ``smooth_l1_loss`` with respect to ``self``."""
+    """Return the gradient of ``smooth_l1_loss`` with respect to ``self``; ``parameter`` is ``beta``."""
     return losses.smooth_error_gradient(np, self, target, grad_output, reduction, parameter)
 
 
@@ -197,7 +202,7 @@ def huber_loss_block(np: Any, self: Any, target: Any, /, reduction: str, paramet
 
 @_loss()
 def huber_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the gradient of ``huber_loss`` with respect to ``self``."""
+    """Return the gradient of ``huber_loss`` with respect to ``self``; ``parameter`` is ``delta``."""
     return losses.scaled_by_grad(
         np, np.minimum(np.maximum(self - target, -parameter), parameter), grad_output, reduction
     )
@@ -232,7 +237,7 @@ def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, p
 def soft_margin_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
-    """Return the gradient of ``soft_margin_loss`` with respect to ``self``."""
+    """Return the gradient of ``soft_margin_loss`` with respect to ``self``; ``parameter`` is not used."""
     return losses.scaled_by_grad(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
 
 
@@ -263,7 +268,7 @@ def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
     """Return the operands ``x`` and ``y`` of a loss, converted to their common (promoted) dtype.
 
-    Raise PyTorch's error if ``result`` is not None and the common dtype cannot be cast to ``result``.
+    ``result`` is None or a dtype. RuntimeError is raised if the common dtype cannot be cast to ``result``.
     """
     if x.dtype is y.dtype:
         return x, y
@@ -610,9 +615,9 @@ def kl_div(
 ) -> Tensor:  # fmt: skip
     """Return the Kullback-Leibler divergence ``target * (log(target) - input)``, reduced by ``reduction``.
 
-    ``input`` holds log-probabilities. ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``. The last
-    one divides the sum by the size of the first dimension, as in the mathematical definition. If ``log_target`` is
-    true, ``target`` holds log-probabilities instead of probabilities.
+    ``input`` holds log-probabilities. ``reduction`` is ``"mean"``, ``"sum"``, ``"none"`` or ``"batchmean"``. For
+    ``"batchmean"``, the sum is divided by the size of the first dimension, as in the mathematical definition. If
+    ``log_target`` is true, ``target`` holds log-probabilities instead of probabilities.
     """
     legacy = size_average is not None or reduce is not None
     if reduction == "mean" and not legacy:

@@ -65,9 +65,9 @@ def _floats(name: str, x: Any) -> None:
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
     """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation, for a gradient.
 
-    Half-precision arrays are cast to float32. For a half-precision ``x``, the mean and the reciprocal standard
-    deviation are recomputed from ``x``, because ``mean`` and ``rstd``, which the forward pass saved, are rounded. They
-    are not recomputed if ``eps`` is None, because then they are constants such as running statistics.
+    Half-precision arrays are cast to float32. ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of
+    the forward pass. For a half-precision ``x`` they are rounded. Therefore both are recomputed from ``x``. If ``eps``
+    is None, ``mean`` and ``rstd`` are constants such as running statistics, and are not recomputed.
     """
     short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
@@ -86,7 +86,7 @@ def norm_backward(
     """Return the gradient of a normalization with respect to its input ``self``.
 
     ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of the normalization with the same ``layout``
-    and ``eps``.
+    (the shape and the axes of the normalization) and ``eps``.
     """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad_output, weight = upcast_all_half(grad_output, weight)
@@ -101,8 +101,9 @@ def norm_weight_backward(
 ) -> Any:
     """Return the gradient of a normalization of ``self`` with respect to its weight, as a 1-d array.
 
-    ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of the normalization. If ``eps`` is None, they
-    are constants instead, such as running statistics.
+    ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of the normalization. If ``eps`` is None,
+    ``mean`` and ``rstd`` are constants instead, such as running statistics. ``layout`` has the shape and the axes of
+    the normalization.
     """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
@@ -112,8 +113,8 @@ def norm_weight_backward(
 def _normalized_input(F: Any, self: Any, layout: Layout, eps: float) -> tuple[Any, Any]:
     """Return ``(self - mean) * rstd``, the normalized input, and ``rstd``, the reciprocal standard deviation.
 
-    Mean and ``rstd`` are computed from ``self`` by operations of ``F``, so that both results can be differentiated. The
-    first result has the shape ``layout.shape``. The second one has size 1 along ``layout.axes``.
+    Mean and ``rstd`` are computed from ``self`` by operations of the namespace ``F``, so that both results can be
+    differentiated. The first result has the shape ``layout.shape``. The second one has size 1 along ``layout.axes``.
     """
     x = F.reshape(self, layout.shape)
     gap = x - F.mean_dim(x, layout.axes, True)
@@ -215,7 +216,8 @@ def _block(backward: str) -> Any:
 def layer_norm_block(np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, eps: float) -> Any:
     """Return ``self`` normalized over its last dimensions, times ``weight``, plus ``bias``.
 
-    Also return the mean and the reciprocal standard deviation, with one element for each row of ``layout.shape``.
+    Also return the mean and the reciprocal standard deviation of each row. A row is the set of elements of ``self``
+    that are normalized together.
     """
     if self.dtype is not F32:
         _floats("LayerNormKernelImpl", self)
@@ -309,9 +311,9 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
 
 
 def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout | None:
-    """Return the :class:`Layout` of a ``layer_norm`` of ``x`` for the fast path.
+    """Return the :class:`Layout` (shapes and axes) of a ``layer_norm`` of ``x`` whose arguments need no checks.
 
-    Return None if the arguments need more checks, which the generic path then makes.
+    Return None if the arguments need checks, which the body of ``layer_norm`` then makes.
     """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
@@ -451,8 +453,8 @@ batch_norm_block.derivative(
 def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
     """Raise RuntimeError if a tensor in ``given`` does not have the dtype of ``input``.
 
-    ``given`` holds parameters and running statistics. If ``input`` has a half-precision dtype, all tensors in ``given``
-    may be float32 instead.
+    ``given`` holds parameters and running statistics, or None for those that are missing. If ``input`` has a
+    half-precision dtype, all tensors in ``given`` may be float32 instead.
     """
     kind = input._array.dtype
     kinds = [each._array.dtype for each in given if each is not None]
@@ -604,7 +606,8 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
     """Return :func:`rms_norm` of ``input`` over its last dimensions ``last``, computed by a compiled loop.
 
-    Return None if operations are recorded for gradients, or if no compiled loop supports the arrays.
+    The loop is compiled to machine code. Return None if a gradient is required, if the arguments need checks, or if
+    there is no compiled loop for the arrays.
     """
     given = [input] if weight is None else [input, weight]
     if len(last) != 1 or any(each.__class__ not in PLAIN for each in given):

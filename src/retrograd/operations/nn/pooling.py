@@ -30,8 +30,9 @@ def _per_dimension(
 ) -> tuple[int, ...]:
     """Return ``value``, a parameter of a pooling function, as a tuple of ``rank`` ints, one per spatial dimension.
 
-    A single int is repeated. If ``value`` is None or empty, return ``default`` unless it is None. ``name`` is the name
-    of the function and ``what`` the name of the parameter in error messages.
+    A single int is repeated. If ``value`` is None or empty and ``default`` is not None, return ``default``. Otherwise
+    RuntimeError is raised if ``value`` has neither one nor ``rank`` ints. ``name`` is the name of the function and
+    ``what`` the name of the parameter in error messages.
     """
     if value.__class__ is int:
         return (value,) * rank
@@ -59,9 +60,9 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of ``shape`` to which each element of ``self`` is added at its index in ``indices``.
 
-    The indices are those of max pooling. Each refers to one plane, which consists of the last ``rank`` dimensions, and
-    counts the elements of the plane in row-major order. The preceding dimensions of ``self``, ``indices`` and ``shape``
-    are equal. If ``once`` is true, no index occurs twice in a plane.
+    The indices are those of max pooling. Each index refers to one plane, which consists of the last ``rank``
+    dimensions, and counts the elements of the plane in row-major order. The preceding dimensions of ``self``,
+    ``indices`` and ``shape`` are equal. If ``once`` is true, no index occurs twice in a plane.
     """
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
@@ -70,9 +71,9 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """Return the elements of ``self`` at the positions ``indices``.
 
-    The indices are those of max pooling. Each refers to one plane, which consists of the last ``rank`` dimensions, and
-    counts the elements of the plane in row-major order. The preceding dimensions of ``self`` and ``indices`` are equal.
-    ``once`` is used only for the gradient: if true, no index occurs twice in a plane.
+    The indices are those of max pooling. Each index refers to one plane, which consists of the last ``rank``
+    dimensions, and counts the elements of the plane in row-major order. The preceding dimensions of ``self`` and
+    ``indices`` are equal. ``once`` is used only for the gradient: if true, no index occurs twice in a plane.
     """
     return pooling.take_flat(np, self, indices, rank)
 
@@ -93,9 +94,9 @@ def _max_operation(name: str, backward: str) -> Any:
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
         """Return the maximum of each window of ``self``, and the index of the maximum.
 
-        ``places`` holds the element indices of the windows for each pooled dimension. The index of a maximum counts the
-        elements of the pooled dimensions in row-major order. ``once`` is used only for the gradient, and is true if the
-        windows do not overlap.
+        ``places`` has one entry for each pooled dimension: the indices of the elements of each window along this
+        dimension. The index of a maximum counts the elements of the pooled dimensions in row-major order. ``once`` is
+        used only for the gradient, and is true if the windows do not overlap.
         """
         return pooling.maxima(np, self, places, True)
 
@@ -155,9 +156,10 @@ def _max_pooled(
 def _cached_windows(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the windows of max pooling over the last ``rank`` dimensions of an input of shape ``shape``.
+    """Return the element indices of the windows of max pooling for an input of shape ``shape``.
 
-    The results are cached. The other parameters are the arguments of ``max_pool1d``, ``max_pool2d`` or ``max_pool3d``.
+    The last ``rank`` dimensions of the input are pooled. The results are cached. The other parameters are the arguments
+    of ``max_pool1d``, ``max_pool2d`` or ``max_pool3d``.
     """
     name = f"max_pool{rank}d"
     kernel = _per_dimension(name, "kernel_size", kernel_size, rank)
@@ -169,10 +171,10 @@ def _cached_windows(
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, dilations: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the windows of max pooling over the last ``rank`` dimensions of an input of shape ``shape``.
+    """Return the element indices of the windows of max pooling for an input of shape ``shape``.
 
-    ``kernel``, ``steps``, ``pads`` and ``dilations`` have one int per pooled dimension. Raise PyTorch's errors for
-    invalid sizes.
+    The last ``rank`` dimensions of the input are pooled. ``kernel``, ``steps`` (the strides), ``pads`` and
+    ``dilations`` have one int per pooled dimension. Raises RuntimeError for invalid sizes.
     """
     if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
@@ -563,7 +565,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 def _average_operation(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
-        """Return the mean of each window of ``self``, or its sum divided by ``divisor`` if ``divisor`` is not None.
+        """Return the mean of each window of ``self``, or the window's sum divided by ``divisor`` if it is not None.
 
         Each element of ``plan`` describes one pooled dimension: the elements of each window and their weights.
         """

@@ -1,7 +1,7 @@
 """Recurrent layers and cells: rnn_tanh, rnn_relu, lstm, gru, and rnn_tanh_cell, rnn_relu_cell, lstm_cell, gru_cell.
 
-One operation computes a layer in one direction for the whole sequence. Cells, which compute one step, are composed of
-other operations.
+One operation computes a layer in one direction for the whole sequence. Cells, which compute one time step, are composed
+of other operations.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _block(node: str) -> Any:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Return the results of a recurrent layer, and the arrays saved for the gradients.
 
-        The results are the hidden states after each step, the last hidden state and the last cell state. ``kind`` is
-        ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at each step. If
-        ``reverse`` is true, the steps are computed from last to first. ``cell`` is None except for an LSTM. ``w_hr`` is
-        None or the matrix that projects the hidden state.
+        The results are the hidden states after each time step, the last hidden state and the last cell state. ``kind``
+        is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at each step,
+        which is constant except for packed sequences. If ``reverse`` is true, the steps are computed from last to
+        first. ``cell`` is None except for an LSTM. ``w_hr`` is None or the matrix that projects the hidden state.
         """
         rows = input.reshape(-1, input.shape[-1])
         out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
@@ -90,8 +90,9 @@ def _back_on_tensors(
 ) -> tuple[Any, ...]:
     """Return the gradients of a recurrent layer with respect to ``operands``, computed by differentiable operations.
 
-    ``grads`` are the gradients of the hidden states, the last hidden state and the last cell state. The saved arrays
-    ``kept`` cannot be differentiated. Therefore they are not used, and gates and cell states are recomputed. ``kind``,
+    ``operands`` are the input, the initial states and the weights of the layer. ``grads`` are the gradients of the
+    hidden states, the last hidden state and the last cell state. ``kept`` holds the arrays that the forward pass saved.
+    They cannot be differentiated. Therefore they are not used, and gates and cell states are recomputed. ``kind``,
     ``sizes`` and ``reverse`` are the parameters of the layer.
     """
     input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
@@ -164,12 +165,13 @@ def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any,
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """Return the gradients of one time step of a recurrent layer, given ``d`` and ``dc``.
+    """Return the gradients that the backward pass of one time step of a recurrent layer computes.
 
-    ``d`` and ``dc`` are the gradients of the new hidden state and of ``after``, the new cell state. The results are the
-    gradients of ``w_ih @ x + b_ih``, of ``w_hh @ h + b_hh``, of ``h`` and of ``c``. The gradient of ``h`` does not
-    include its contribution through ``w_hh @ h``. It is None except for a GRU. The gradient of ``c`` is None except for
-    an LSTM.
+    ``d`` is the gradient of the new hidden state, and ``dc`` is the gradient of ``after``, the new cell state.
+    ``gates``, ``h`` and ``c`` are the gates of the step and the hidden and cell state before the step. The results are
+    the gradients of ``w_ih @ x + b_ih``, of ``w_hh @ h + b_hh``, of ``h`` and of ``c``. The gradient of ``h`` is None
+    except for a GRU, and does not include the part through ``w_hh @ h``. The gradient of ``c`` is None except for an
+    LSTM.
     """
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -272,8 +274,8 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]
 def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
     """Return the output of stacked recurrent layers, and the last hidden and cell states of each layer and direction.
 
-    ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``args`` are the arguments of the public
-    function, such as ``lstm``.
+    ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``args`` are the arguments of ``rnn_tanh``,
+    ``rnn_relu``, ``lstm`` or ``gru``.
     """
     input, packed, hx, (params, biases, layers, p, train, bidirectional), batch_first = _split(args)
     sizes = packed if packed is not None else [input.shape[1]] * input.shape[0]

@@ -131,7 +131,7 @@ def special_log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor
 def _implicit_dim(name: str, ndim: int) -> int:
     """Return the dimension that PyTorch uses if the function ``name`` is called without ``dim``.
 
-    The dimension is 0 if ``ndim`` is 0, 1 or 3, otherwise 1. PyTorch's warning is issued.
+    The dimension is 0 if ``ndim`` is 0, 1 or 3, otherwise 1. PyTorch's warning about the missing ``dim`` is issued.
     """
     warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",

@@ -137,8 +137,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) -> Any:
     """Return the gradient of the ``p``-norm with respect to its operand ``difference``.
 
-    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``. ``F`` is
-    the namespace of operations.
+    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``. ``F`` has
+    all operations as attributes, for tensors or for arrays.
     """
     if p == math.inf:
         return g * F.sgn(difference) * F.same(F.abs(difference), out)
@@ -152,7 +152,8 @@ def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, An
 
     A pair consists of a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M), and the result has the shape (…, P,
     R, M). ``out`` (…, P, R) holds the ``p``-norms of the differences, and ``g`` is the gradient of ``out``. ``shapes``
-    is the tuple of the shapes of ``x1``, ``x2`` and ``out``. ``F`` is the namespace of operations.
+    is the tuple of the shapes of ``x1``, ``x2`` and ``out``. ``F`` has all operations as attributes, for tensors or for
+    arrays.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
@@ -200,8 +201,8 @@ def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
     """Return the gradient with respect to ``x`` of ``out``, the Euclidean distances of rows of ``x`` and ``other``.
 
-    ``g`` is the gradient of ``out``, and ``F`` the namespace of operations. The result is
-    ``sum(g / out * (x - other))`` over the rows of ``other``, computed by matrix products.
+    ``g`` is the gradient of ``out``, and ``F`` has all operations as attributes, for tensors or for arrays. The result
+    is ``sum(g / out * (x - other))`` over the rows of ``other``, computed by matrix products.
     """
     weight = F.masked_fill_scalar(g / out, out == 0, 0)
     return x * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)
@@ -308,7 +309,9 @@ def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 @op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
-    """Return ``self`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``.
+    """Return ``self`` with its slices along ``dim`` scaled to a ``p``-norm of at most ``maxnorm``.
+
+    Slice i consists of the elements with index i in dimension ``dim``.
 
     Slices whose norm does not exceed ``maxnorm`` are unchanged.
     """
@@ -356,7 +359,9 @@ def _renorm_arguments(input: Tensor, p: Any, dim: int, maxnorm: Any) -> tuple[fl
 
 @public()
 def renorm(input: Tensor, p: Any, dim: int, maxnorm: Any, *, out: Any = None) -> Tensor:
-    """Return ``input`` with each slice along ``dim`` scaled so that its ``p``-norm is at most ``maxnorm``.
+    """Return ``input`` with its slices along ``dim`` scaled to a ``p``-norm of at most ``maxnorm``.
+
+    Slice i consists of the elements with index i in dimension ``dim``.
 
     Slices whose norm does not exceed ``maxnorm`` are unchanged.
 

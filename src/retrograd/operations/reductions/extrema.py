@@ -68,7 +68,7 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
 
     ``out`` holds the maxima or minima of ``self`` over ``dim``, and ``g`` is the gradient of ``out``. The gradient of a
     maximum or minimum is divided evenly among the elements equal to it; if it is nan, the gradient is nan.
-    ``self_shape`` is the shape of ``self``, and ``F`` the namespace of operations.
+    ``self_shape`` is the shape of ``self``, and ``F`` has all operations as attributes, for tensors or for arrays.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)
@@ -76,7 +76,7 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
 
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
-    """Declare the operation ``amax`` or ``amin`` over given dimensions, and return the operation.
+    """Declare and return the operation that computes ``amax`` or ``amin``.
 
     ``name`` is "amax" or "amin", ``backward`` the name of the backward node, and ``doc`` the docstring of the
     operation.
@@ -180,7 +180,7 @@ _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indic
 
 
 def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
-    """Define the public function ``max`` or ``min``, which calls one of three operations depending on its arguments.
+    """Define ``torch.max`` or ``torch.min``, which calls one of three operations depending on its arguments.
 
     ``name`` is "max" or "min". ``of_all`` is the operation for all elements, ``along`` the operation along a dimension,
     and ``pairwise`` the elementwise operation on two tensors. ``result`` is the class of the named tuple (values,
@@ -264,7 +264,7 @@ aminmax_block.derivative(self=_aminmax_rule)
 
 
 def _arg(name: str, title: str) -> None:
-    """Declare the operation that computes ``argmax`` or ``argmin``, and define the public function.
+    """Define ``torch.argmax`` or ``torch.argmin``, and declare the operation that the function calls.
 
     ``name`` is "max" or "min", and ``title`` is "maximum" or "minimum", for the docstrings.
     """
@@ -306,7 +306,7 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, doc: str) -> None:
-    """Define the public function ``name``, which is ``all`` or ``any``, with the docstring ``doc``.
+    """Define ``torch.all`` or ``torch.any``, as selected by ``name``, with the docstring ``doc``.
 
     ``ufunc`` is the name of the NumPy ufunc whose method ``reduce`` computes the result, such as "logical_and".
     """
@@ -376,7 +376,7 @@ def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
-    """Declare the operations of ``median`` or ``nanmedian``, and define the public function.
+    """Define ``torch.median`` or ``torch.nanmedian``, and declare the operations that the function calls.
 
     ``name`` is "median" or "nanmedian". If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is
     nan if an element is nan.

@@ -107,8 +107,9 @@ def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """Return the gradient of ``cumprod`` with respect to ``self``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` the namespace of operations. The gradient of element k is
-    ``out[k - 1] * s[k]``, where s is the recurrence ``s[k] = g[k] + self[k + 1] * s[k + 1]`` along ``dim``.
+    ``g`` is the gradient of the result ``out``, and ``F`` has all operations as attributes, for tensors or for arrays.
+    The gradient of element k is ``out[k - 1] * s[k]``, where s is the recurrence
+    ``s[k] = g[k] + self[k + 1] * s[k + 1]`` along ``dim``.
     """
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
 
@@ -117,10 +118,10 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Define the public function ``name``, which is ``cumsum`` or ``cumprod``, and its in-place method.
+    """Define ``torch.cumsum`` or ``torch.cumprod``, as selected by ``name``, and the in-place method of the function.
 
-    Return the public function. ``block`` is the operation that computes the result. ``title`` is "sum" or "product",
-    for the docstring.
+    Return the function that is not in-place. ``block`` is the operation that computes the result. ``title`` is "sum" or
+    "product", for the docstring.
     """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
@@ -184,9 +185,9 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
     """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``.
 
-    ``g`` is the gradient of the products, and ``F`` the namespace of operations. Each product has two factors: the
-    product of the elements at lower indices and the product of the elements at higher indices. The gradient is the sum
-    of the gradients through the two factors.
+    ``g`` is the gradient of the products, and ``F`` has all operations as attributes, for tensors or for arrays. Each
+    product has two factors: the product of the elements at lower indices and the product of the elements at higher
+    indices. The gradient is the sum of the gradients through the two factors.
     """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
@@ -205,7 +206,7 @@ product_of_others.derivative(self=_others_rule)
 
 
 def _cumulative_extreme(name: str, title: str) -> None:
-    """Declare the operation of ``cummax`` or ``cummin``, and define the public function.
+    """Define ``torch.cummax`` or ``torch.cummin``, and declare the operation that the function calls.
 
     ``name`` is "cummax" or "cummin", and ``title`` is "maximum" or "minimum", for the docstrings.
     """
@@ -274,9 +275,10 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """Return the gradient of ``logcumsumexp`` with respect to ``self``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` the namespace of operations. The gradient of element k is
-    ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence ``s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1]``
-    along ``dim``. The factors of s are at most 1 for real elements.
+    ``g`` is the gradient of the result ``out``, and ``F`` has all operations as attributes, for tensors or for arrays.
+    The gradient of element k is ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence
+    ``s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1]`` along ``dim``. The factors of s are at most 1 for real
+    elements.
     """
     if not self_shape:
         return g

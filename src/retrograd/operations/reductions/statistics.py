@@ -177,8 +177,9 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """Return the covariance matrix of the variables (rows of ``input``) over the observations (columns).
 
-    Without weights, the sums of products are divided by the number of observations minus ``correction``. ``fweights``
-    holds the frequency of each observation (integers), and ``aweights`` its importance (floats).
+    Without weights, a covariance is the sum of the products of the deviations from the means, divided by the number of
+    observations minus ``correction``. ``fweights`` holds the frequency of each observation (integers), and ``aweights``
+    its importance (floats).
 
     >>> import retrograd as torch
     >>> torch.cov(torch.tensor([[0.0, 2.0], [1.0, 1.0]]))
@@ -347,7 +348,8 @@ def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: b
     """Return the histogram of ``points``: the number of points in each bin, or the sum of their ``weight``.
 
     ``edges`` has a vector of bin edges for each dimension. A bin includes its lower edge, and the last bin of a
-    dimension also its upper edge. If ``density`` is true, the histogram is scaled so that its integral is 1.
+    dimension also its upper edge. Points outside all bins are ignored. If ``density`` is true, the histogram is scaled
+    so that its integral is 1.
     """
     if points.dtype.kind not in "fV":
         raise dtypes.unsupported("histogram_cpu", points.dtype)
@@ -451,7 +453,7 @@ def histogramdd(input: Tensor, bins: Any, *, range: Any = None, weight: Any = No
 def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:
     """Return the number of elements of ``input`` in each of ``bins`` bins of equal width from ``min`` to ``max``.
 
-    If ``min`` and ``max`` are equal, the bins cover the range of the data.
+    Elements outside this range are ignored. If ``min`` and ``max`` are equal, the bins cover the range of the data.
 
     >>> import retrograd as torch
     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)

@@ -148,7 +148,7 @@ _evenly_spread = ARRAYS.evenly_spread
 def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
     """Return the array ``grad / count`` broadcast to ``shape``, the gradient of a mean of ``count`` elements.
 
-    A float32 number is handled by a fast path.
+    If ``grad`` is a NumPy float32 scalar, a fast path is used.
     """
     if grad.__class__ is numpy.float32 and count > 0:
         return copying.fill(numpy, numpy.empty(shape, F32), float(grad) / count)  # rounded twice, with the same result
@@ -316,7 +316,7 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the variance of ``x`` over ``dim``, as an array whose precision may be higher than that of ``x``.
 
-    The sum of squares is divided by the number of elements minus ``correction``.
+    The sum of the squared distances from the mean is divided by the number of elements minus ``correction``.
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -384,7 +384,8 @@ var_block.derivative(self=_var_rule)
 def std_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the standard deviation of ``self`` over the dimensions ``dim``: the square root of the variance.
 
-    For the variance, the sum of squares is divided by the number of elements minus ``correction``.
+    For the variance, the sum of the squared distances from the mean is divided by the number of elements minus
+    ``correction``.
     """
     return _as_real(np, np.sqrt(_variance(np, self, dim, correction, keepdim)), self)
 
@@ -482,7 +483,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     """Return the sum of two gradients with respect to the same operand: ``other`` and the gradient through a mean.
 
     ``g`` is the gradient of the mean over ``dim``, and ``shape`` is the shape of the operand. If ``g`` or ``other`` is
-    None, it is treated as zero. ``F`` is the namespace of operations.
+    None, it is treated as zero. ``F`` has all operations as attributes, for tensors or for arrays.
     """
     if g is None:
         return other
@@ -617,8 +618,9 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of a norm over ``dim`` with respect to ``self``.
 
-    ``g`` is the gradient of the norm ``out``, and ``F`` the namespace of operations. ``ord`` is the order of the norm.
-    If ``ord`` is infinite, the gradient is divided evenly among the elements whose magnitude is equal to the norm.
+    ``g`` is the gradient of the norm ``out``, and ``F`` has all operations as attributes, for tensors or for arrays.
+    ``ord`` is the order of the norm. If ``ord`` is infinite, the gradient is divided evenly among the elements whose
+    magnitude is equal to the norm.
     """
     g, norm = restore_dims(F, g, self_shape, dim, keepdim), restore_dims(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
@@ -629,8 +631,8 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     """Return the gradient of ``norm``, the ``ord``-norm of ``x``, with respect to ``x``.
 
-    ``g`` is the gradient of ``norm``, and ``F`` the namespace of operations. The result is 0 where the norm has no
-    derivative.
+    ``g`` is the gradient of ``norm``, and ``F`` has all operations as attributes, for tensors or for arrays. The result
+    is 0 where the norm has no derivative.
     """
     if ord == 0:
         return F.zeros_as(x)

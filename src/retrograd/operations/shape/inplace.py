@@ -39,8 +39,8 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
     """Define the in-place form of the view function ``name`` as a method: ``name`` followed by an underscore.
 
     ``out_of_place`` is the view function, for example ``transpose``. The method calls it on the tensor, and then
-    replaces the shape, the strides and the gradient edge of the tensor by those of the view. If the operation is not
-    recorded because recording is off or no gradient is required, the tensor remains a leaf.
+    replaces the shape, the strides and the gradient edge (backward node and output index) of the tensor by those of the
+    view. If gradients are disabled or the tensor requires none, the tensor remains a leaf of the autograd graph.
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -111,8 +111,8 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     """Make ``input`` share the storage, shape and strides of the tensor ``source``, and return ``input``.
 
     Without ``source``, ``input`` becomes a tensor without elements. The keyword arguments ``rest`` have no effect.
-    Raises RuntimeError if the dtypes differ. Also raises RuntimeError if gradients are enabled and ``input`` or
-    ``source`` requires gradients.
+    Raises RuntimeError if ``input`` and ``source`` have different dtypes. Also raises RuntimeError if gradients are
+    enabled and ``input`` or ``source`` requires gradients.
     """
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(

@@ -72,10 +72,10 @@ for _kind in (CatBackward, StackBackward):
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
     """Return the tuple (tensor, backward node) for ``array``, the result of ``cat`` or ``stack``.
 
-    ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands; an edge is None if the operand
-    requires no gradient. The node is None if no operand requires a gradient, if the dtype is not floating or complex,
-    or if recording is off. For error messages, the node stores the code object and the instruction index of the call in
-    the user's code.
+    ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands (backward node and output
+    index), or None for an operand that requires no gradient. The node is None if no operand requires a gradient, if the
+    dtype is not floating or complex, or if gradients are disabled. The node stores the line of user code that called
+    the function (as a code object and an instruction index), which is shown in error messages of the backward pass.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -105,8 +105,9 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
     """Return the tuple (arrays, gradient edges) of ``tensors`` if ``cat`` and ``stack`` may use the fast path.
 
-    Otherwise return two empty lists. The fast path requires that ``tensors`` is a list or tuple of tensors (not of
-    subclasses of Tensor) of one dtype on the CPU. NumPy joins the arrays of such tensors exactly as PyTorch does.
+    Otherwise return two empty lists. A gradient edge is the backward node of a tensor and an output index of the node,
+    or None. The fast path requires that ``tensors`` is a list or tuple of tensors (not of subclasses of Tensor) of one
+    dtype on the CPU. NumPy joins the arrays of such tensors exactly as PyTorch does.
     """
     arrays: list[Any] = []
     edges: list[Any] = []

@@ -240,7 +240,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...] | None:
-    """Return the sizes along ``dim`` of the slices into which ``split`` divides ``array``, for its fast path.
+    """Return the sizes along ``dim`` of the slices of ``array`` that the fast path of ``split`` returns.
 
     ``split_size_or_sections`` is the argument of ``split``. Returns None unless it is a positive int, because the
     fast path supports no other value.
@@ -278,9 +278,9 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
 
 
 def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...] | None:
-    """Return the sizes along ``dim`` of the slices into which ``chunk`` divides ``array``, for its fast path.
+    """Return the sizes along ``dim`` of the slices of ``array`` that the fast path of ``chunk`` returns.
 
-    Returns None if ``chunks`` is not a positive int or ``array`` is empty.
+    Returns None if ``chunks`` is not a positive int or ``array`` is empty, because the fast path does not support this.
     """
     if chunks.__class__ is not int or chunks <= 0 or not array.size:
         return None
@@ -524,11 +524,11 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 @op(function=False, method=False, linear=True)
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """Return the gradient ``self`` of a tensor with each element divided by the number of elements that overlap it.
+    """Return the gradient ``self`` divided evenly among elements of a tensor that overlap in memory.
 
-    ``whole`` is the layout of the tensor: its shape, strides and storage offset. Several elements of the tensor may
-    have the same position in memory; each counts itself. With this operation, the backward pass of ``as_strided``
-    splits a gradient evenly between such elements.
+    ``whole`` is the layout of the tensor: its shape, strides and storage offset. If n elements of the tensor have the
+    same position in memory, their elements of ``self`` are divided by n. The backward pass of ``as_strided`` uses this
+    operation.
     """
     if not overlaps(whole):
         return self

@@ -50,8 +50,8 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
     """Return a contiguous copy of ``shown``, a view of ``input``, for functions such as ``transpose_copy``.
 
-    The gradient edge of the copy is that of the view. The class of the view's backward node is replaced by a subclass
-    whose name ends with ``_copy``, because PyTorch uses such names.
+    The copy gets the gradient edge (backward node and output index) of the view. The class of the view's backward node
+    is replaced by a subclass whose name ends with ``_copy``, because PyTorch uses such names.
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -66,7 +66,9 @@ def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
 
 
 def _copy_form(name: str, of: Any) -> None:
-    """Define the public function ``name``, which returns a copy of the view that the function ``of`` returns.
+    """Define the function ``name``, such as ``torch.transpose_copy``, which returns a copy of the view from ``of``.
+
+    ``of`` is the view function, such as ``transpose``.
 
     If ``of`` returns several views, each of them is copied.
     """
@@ -242,7 +244,8 @@ def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, p
     """Return the tensor from which the slice ``self`` was taken, as a view of the storage of ``self``.
 
     ``whole`` is the layout of the result, and ``part`` is the layout of ``self``. A layout consists of shape, strides
-    and storage offset. The elements of ``src`` are not used, but the backward pass also computes its gradient.
+    and storage offset. The elements of ``src`` are not used, but the backward pass also computes a gradient with
+    respect to ``src``.
     """
     return as_strided_block.op.kernel(np, self, part, whole)
 

@@ -25,7 +25,8 @@ from ..engine_ops import as_strided_of, expand
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
     """Return a decorator that declares a linear operation ``name`` whose result is a view.
 
-    ``backward`` is the name of the backward node, and ``options`` are further arguments of the decorator ``op``.
+    ``backward`` is the name of the backward node, and ``options`` are further keyword arguments of
+    ``dispatch.declare.op``, which declares the operation.
     """
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
 
@@ -605,8 +606,8 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...] | None:
     """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``, or None.
 
-    ``dims`` holds ints or one sequence of ints. The result is None if ``dims`` is empty or an int is too small for the
-    number of dimensions. The function does not check that the ints are a permutation.
+    ``dims`` holds ints or one sequence of ints. The result is None if ``dims`` is empty or an int is less than
+    ``-array.ndim``. The function checks neither that the ints are small enough nor that they are a permutation.
     """
     if not dims:
         return None
@@ -669,7 +670,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 def adjoint(input: Tensor) -> Tensor:
     """Return the conjugate transpose of the matrices in the last two dimensions of ``input``.
 
-    For a real tensor, this is a view with these dimensions exchanged.
+    For a real tensor, this is a view with these dimensions exchanged. For a complex tensor, it is ``conj()`` of this
+    view.
     """
     return _adjoint(input, "adjoint()")
 

@@ -87,10 +87,11 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Return a copy of the one-sided spectrum ``self`` with some elements multiplied by ``factor``.
+    """Return the one-sided spectrum ``self``, with elements whose conjugates are omitted multiplied by ``factor``.
 
-    These are the elements whose complex conjugates belong to the complete spectrum, of ``size`` elements along ``dim``,
-    but are omitted in the one-sided one. The gradients of ``fft_r2c`` and ``fft_c2r`` are computed with this operation.
+    The complete spectrum has ``size`` elements along ``dim``. It also holds the complex conjugates of some elements of
+    ``self``; only these elements are multiplied. The result is a copy. The gradients of ``fft_r2c`` and ``fft_c2r`` are
+    computed with this operation.
     """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
@@ -155,7 +156,7 @@ def _truncated_or_padded(x: Tensor, dims: Sequence[int], sizes: Sequence[int]) -
 def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     """Return the tuple (dimensions of ``x`` to transform, size of the transform along each of them).
 
-    ``s`` (sizes) and ``dim`` are the arguments of a public function such as ``fftn``.
+    ``s`` (sizes) and ``dim`` are the arguments of a function such as ``torch.fft.fftn``; either may be None.
     """
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
@@ -177,9 +178,9 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
     """Return the tuple (dims, sizes, n) for a transform of the one-sided spectrum ``x`` to a real signal.
 
-    ``dims`` are the dimensions to transform. ``sizes`` are the sizes to which ``x`` must be truncated or padded along
-    them, and n is the size of the result along the last of them, for which ``x`` must have ``n // 2 + 1`` elements.
-    ``s`` and ``dim`` are the arguments of the public function ``name``, such as ``irfftn``.
+    ``dims`` are the dimensions to transform, and n is the size of the real signal along the last dimension in ``dims``.
+    ``sizes`` are the sizes to which ``x`` must be truncated or padded along ``dims``; the last size is ``n // 2 + 1``.
+    ``s`` and ``dim`` are the arguments of the function ``name`` of ``torch.fft``, such as ``irfftn``.
     """
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -197,7 +198,8 @@ def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -
 
     The returned x is truncated or padded with zeros to ``n`` elements, and the returned dim is not negative. If
     ``half`` is true, ``x`` is a one-sided spectrum, which is truncated or padded to ``n // 2 + 1`` elements. If ``n``
-    is None, it is computed from the size of ``x``.
+    is None, n is the size m of ``x`` along ``dim``, or ``2 * (m - 1)`` for a one-sided spectrum. ``name`` has no
+    effect.
     """
     axis = normalize_dim(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]
@@ -211,8 +213,8 @@ def _from_real(name: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool
     """Return the discrete Fourier transform of the real ``input`` along ``dim``.
 
     ``forward=False`` selects the inverse transform. If ``onesided`` is true, the result is a one-sided spectrum.
-    ``name`` is the name of the public function, such as ``fft``, and ``n``, ``dim`` and ``norm`` are its arguments: the
-    size, the dimension and the scale of the transform.
+    ``name`` is the name of the calling function of ``torch.fft``, such as ``rfft``. ``n``, ``dim`` and ``norm`` are the
+    arguments of that function: the size, the dimension and the scale of the transform.
     """
     if isinstance(input, Tensor) and input.is_complex():
         raise RuntimeError(f"{name} expects a real input tensor, but got {dtypes.scalar_name(input.dtype)}")
@@ -350,7 +352,8 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Tensor:
     """Return the inverse of :func:`rfftn` over the dimensions ``dim``, a real tensor.
 
-    ``s`` holds the sizes of the result along the dimensions ``dim``. ``norm`` selects the scale, as in :func:`ifft`.
+    ``s`` holds the sizes of the result along the dimensions ``dim``. For the last dimension in ``dim``, along which
+    ``input`` has m elements, the default size is ``2 * (m - 1)``. ``norm`` selects the scale, as in :func:`ifft`.
     """
     x = _operand("irfftn", input, True)
     dims, sizes, last = _one_sided_plan("irfftn", x, s, dim)
@@ -361,8 +364,8 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     """Return the discrete Fourier transform over the dimensions ``dim`` of a Hermitian-symmetric signal.
 
     The transform of such a signal is real. ``s`` holds the sizes of the result along the dimensions ``dim``. Along the
-    last of them, ``input`` holds only the first ``n // 2 + 1`` of the n elements of the signal. ``norm`` selects the
-    scale, as in :func:`fft`.
+    last dimension in ``dim``, ``input`` holds only the first ``n // 2 + 1`` of the n elements of the signal. ``norm``
+    selects the scale, as in :func:`fft`.
     """
     x = _operand("hfftn", input, True)
     dims, sizes, last = _one_sided_plan("hfftn", x, s, dim)

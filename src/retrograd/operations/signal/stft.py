@@ -58,8 +58,10 @@ def stft(
     ``n_fft``.
 
     ``center=True`` pads the signal, in the mode ``pad_mode``, so that frame k is centred at element ``k * hop_length``.
-    ``normalized=True`` divides the spectra by the square root of ``n_fft``. ``onesided=True``, the default for real
-    signals, omits the frequencies that are redundant for real signals and returns ``n_fft // 2 + 1`` frequencies.
+    ``align_to_window=True``, allowed only with ``center=False``, pads the signal with zeros such that the window of
+    frame k starts at element ``k * hop_length``. ``normalized=True`` divides the spectra by the square root of
+    ``n_fft``. ``onesided=True``, the default for real signals, omits the frequencies that are redundant for real
+    signals and returns ``n_fft // 2 + 1`` frequencies.
 
     ``return_complex`` must be passed if ``input`` and ``window`` are real; ``return_complex=False`` is deprecated. The
     result has the shape (frequencies, frames), or (signals, frequencies, frames) if ``input`` is 2-d.
@@ -259,9 +261,10 @@ def _overlapped(
 ) -> Tensor:
     """Return the signal that ``istft`` computes from ``frames`` by weighted overlap-add.
 
-    The frames are multiplied by ``window`` and added to the signal; successive frames start ``hop`` elements apart. The
-    sum is divided by the sum of the squared windows. ``center`` and ``length`` are the arguments of ``istft``. ``call``
-    is the beginning of the error message. If ``single`` is true, the result is 1-d.
+    The frames are multiplied by ``window`` and added up; successive frames start ``hop`` elements apart. The result is
+    divided by the sum of the squared windows, which are shifted in the same way. ``center`` and ``length`` are the
+    arguments of ``istft``. ``call`` is the beginning of the error message. The signal is 1-d if ``single`` is true,
+    else it is 2-d, with one row for each signal.
     """
     count, frame_count, n_fft = frames._array.shape
     total = n_fft + hop * (frame_count - 1)

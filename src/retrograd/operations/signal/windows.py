@@ -2,7 +2,7 @@
 
 The functions ``*_window`` compute in the precision of their dtype with the same intermediate steps as PyTorch, because
 the rounding must be the same (a float16 window is rounded after each step). The functions of ``torch.signal.windows``
-call other operations.
+are compositions of operations such as ``cos``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Array ``array`` of intermediate results in the computation of a window function such as ``hann_window``.
+    """Intermediate result, the array ``array``, in the computation of a window such as ``hann_window``.
 
     The computation is a sequence of functions of an array that are called by :meth:`then`. The result of each function
     is rounded to the dtype of the array, as in PyTorch. A float16 or bfloat16 array is first converted to float32.
@@ -78,7 +78,7 @@ class _Steps:
 
 
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """Return a window of ``length`` elements for the public function ``name``.
+    """Return the result of ``name``, a function such as ``hann_window``: a window of ``length`` elements.
 
     ``shape(indices, size)`` computes a symmetric window of ``size`` elements; ``indices`` is a ``_Steps`` object that
     holds the indices from 0 to ``size - 1``, and the result is also such an object. If ``periodic`` is true, the window
