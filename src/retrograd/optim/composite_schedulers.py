@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float, best: float) -> bool:
-        """Whether ``value`` is better than ``best`` by more than the threshold."""
+        """Whether the metric ``value`` is better than ``best`` by more than ``threshold`` of the scheduler."""
         sign = -1 if self.mode == "min" else 1
         if self.threshold_mode == "rel":
             goal = best * (1.0 + sign * self.threshold)

@@ -158,8 +158,8 @@ def increment_step(state: dict[str, Any]) -> float:
 def option_value(group: dict[str, Any], value: Any) -> Any:
     """Return ``value``, the value of an option in the parameter group ``group``, as a Python number.
 
-    A Tensor is converted to a number, unless the option ``differentiable`` is true. In this case the result is a Tensor
-    of shape ``()``, because the backward pass may compute its gradient.
+    If ``value`` is a Tensor, it is converted to a number. If the option ``differentiable`` of ``group`` is true, a
+    Tensor of shape ``()`` is returned instead, because the backward pass may compute its gradient.
     """
     if not isinstance(value, Tensor):
         return value

@@ -46,8 +46,8 @@ class ArrayOps:
 
         ``arrays`` (the parameter, its gradient and its state) have the same shape. If all are C-contiguous or all are
         Fortran-contiguous, the rule is called for one block of elements after another, because a block fits in the
-        CPU's cache. If the arrays are large and the rule has the attribute ``large``, a compiled loop
-        (``numba_steps.py``), this loop is called instead of the rule.
+        CPU's cache. For large NumPy arrays, the attribute ``large`` of the rule, if it exists, is called instead: it
+        applies the rule by a compiled loop (``numba_steps.py``). If it returns False, the rule is called as usual.
         """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, numbers):

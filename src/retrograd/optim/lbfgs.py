@@ -163,10 +163,10 @@ class _CurvatureHistory:
         }  # fmt: skip
 
     def direction(self, grad: Tensor, first: bool) -> Tensor:
-        """Return the search direction at the current point, where ``grad`` is the gradient of the loss.
+        """Return the search direction at the current parameters, where ``grad`` is the gradient of the loss.
 
-        The changes of the gradient and of the parameters since the previous point are first added to the history. If
-        ``first`` is true, there is no previous point: the history is cleared, and the direction is ``-grad``.
+        The changes of the gradient and of the parameters since the previous step are first added to the history. If
+        ``first`` is true, there is no previous step: the history is cleared, and the direction is ``-grad``.
         """
         if first:
             self.d = -grad

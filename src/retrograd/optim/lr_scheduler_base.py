@@ -53,7 +53,8 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """Return a list with one value per parameter group of ``optimizer``.
 
     If ``value`` is a list or tuple, the result contains its elements; otherwise ``value`` is used for every group.
-    Raises ValueError if the number of elements differs from the number of groups; the error mentions ``name``.
+    Raises ValueError if the number of elements differs from the number of groups. ``name`` is the name of the argument
+    ``value`` in the error.
     """
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):

@@ -422,8 +422,8 @@ def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: An
 def step_counter(start: float = 0.0, floats: Any = None) -> Tensor:
     """Return a 0-d Tensor with value ``start`` that counts steps.
 
-    The dtype is ``floats``. If ``floats`` is None, the dtype is float64 if the default dtype is float64, otherwise
-    float32, which represents all integers up to 2**24.
+    ``floats`` is the dtype of the result. If it is None, the result has the dtype float64 if the default dtype is
+    float64, and otherwise float32, which represents all integers up to 2**24.
     """
     if floats is None:
         floats = dtypes.float64 if dtypes.get_default_dtype() is dtypes.float64 else dtypes.float32
@@ -442,7 +442,7 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
 
 
 class recorded:
-    """Context manager that switches the recording of operations for backward on (``enabled=True``) or off."""
+    """Context manager that enables the recording of operations for backward, or disables it if ``enabled`` is false."""
 
     def __init__(self, enabled: bool) -> None:
         self.enabled = enabled

@@ -89,7 +89,7 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
 
 class AveragedModel(Module):
-    """Copy of ``model`` whose parameters are averages of the parameters at each call of :meth:`update_parameters`.
+    """Copy of ``model`` whose parameters are averages over the calls of :meth:`update_parameters`.
 
     ``avg_fn(average, value, count)`` returns the new average of a parameter, by default the arithmetic mean.
     Alternatively, ``multi_avg_fn(averages, values, count)`` updates the averages of all parameters in place. If
