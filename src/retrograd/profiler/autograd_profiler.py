@@ -74,7 +74,7 @@ class record_function:
 
 @dataclass
 class Seen:
-    """Calls and changes of memory that were recorded in one :class:`profile` block, with times in nanoseconds."""
+    """Record of one :class:`profile` block: calls, and allocations and releases of memory; times in nanoseconds."""
 
     start: int
     end: int
@@ -283,7 +283,10 @@ class profile:
 
 
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
-    """Yield the events for the calls recorded in ``seen``; an unfinished call ends when the profiler stops."""
+    """Yield the events for the calls recorded in ``seen``.
+
+    A call that has not ended when the profiler stops gets this time as its end.
+    """
     event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
     stacks: dict[int, list[str]] = {}  # of operations, by the number of their node
@@ -399,7 +402,7 @@ def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
 
 
 def _outside(profiler: profile, seen: Seen, number: int) -> Iterator[FunctionEvent]:
-    """Yield an event for each change of memory in ``seen`` that happened while no recorded call was running.
+    """Yield an event for each allocation or release of memory in ``seen`` while no recorded call was running.
 
     The events are numbered from ``number + 1``.
     """

@@ -245,7 +245,10 @@ def _public_names(imported: int) -> dict[FunctionType, Name | None]:
 
 @functools.cache
 def _name_inside(function: Any) -> Name | None:
-    """Return the event name of ``function``, which is not public, or None if it is not a generated function."""
+    """Return the event name of ``function``, which is not public, or None if its calls are not shown.
+
+    Only the calls of functions that are generated for operations (``dispatch/codegen.py``) are shown.
+    """
     return _with_prefix(_inside(function)) if is_generated(function) else None
 
 
@@ -260,7 +263,8 @@ _OWN = "retrograd::"
 def _inside(function: Any) -> Name | None:
     """Return the event name of the internal function ``function``, or None if its calls are not shown.
 
-    The event name is that of the PyTorch operation whose ``grad_fn`` has the same name.
+    For an operation without a public function, the event name is usually derived from the name of its ``grad_fn``:
+    ``addmm`` from ``AddmmBackward0``.
     """
     op = getattr(function, "op", None)
     if op is None:

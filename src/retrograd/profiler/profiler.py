@@ -229,7 +229,7 @@ class _KinetoProfile:
         self.preset_metadata[key] = value
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """Set ``callback``, a function that returns the identifier of each later trace."""
+        """Set ``callback``, a function that is called for each later trace and returns the identifier of the trace."""
         self.custom_trace_id_callback = callback
 
     def get_trace_id(self) -> str | None:

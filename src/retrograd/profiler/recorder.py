@@ -63,7 +63,7 @@ class Call:
 
 
 class Session:
-    """Recorded calls of one thread, shared by nested profilers."""
+    """Recording of the calls of one thread; all profilers that run in the thread, such as nested ones, share it."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -79,8 +79,8 @@ class Session:
     def begin(self, name: str, args: tuple[Any, ...], scope: int = FUNCTION, sequence: int = -1) -> Call:
         """Record the start of a call of the function ``name`` with the arguments ``args``; return a new :class:`Call`.
 
-        ``scope`` is ``FUNCTION``, ``BACKWARD`` or ``USER``. ``sequence`` is the number of the graph node that the call
-        runs, or -1.
+        ``scope`` is ``FUNCTION``, ``BACKWARD`` (a node of a backward pass) or ``USER`` (a block named by the user).
+        ``sequence`` is the number of the graph node that the call runs, or -1.
         """
         call = Call()
         call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
@@ -96,7 +96,10 @@ class Session:
         return call
 
     def inside(self) -> Call | None:
-        """Return the innermost running call, or None; the unnamed call of a backward pass is skipped."""
+        """Return the innermost running call, or None if no call is running.
+
+        A backward pass as a whole is recorded as an unnamed call, which is skipped.
+        """
         call = self.open[-1] if self.open else None
         return call if call is None or call.name else call.parent
 
@@ -116,8 +119,8 @@ class Session:
     def made(self, call: Call, result: Any) -> None:
         """Set the sequence number of ``call`` to that of the graph node of ``result``, if the call created this node.
 
-        ``result`` is the result of the call. The call has created the node if the node is newer than all nodes that
-        were known when the call began.
+        ``result`` is the value that the call returned. The call has created its node if the node is newer than all
+        nodes that were known when the call began.
         """
         first = result[0] if result.__class__ in (tuple, list) and result else result
         node = getattr(first, "_grad_edge", None)
@@ -322,7 +325,7 @@ _recording = _Recording()
 
 
 class _BackwardObserver:
-    """The engine's observer while a profiler runs in the thread: it records the steps of a backward pass."""
+    """Observer by which the autograd engine runs a backward pass in a profiled thread; it records nodes and leaves."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -330,7 +333,7 @@ class _BackwardObserver:
         session.calls.pop()
 
     def end(self) -> None:
-        """End the calls inside the backward pass."""
+        """End the recorded call of the backward pass, and all unfinished calls inside."""
         _end(self.sweep, None, ())
 
     def visit(
@@ -345,13 +348,13 @@ class _BackwardObserver:
         wanted: Any,
         inner: Any,
     ) -> Any:
-        """Return the result of ``engine._visit``, which has the same parameters, and record its event."""
+        """Call ``engine._visit``, which has the same parameters, return its result, and record the call as an event."""
         if edge.__class__ is not OutputEdge:
             self._evaluate(edge.name(), -edge.number, _line(edge))
         return engine._visit(edge, grad, edges, keep, record, several, heap, wanted, inner, self.apply)
 
     def apply(self, node: Any, grad: Any, *rest: Any) -> Any:
-        """Return the result of ``engine._apply`` for ``node``, and record its event."""
+        """Call ``engine._apply`` with the same arguments, return its result, and record the call as an event."""
         grads = tuple(grad) if grad.__class__ in (tuple, list) else (grad,)
         call = self.session.begin(node.name(), grads, BACKWARD, -node.number)
         call.place = _line(node)
@@ -380,7 +383,7 @@ class _BackwardObserver:
             session.hold(call, variable._grad, (grad,))
 
     def _evaluate(self, name: str, sequence: int, place: Any) -> None:
-        """End the event of the previous gradient edge of a backward pass, and begin the event of the next.
+        """End the event of the previous node or leaf of a backward pass, and begin the event of the next.
 
         ``name`` is the name of the node or leaf, and ``sequence`` the number of the node (-1 for a leaf). ``place`` is
         the location of the user's call that recorded the node, as :func:`_line` returns it.
@@ -392,7 +395,7 @@ class _BackwardObserver:
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
-    """Return the location of the user's call that recorded the node ``place``, or None if it is unknown.
+    """Return the location of the user's call that created ``place``, a graph node, or None if it is unknown.
 
     The location is a pair: a code object, and the offset of an instruction in it.
     """
@@ -410,7 +413,7 @@ def _observer() -> _BackwardObserver | None:
 
 
 class _Kernels:
-    """Replacement of the kernels that gradient rules call, while at least one profiler runs in any thread."""
+    """Switch that, while a profiler runs in any thread, replaces the kernels of gradient rules by timed kernels."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -467,7 +470,7 @@ def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) ->
     """Start recording the calls of this thread for ``profiler``, and return the session to pass to :func:`stop`.
 
     ``shapes``, ``stack``, ``memory`` and ``cuda`` select what is recorded: the shapes of arguments, the user's lines,
-    changes of memory, and times on the GPU.
+    allocations and releases of memory, and times on the GPU.
     """
     _kernels.start()
     _recording.__enter__()

@@ -122,7 +122,7 @@ def _columns(
     """Return the columns of the table: those for which some of ``events`` have values.
 
     ``widest`` is as for :func:`table`. If ``memory`` or ``flops`` is true, there are columns for memory or
-    floating-point operations. ``unit`` is the unit of times.
+    floating-point operations. ``unit`` is the unit of times; None means a suitable unit for each.
     """
     source, name, shapes = widest
     whole, device = _total(events), _device(events)
