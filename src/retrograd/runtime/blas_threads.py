@@ -37,7 +37,8 @@ SHORT_TIMEOUT = 14
 def _set_spin_timeout() -> bool:
     """Set OpenBLAS's spin timeout by an environment variable, and return whether the timeout is short.
 
-    The variable is set only if it has no value yet, NumPy has not been imported, and Numba is available.
+    The spin timeout is the time that an idle thread waits for work before it sleeps. The variable is set only if it has
+    no value yet, NumPy has not been imported, and Numba is available.
     """
     setting = os.environ.get(SPIN_VARIABLE, "")
     if setting:
@@ -155,8 +156,9 @@ def _other_threads_wait() -> bool:
 def shorten_spin() -> bool:
     """Shorten the spin timeout of an OpenBLAS that is already running, and return whether that was possible.
 
-    The threads of OpenBLAS are shut down, and the next matrix product starts new threads. Nothing is changed if another
-    Python thread may be computing a product, or if the environment sets a timeout.
+    The spin timeout is the time that an idle thread waits for work before it sleeps. The threads of OpenBLAS are shut
+    down, and the next matrix product starts new threads. Nothing is changed if another Python thread may be computing a
+    product, or if the environment sets a timeout.
     """
     if SPIN_VARIABLE in os.environ or not hasattr(os, "fork") or not _other_threads_wait():
         return False

@@ -1,7 +1,7 @@
 """Compilation of generated source text, and copies of functions under other names.
 
-All generated code of the package is compiled here, so that its file names, its entries in ``linecache`` and the mark of
-its frames are the same everywhere (tests/architecture/test_codegen.py).
+All generated code of the package is compiled here, so that it has uniform file names and entries in ``linecache``, and
+so that its frames are marked as frames of the package, which tracebacks leave out (tests/architecture/test_codegen.py).
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ REDUCTIONS = ("any", "all", "tuple")
 def slots(count: int) -> list[Any]:
     """Return a list of ``count`` times None.
 
-    In a specialised function there is no such list: each of its items is a local variable.
+    In a specialised function (a copy that :func:`specialize` makes of a template), each item is a local variable
+    instead, and there is no list.
     """
     return [None] * count
 
@@ -59,14 +60,17 @@ def slots(count: int) -> list[Any]:
 def bind(values: list[Any], index: int, value: Any) -> None:
     """Set ``values[index]`` to ``value``.
 
-    In a specialised function no code is generated if ``value`` is a variable or a constant: ``values[index]`` is then
-    replaced by this variable or constant.
+    A specialised function (a copy that :func:`specialize` makes of a template) has no code for this call if ``value``
+    is a variable or a constant: ``values[index]`` is then replaced by this variable or constant.
     """
     values[index] = value
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark ``function``, a helper of templates, and return it: a specialised function contains its body, not a call."""
+    """Mark ``function``, which templates call, and return it.
+
+    The copies that :func:`specialize` makes of the templates contain the body of ``function`` instead of a call.
+    """
     INLINED.add(function)
     return function
 
@@ -157,9 +161,10 @@ def lambda_tree(function: Any) -> ast.Lambda | None:
 
 @cache
 def returned_expression(function: Any) -> tuple[list[str], ast.expr] | None:
-    """Return the parameters and the expression of a function that only returns an expression, or None.
+    """Return the names of the parameters of ``function``, and the expression that it returns.
 
-    The function is a lambda expression, or a ``def`` of positional parameters without other statements than ``return``.
+    ``function`` is a lambda expression, or a ``def`` of positional parameters whose only statement is ``return``. For
+    any other function, or if the source is not available, the result is None.
     """
     tree: Any = lambda_tree(function)
     if tree is not None:
@@ -490,9 +495,8 @@ class _Specializer:
     ) -> ast.expr:
         """Return ``body``, the expression that ``function`` returns, with ``args`` in place of its parameters ``names``.
 
-        ``function`` is the function that the lambda expression has created. Its global and captured variables become
-        global variables of the specialised function. All nodes get the position of ``hole``, the call that the body
-        replaces.
+        The global and captured variables of ``function`` become global variables of the specialised function. All nodes
+        get the position of ``hole``, the call that the body replaces.
         """
         values = dict(zip(names, args, strict=True))
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -562,7 +566,11 @@ class _Specializer:
         return left
 
     def joined(self, first: ast.stmt, second: ast.stmt) -> list[ast.stmt]:
-        """Return two statements, or one ``if`` for ``x = value if test else None`` before ``if x is None: …``."""
+        """Return the statements that replace ``first`` and ``second``, two successive statements.
+
+        If they are ``x = value if test else None`` and ``if x is None: …``, one ``if test`` replaces them. Otherwise
+        they are returned unchanged.
+        """
         match first, second:
             case (
                 ast.Assign(
@@ -645,9 +653,9 @@ class _Specializer:
     def enter(self, function: Any, args: Sequence[ast.expr]) -> tuple[ast.FunctionDef, Any]:
         """Bind the parameters of the inlined helper ``function`` to ``args``, the arguments of its call.
 
-        Return the syntax tree of the helper, and the previous values of ``known``, ``lists``, ``special`` and
-        ``renamed``, which the caller restores. An argument must be a variable, a constant, a tuple, a dict, a static
-        expression, or a list created by :func:`slots`.
+        Return the syntax tree of the helper, and the previous values of the attributes ``known``, ``lists``,
+        ``special`` (all names with a replacement) and ``renamed``, which the caller restores. An argument must be a
+        variable, a constant, a tuple, a dict, a static expression, or a list created by :func:`slots`.
         """
         tree = template_of(function).tree
         if id(tree) not in self.names:

@@ -1,8 +1,8 @@
 """Locations in the user's program, for error messages, warnings and tracebacks.
 
 A graph node and a version counter record the user's line. Recording must be fast, so a location is a code object and
-the index of an instruction; file and line are looked up only when an error is shown. Frames of retrograd are skipped:
-their globals contain ``MARK``.
+the index of an instruction; file and line are looked up only when an error is shown. Frames of retrograd are skipped;
+they are recognised by the global variable named ``MARK``, which its modules and generated functions have.
 """
 
 from __future__ import annotations
