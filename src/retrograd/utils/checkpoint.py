@@ -143,7 +143,10 @@ def checkpoint(
 
 
 class _Rerun:
-    """Callable that runs a checkpointed function again, with gradients enabled and the saved random state."""
+    """Callable that runs a checkpointed function again, with gradients enabled.
+
+    If ``preserve`` is true, the random state at the creation of this object is restored for the run.
+    """
 
     def __init__(
         self, function: Callable[..., Any], kwargs: dict[str, Any], context: AbstractContextManager[Any], preserve: bool

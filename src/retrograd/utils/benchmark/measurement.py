@@ -72,14 +72,14 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """Label of the task or, if the task has no label, its statement."""
+        """Label or, without a label, statement of the task, followed by the sub-label if there is one."""
         more = f": {self.sub_label}" if self.sub_label else ""
         if self.label is not None:
             return self.label + more
         return _with_heading(f"stmt{more}", self.stmt) if "\n" in self.stmt else self.stmt + more
 
     def setup_str(self) -> str:
-        """Return the setup statement under a heading, or an empty string if the task has none."""
+        """Return the setup statement under a heading, or an empty string if there is no setup."""
         return "" if self.setup == "pass" or not self.setup else _with_heading("setup", self.setup)
 
     def summarize(self) -> str:
@@ -98,22 +98,22 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """List of the times per run in seconds, one for each element of ``raw_times``."""
+        """List of the times of one execution in seconds: ``raw_times`` divided by ``number_per_run``."""
         return [each / self.number_per_run for each in self.raw_times]
 
     @property
     def median(self) -> float:
-        """Median of the times per run, in seconds."""
+        """Median of ``times``, the times of one execution in seconds."""
         return float(numpy.median(self._all()))
 
     @property
     def mean(self) -> float:
-        """Mean of the times per run, in seconds."""
+        """Mean of ``times``, the times of one execution in seconds."""
         return float(numpy.mean(self._all()))
 
     @property
     def iqr(self) -> float:
-        """Interquartile range of the times per run, in seconds."""
+        """Interquartile range of ``times``, the times of one execution in seconds."""
         low, high = self._quartiles()
         return high - low
 
@@ -148,7 +148,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """Title of the task: its label or, if the task has no label, its statement."""
+        """Label or, without a label, statement of the task, followed by the sub-label if there is one."""
         return self.task_spec.title
 
     @property

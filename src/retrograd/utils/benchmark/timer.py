@@ -86,7 +86,10 @@ class Timer:
         return max(self._timer.timeit(number), 1e-9)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """Return one measurement of ``number`` runs, after ``number // 100`` (at least 2) warm-up runs."""
+        """Return a measurement of ``number`` runs of the statement.
+
+        Before the measurement, the statement runs ``number // 100`` times (at least 2) to warm up.
+        """
         with set_torch_threads(self._task_spec.num_threads):
             self._timeit(max(number // 100, 2))
             return Measurement(number, [self._timeit(number)], self._task_spec)
@@ -100,7 +103,7 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return the number of runs between two readings of the clock, a power of 10.
+        """Return the number of runs of the statement between two readings of the clock, a power of 10.
 
         The number is large enough that the reading takes at most 1e-4 of the time and that the runs take at least
         ``min_run_time / 1000`` seconds.
@@ -128,8 +131,8 @@ class Timer:
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
         """Return a measurement of at least ``min_run_time`` seconds.
 
-        The clock is read once for many runs, so that the reading takes at most 1e-4 of the time. After each reading,
-        ``callback(number, seconds)`` is called with the number of runs and their time.
+        The clock is read once for many runs of the statement, so that the reading takes at most 1e-4 of the time. After
+        each reading, ``callback(number, seconds)`` is called with the number of runs and their time.
         """
         number, times = self._block_size(min_run_time), list[float]()
         return self._until(number, times, lambda: sum(times) >= min_run_time, callback)

@@ -61,7 +61,7 @@ def default_convert(data: Any) -> Any:
 def collate(batch: Any, *, collate_fn_map: Collators | None = None) -> Any:
     """Return the list of samples ``batch`` combined into one batch.
 
-    ``collate_fn_map`` maps types to functions that combine samples of this type. Samples that are dicts, lists or
+    ``collate_fn_map`` maps a type to the function that combines samples of this type. Samples that are dicts, lists or
     tuples are combined elementwise. Raises TypeError for other types, RuntimeError for lists of different lengths.
     """
     first = batch[0]

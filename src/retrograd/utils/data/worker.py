@@ -106,7 +106,10 @@ def failure(error: BaseException, where: str) -> Failure:
 
 
 def send(pipe: Connection, message: Any) -> None:
-    """Send ``message`` through ``pipe``; the data of arrays is not copied into the pickle, but sent separately."""
+    """Send ``message``, which can be pickled, through ``pipe``.
+
+    The data of arrays in ``message`` is not copied into the pickle of ``message``, but sent separately.
+    """
     pieces: list[Any] = []
     body = pickle.dumps(message, 5, buffer_callback=lambda piece: pieces.append(piece.raw()))
     pipe.send([len(piece) for piece in pieces])

@@ -36,7 +36,10 @@ def to_image(array: Any, order: str) -> Any:
 
 
 def to_images(pictures: Any) -> Any:
-    """Return ``pictures`` (number, channels, height, width) as an array (number, height, width, 3)."""
+    """Return ``pictures`` (number, channels, height, width) as an array (number, height, width, 3).
+
+    If there is a single channel, it is repeated three times.
+    """
     pictures = pictures.transpose(0, 2, 3, 1)
     return numpy.concatenate([pictures] * 3, -1) if pictures.shape[-1] == 1 else pictures
 

@@ -16,7 +16,7 @@ _texts = importlib.import_module("google.protobuf.text_format")
 
 
 def configuration() -> Any:
-    """Return an empty configuration of the projector."""
+    """Return an empty ProjectorConfig, the protobuf message that configures TensorBoard's projector."""
     return _configs.ProjectorConfig()
 
 

@@ -77,7 +77,7 @@ def _value(tag: str, **fields: Any) -> Any:
 
 
 def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
-    """Return a summary of the number ``value``.
+    """Return a TensorBoard summary named ``tag`` of the number ``value``.
 
     If ``new_style`` is true, the number is stored as a tensor of dtype float64 (``double`` is true) or float32.
     """
@@ -95,12 +95,12 @@ def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
 
 
 def tensor(tag: str, value: Any) -> Any:
-    """Return a summary of the tensor or array ``value``."""
+    """Return a TensorBoard summary named ``tag`` of the tensor or array ``value``."""
     return _value(tag, tensor=_message(array_of(value)), metadata=_plugin_metadata("tensor"))
 
 
 def text(tag: str, words: str) -> Any:
-    """Return a summary of the Markdown text ``words``."""
+    """Return a TensorBoard summary of the Markdown text ``words``, named ``tag`` with the ending ``/text_summary``."""
     return _value(f"{tag}/text_summary", tensor=_text([words.encode()], (1,)), metadata=_plugin_metadata("text"))
 
 
@@ -116,10 +116,10 @@ def default_bins() -> list[float]:
 
 
 def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
-    """Return a summary of a histogram of ``values``; empty bins at both ends are dropped.
+    """Return a TensorBoard summary named ``tag`` of a histogram of ``values``; empty bins at both ends are dropped.
 
-    ``bins`` are the edges of the bins or another argument of :func:`numpy.histogram`. If there are more than ``most``
-    bins, adjacent bins are merged.
+    ``bins`` are the edges of the bins, or another value of the argument ``bins`` of :func:`numpy.histogram`. If
+    there are more than ``most`` bins, adjacent bins are merged.
     """
     if values.size == 0:
         raise ValueError("The input has no element.")
@@ -140,7 +140,7 @@ def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
 
 
 def raw_histogram(tag: str, **fields: Any) -> Any:
-    """Return a summary of a histogram; ``fields`` are the fields of TensorBoard's message HistogramProto."""
+    """Return a TensorBoard summary named ``tag`` of a histogram with the ``fields`` of a HistogramProto message."""
     return _value(tag, histo=_summaries.HistogramProto(**fields))
 
 
@@ -148,7 +148,7 @@ def raw_histogram(tag: str, **fields: Any) -> Any:
 
 
 def image(tag: str, array: Any, rescale: float = 1) -> Any:
-    """Return a summary of ``array``, a uint8 image (height, width, channels).
+    """Return a TensorBoard summary named ``tag`` of ``array``, a uint8 image (height, width, channels).
 
     The image is first enlarged by the factor ``rescale``.
     """
@@ -158,10 +158,10 @@ def image(tag: str, array: Any, rescale: float = 1) -> Any:
 
 
 def video(tag: str, films: Any, per_second: float) -> Any:
-    """Return a summary of the videos ``films``, arranged in a grid and encoded as an animated GIF.
+    """Return a TensorBoard summary named ``tag`` of the videos ``films``.
 
-    ``films`` has the dimensions (number, frames, channels, height, width). ``per_second`` is the number of frames per
-    second.
+    The videos are arranged in a grid and encoded as an animated GIF. ``films`` has the dimensions (number, frames,
+    channels, height, width). ``per_second`` is the number of frames per second.
     """
     frames = pictures.to_uint8(pictures.side_by_side(films))
     fields = {"height": frames.shape[1], "width": frames.shape[2], "colorspace": frames.shape[3]}
@@ -169,7 +169,10 @@ def video(tag: str, films: Any, per_second: float) -> Any:
 
 
 def audio(tag: str, sound: Any, rate: int) -> Any:
-    """Return a summary of ``sound``, samples between -1 and 1, with ``rate`` samples per second."""
+    """Return a TensorBoard summary named ``tag`` of the 1-d array ``sound``.
+
+    The elements of ``sound`` are samples between -1 and 1, and ``rate`` is the number of samples per second.
+    """
     sound = sound.squeeze().clip(-1, 1)
     if sound.ndim != 1:
         raise AssertionError("input tensor should be 1 dimensional.")
@@ -184,9 +187,10 @@ def audio(tag: str, sound: Any, rate: int) -> Any:
 
 
 def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
-    """Return a summary of a precision-recall curve at ``count`` thresholds.
+    """Return a TensorBoard summary named ``tag`` of a precision-recall curve at ``count`` (at most 127) thresholds.
 
     ``labels`` are 0 or 1, ``chances`` are the predicted probabilities, and ``weights`` are the weights of the samples.
+    If ``weights`` is None, all weights are 1.
     """
     count = min(count, 127)  # more are not shown
     weights = 1.0 if weights is None else weights
@@ -203,7 +207,7 @@ def curve(tag: str, labels: Any, chances: Any, count: int, weights: Any) -> Any:
 
 
 def raw_curve(tag: str, rows: Any, count: int) -> Any:
-    """Return a summary of a precision-recall curve with ``count`` thresholds.
+    """Return a TensorBoard summary named ``tag`` of a precision-recall curve with ``count`` thresholds.
 
     ``rows`` has six rows: true positives, false positives, true negatives, false negatives, precision and recall, each
     with one value for each threshold.
@@ -216,7 +220,7 @@ def raw_curve(tag: str, rows: Any, count: int) -> Any:
 
 
 def layout(categories: dict[str, dict[str, Any]]) -> Any:
-    """Return a summary that groups scalars in charts.
+    """Return a TensorBoard summary that groups scalars in charts.
 
     ``categories[title][name]`` describes the chart ``name`` in the category ``title``. It is a pair ``(kind, tags)``,
     where ``kind`` is ``"Multiline"`` or ``"Margin"`` and ``tags`` are the names of the scalars.
@@ -238,9 +242,10 @@ def layout(categories: dict[str, dict[str, Any]]) -> Any:
 
 
 def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
-    """Return summaries of a mesh, one for each array in ``parts``: ``VERTEX`` and, if not None, ``FACE`` and ``COLOR``.
+    """Return a list of TensorBoard summaries of the mesh called ``tag``, one for each array in ``parts``.
 
-    ``config`` is a dict of options of TensorBoard's viewer, or None.
+    ``parts`` contains ``VERTEX`` and, if not None, ``FACE`` and ``COLOR``. ``config`` is a dict of options of
+    TensorBoard's viewer, or None.
     """
     kinds = _meshes.MeshPluginData.ContentType
     given = {name: array for name, array in parts.items() if array is not None}

@@ -35,14 +35,18 @@ class FileWriter:
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Any, step: Step = None, walltime: When = None) -> None:
-        """Write ``event`` with the step ``step`` and the time ``walltime`` in seconds, by default the current time."""
+        """Write ``event``, an Event message of TensorBoard, to the event file.
+
+        Its time is set to ``walltime`` in seconds, by default the current time. Its step is set to ``step`` unless
+        ``step`` is None.
+        """
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
         self.event_writer.add_event(event)
 
     def add_summary(self, summary: Any, global_step: Step = None, walltime: When = None) -> None:
-        """Write ``summary``, a message with summary values, as an event."""
+        """Write ``summary``, a Summary message of TensorBoard, as an event (see :meth:`add_event`)."""
         self.add_event(_events.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_def: Any, walltime: When = None) -> None:
