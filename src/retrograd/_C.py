@@ -15,7 +15,8 @@ _disabled_torch_function_impl = torch_function.disabled
 class _OverridesOff:
     """Base class of context managers that disable overrides of functions by ``__torch_function__``.
 
-    ``level`` is a constant of ``core/torch_function.py``, which determines whether overrides by modes stay active.
+    ``level`` is a constant of ``core/torch_function.py``, which determines whether overrides by modes
+    (``TorchFunctionMode``) stay active.
     """
 
     __module__ = "torch._C"

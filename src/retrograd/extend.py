@@ -118,7 +118,11 @@ def op(
 
 
 def _declaring(decorator: Callable[..., Any], name: str | None) -> Callable[[Callable[..., Any]], Operation]:
-    """Return ``decorator``, whose result becomes a public function of the module that declares it."""
+    """Return a decorator that declares an operation by ``decorator`` and makes it public in the kernel's module.
+
+    ``decorator`` is an internal decorator, which turns a kernel into an operation. ``name`` is the name of the
+    operation; None means the name of the kernel.
+    """
 
     def declared(kernel: Callable[..., Any]) -> Operation:
         called, module = name or kernel.__name__, kernel.__module__

@@ -85,7 +85,10 @@ class Future(Generic[Value]):
         callback()
 
     def then(self, callback: Callable[[Future[Value]], Any]) -> Future[Any]:
-        """Return a new future for the result of ``callback(self)``, which is called when this future is complete."""
+        """Call ``callback(self)`` when this future is complete, and return a new future for its result.
+
+        If ``callback`` raises an exception, the new future has this error.
+        """
         made: Future[Any] = Future()
 
         def go_on() -> None:

@@ -66,7 +66,7 @@ class Flag:
     """Descriptor of a setting that is an attribute of a module, usually a bool.
 
     If ``setter`` is not empty, a value that is not a bool raises RuntimeError, and the message contains ``setter``, the
-    name of PyTorch's function that sets the value. If it is empty, every value is accepted.
+    name of PyTorch's function that sets the value. If ``setter`` is empty, every value is accepted.
     """
 
     def __init__(self, default: Any, setter: str = "") -> None:
@@ -128,7 +128,10 @@ class _ProductPrecision(Precision):
 
 
 class Group:
-    """Object whose attributes are the settings ``flags``, such as ``torch.backends.cuda.matmul``."""
+    """Object whose attributes are settings, such as ``torch.backends.cuda.matmul``.
+
+    ``flags`` maps the name of each setting to a :class:`Flag`. AttributeError is raised for any other attribute.
+    """
 
     def __init__(self, **flags: Flag) -> None:
         object.__setattr__(self, "_flags", flags)
@@ -812,7 +815,10 @@ def _dynamo() -> Names:
         return fn
 
     def graph_break(msg: str = "") -> None:
-        """Stop recording the call of a compiled function that is running, if any; ``msg`` has no effect."""
+        """Stop the recording of a compiled function's call, if one is being recorded.
+
+        The call continues without compilation. ``msg`` has no effect.
+        """
         exclude(lambda: None)()
 
     taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",
@@ -973,7 +979,10 @@ def _argument_error(function: Any, args: tuple[Any, ...], kwargs: Names) -> Type
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """Return ``value``; if it is a function defined in this file, set its name and ``__module__`` first."""
+    """Return ``value``, an object that becomes the attribute ``name`` of the module ``module_name``.
+
+    If it is a function defined in this file, its ``__name__`` and ``__module__`` are set to these names first.
+    """
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
         value.__name__ = value.__qualname__ = name
@@ -982,7 +991,10 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """Return the names of the direct submodules of the module ``name``, as a dictionary from each name to itself."""
+    """Return the names of the direct submodules of the module ``name``, each mapped to itself.
+
+    :func:`module_getattr` takes this dictionary as ``later``, the names to load on demand.
+    """
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
@@ -990,7 +1002,7 @@ def _parts(name: str) -> dict[str, str]:
 class TableLoader(Loader):
     """Loader that fills a module with the contents of the dictionary that the module's block returns.
 
-    A block is the function that describes the module in the table.
+    A block is the function in this file that describes the module.
     """
 
     def create_module(self, spec: ModuleSpec) -> None:

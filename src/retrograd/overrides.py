@@ -29,7 +29,7 @@ Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 
 class TorchFunctionMode:
-    """Context manager (mode) in which every public function calls the method ``__torch_function__`` of this object.
+    """Context manager (mode) in which functions of ``torch`` call the method ``__torch_function__`` of this object.
 
     The mode is inactive while its ``__torch_function__`` runs: public functions that this method calls are passed to
     the mode that was entered before, if any.
@@ -221,7 +221,10 @@ def is_tensor_method_or_property(func: Any) -> bool:
 
 
 def get_default_nowrap_functions() -> set[Any]:
-    """Return the set of functions whose results ``Tensor.__torch_function__`` does not convert to the subclass."""
+    """Return the set of functions whose results are not converted to the Tensor subclass of the arguments.
+
+    ``Tensor.__torch_function__`` converts the results of all other functions.
+    """
     return Tensor._unwrapped()
 
 

@@ -62,7 +62,10 @@ def run_text(source: str, arguments: Sequence[str] = ()) -> None:
 
 
 def run_stdin(name: str, arguments: Sequence[str] = ()) -> None:
-    """Run the program that is read from standard input, as ``python - arguments`` does; ``name`` is ``"-"``."""
+    """Run the program that is read from standard input, as ``python - arguments`` does.
+
+    ``name`` becomes ``sys.argv[0]`` of the program: ``"-"`` for this command.
+    """
     source = sys.stdin.buffer.read()  # bytes, so that the compiler reads an encoding declaration
     main = main_module(file="<stdin>")
     with as_main(main, [name, *arguments], first_on_path=""):

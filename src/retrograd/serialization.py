@@ -77,7 +77,7 @@ def save(
 
 
 class _WriteOnlyFile:
-    """File object for :func:`save` that wraps ``target``, a user's object whose only file method is ``write``."""
+    """File object for :func:`save` that wraps ``target``, a user's object that may have only a method ``write``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
