@@ -81,6 +81,8 @@ def test_lambda_expressions_are_found_by_their_position() -> None:
     first, second = (lambda a: a + 1), (lambda a: a + 2)
     assert ast.unparse(lambda_tree(first).body) == "a + 1"  # type: ignore[union-attr]
     assert ast.unparse(lambda_tree(second).body) == "a + 2"  # type: ignore[union-attr]
+    nothing, other = (lambda a: None), (lambda a: None)
+    assert {tree and ast.unparse(tree.body) for tree in map(lambda_tree, (nothing, other))} <= {None, "None"}
     assert lambda_tree(len) is None and lambda_tree(eval("lambda: 1")) is None
 
 

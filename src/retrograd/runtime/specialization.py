@@ -149,6 +149,8 @@ def lambda_tree(function: Any) -> ast.Lambda | None:
     same = _lambdas(code.co_filename).get(code.co_firstlineno, [])
     if len(same) > 1:  # several begin in this line: compare positions in it
         spots = [spot for spot in code.co_positions() if None not in spot and spot[2:] != (0, 0)]
+        if not spots:  # from Python 3.12 on, for `lambda: None`
+            return None
         first = min((spot[0], spot[2]) for spot in spots)
         same = [
             each for each in same
