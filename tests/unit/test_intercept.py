@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
 import pytest
 
 import retrograd as torch
@@ -230,3 +231,77 @@ def test_interceptable_functions_keep_name_and_signature() -> None:
         and inspect.signature(made) == inspect.signature(shown)
     )
     assert made(None) == 1
+
+
+@pytest.mark.parametrize("kind", [FloatingPointError, ValueError, RuntimeError])
+def test_an_error_of_user_code_is_raised_once(kind: type[Exception]) -> None:
+    """A call is not repeated if a mode, a class or a saved-tensor hook raises an error."""
+    calls: list[str] = []
+
+    def fail_first(*args: object) -> None:
+        calls.append("called")
+        if len(calls) == 1:
+            raise kind("first")
+
+    class Guard(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            result = func(*args, **(kwargs or {}))
+            fail_first()
+            return result
+
+    class Own(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            fail_first()
+            return "second"
+
+    def pack(x: torch.Tensor) -> torch.Tensor:
+        fail_first()
+        return x
+
+    own = torch.ones(2).as_subclass(Own)
+    for call in (
+        lambda a: a.add_(1),
+        lambda a: a.exp_(),
+        lambda a: a + 1,
+        lambda a: a.sum(),
+        lambda a: torch.softmax(a, 0),
+    ):
+        a = torch.zeros(2)
+        calls.clear()
+        with pytest.raises(kind, match="first"), Guard():
+            call(a)
+        assert len(calls) == 1 and a._version <= 1 and a.max().item() <= 1
+    for call in (
+        lambda a: torch.add(a, own),
+        lambda a: a.mul_(own),
+        lambda a: torch.where(a > 0, own, 1),
+        lambda a: own + a,
+    ):
+        calls.clear()
+        with pytest.raises(kind, match="first"):
+            call(torch.ones(2))
+        assert len(calls) == 1
+    for call in (lambda a: a.exp_(), lambda a: a.prod(0), lambda a: torch.where(a > 0, a, 1.0), lambda a: a.mul_(2.0)):
+        a = torch.zeros(2, requires_grad=True).clone()
+        calls.clear()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            try:
+                call(a)
+            except kind:
+                assert len(calls) == 1
+        assert a._version <= 1 and a.max().item() <= 1
+
+
+def test_numpy_errors_do_not_repeat_in_place_operations() -> None:
+    big = torch.full((2,), 3e38)
+    with numpy.errstate(all="raise"):
+        x = torch.full((2,), 3e38)
+        x.add_(big, alpha=2.0)
+        assert x.tolist() == [float("inf")] * 2
+        y = torch.ones(2)
+        y.add_(torch.tensor([1e300, 1.0], dtype=torch.float64), alpha=2.0)
+        assert y.tolist() == [float("inf"), 3.0]
+        z = torch.ones(2)
+        z.addcmul_(big, big, value=0.5)
+        assert z.tolist() == [float("inf")] * 2

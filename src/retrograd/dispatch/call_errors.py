@@ -48,29 +48,41 @@ def _mark_final(error: Exception) -> Exception:
 
 
 def _raised_in(error: Exception) -> Any:
-    """Return the code object of the function in the second frame of the traceback of ``error``.
-
-    The first frame is that of a generated function, so that the second is the function that it has called. The result
-    is None if the generated function itself has raised ``error``.
-    """
+    """Return the code of the function that the template called when ``error`` was raised, or None: the template itself."""
     entry = error.__traceback__
-    return None if entry is None or entry.tb_next is None else entry.tb_next.tb_frame.f_code
+    entry = None if entry is None else entry.tb_next
+    while entry is not None and entry.tb_frame.f_code is fall_back.__code__:  # a call of its own without specialisation
+        entry = entry.tb_next
+    return None if entry is None else entry.tb_frame.f_code
 
 
-def _is_of_handler(error: Exception) -> bool:
-    """Whether ``error`` was raised by a handler of calls: a mode, ``__torch_function__``, autocast or a profiler."""
+def _is_of_user_code(error: Exception) -> bool:
+    """Whether ``error`` was raised by code of the program that the call ran (a hook, a handler), or by a handler."""
+    entry = error.__traceback__
+    while entry is not None:
+        space = entry.tb_frame.f_globals
+        if user_frame.MARK not in space and str(space.get("__name__")).partition(".")[0] not in user_frame.LIBRARIES:
+            return True
+        entry = entry.tb_next
     return _raised_in(error) in (intercept_call.__code__, ask_classes_of_call.__code__)
 
 
-def _is_checked(form: Any, error: Exception) -> bool:
-    """Whether ``error`` already has PyTorch's text, because a function that checks its arguments has raised it.
-
-    Such a function is the fallback of the function that ``form`` describes, or the kernel of its operation.
-    """
+def _is_of_fallback(form: Any, error: Exception) -> bool:
+    """Whether ``error`` was raised by the fallback of the function."""
     code = _raised_in(error)
-    if code is form.op.kernel.__code__:
-        return isinstance(error, RuntimeError) and not form.over  # NumPy raises no RuntimeError
     return code is not None and (code is getattr(form.slow, "__code__", None) or code.co_filename == UNWRITTEN)
+
+
+def _is_checked(form: Any, error: Exception) -> bool:
+    """Whether ``error`` is PyTorch's, raised by the fallback of the function or by the kernel."""
+    if _raised_in(error) is form.op.kernel.__code__:
+        return isinstance(error, RuntimeError) and not form.over  # NumPy raises no RuntimeError
+    return _is_of_fallback(form, error)
+
+
+def is_of_numpy(form: Any, error: Exception) -> bool:
+    """Whether a FloatingPointError was raised by the kernel, because ``numpy.seterr`` asks for it."""
+    return not _is_of_user_code(error) and not _is_of_fallback(form, error)
 
 
 def repeat_with_override(
@@ -82,7 +94,7 @@ def repeat_with_override(
     no such class. ``form`` describes the called function, and ``error`` is the exception that was raised. The other
     parameters are the arguments of the call, as for :func:`fall_back`.
     """
-    if not form.wrapped or hasattr(error, FINAL) or _is_of_handler(error):
+    if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(error):
         return None
     values, named, defaults = form.given(args, unknown, out)
     return retry_with_override(form.space, form.name, values, rest, named, defaults)
@@ -98,7 +110,7 @@ def call_error(
     failed.
     """
     original = error
-    if computed or hasattr(error, FINAL) or _is_of_handler(error):
+    if computed or hasattr(error, FINAL) or _is_of_user_code(error):
         return finish_error(error, error)
     if form.pointwise and isinstance(error, ValueError):
         error = shape_error(form, args) or error
@@ -151,7 +163,7 @@ def repeat_public_with_override(
     form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any
 ) -> Callable[[], Any] | None:
     """Return the same as :func:`repeat_with_override`, for the public wrapper of a Python function."""
-    if _is_of_handler(error):
+    if _is_of_user_code(error):
         return None
     values = dict(zip(form.args, args, strict=True))
     return retry_with_override(form.space, form.name, values, rest, unknown, form.passed_defaults)
@@ -159,7 +171,7 @@ def repeat_public_with_override(
 
 def public_error(form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any) -> Exception | None:
     """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
-    if _is_of_handler(error):
+    if _is_of_user_code(error):
         return finish_error(error, error)
     values = dict(zip(form.args, args, strict=True))
     found = explain(error, form.target, form.space, form.name, values, rest, unknown, form.passed_defaults)

@@ -29,12 +29,14 @@ from ..core.tensor import Tensor, leaf_from_array, new, share_memory, wrap
 from ..core.views import current_edge, freed_error, modified_inplace_error, rebase_history, view_of, views_of
 from ..kernels.numba_dispatch import LARGE, plain, raised
 from ..kernels.threaded_ufuncs import MANY
+from ..runtime.fp_warnings import USUAL, errors
 from ..runtime.specialization import bind, inlined, slots
 from ..runtime.user_frame import MARK
 from .call_errors import (
     call_error,
     check_result,
     inference_error,
+    is_of_numpy,
     public_error,
     repeat_public_with_override,
     repeat_with_override,
@@ -310,8 +312,8 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
             else:
                 record(form, x, a, e, p, r, y, d)
         return returned(form, y)
-    except FloatingPointError:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
-        if computed:
+    except FloatingPointError as error:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
+        if computed or not is_of_numpy(form, error):
             raise
         again = None
     except Exception as error:
@@ -471,6 +473,7 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
             written = True
         elif (
             form.write is not None
+            and errors.get() is USUAL  # otherwise NumPy may raise an error before or after it has written
             and (not form.pointwise or (plain_dtypes and (d is F32 or d is F64)))
             and (form.write_if is None or form.write_if(*[picked(k, a, p, d) for k in form.write_if_arguments]))
         ):
@@ -490,7 +493,10 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
             result = kernel_call(form, form.op.kernel, a, p)
             if result.shape != target.shape or result.dtype.kind != d.kind:
                 check_result(x[0], result)
-            target[...] = result
+            try:
+                target[...] = result
+            except (Warning, FloatingPointError):  # NumPy raises them after everything is written
+                pass
             a[0] = target
         computed = True
         versions[0] += 1
@@ -530,8 +536,8 @@ def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
                 else:
                     rebase_history(x[0], node)
         return x[0]
-    except FloatingPointError:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
-        if computed:
+    except FloatingPointError as error:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
+        if computed or not is_of_numpy(form, error):
             raise
         again = None
     except Exception as error:

@@ -85,3 +85,5 @@ def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
 
 #: ``errors.set(IGNORED)`` and ``errors.set(before)`` take a tenth of the time of ``with numpy.errstate(all="ignore")``.
 errors, IGNORED = _error_handling()
+#: NumPy's error handling when the package is imported; `errors.get() is USUAL` as long as the program changes nothing.
+USUAL = errors.get()
