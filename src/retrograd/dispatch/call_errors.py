@@ -56,12 +56,20 @@ def _raised_in(error: Exception) -> Any:
     return None if entry is None else entry.tb_frame.f_code
 
 
-def _is_of_user_code(error: Exception) -> bool:
-    """Whether ``error`` was raised by code of the program that the call ran (a hook, a handler), or by a handler."""
+def _is_of_user_code(form: Any, error: Exception) -> bool:
+    """Whether ``error`` was raised by code of the program that the call ran (a hook, a handler), or by a handler.
+
+    A kernel that the program declares does not count.
+    """
+    kernel = form.op.kernel.__code__ if hasattr(form, "op") else None
     entry = error.__traceback__
     while entry is not None:
         space = entry.tb_frame.f_globals
-        if user_frame.MARK not in space and str(space.get("__name__")).partition(".")[0] not in user_frame.LIBRARIES:
+        if (
+            entry.tb_frame.f_code is not kernel
+            and user_frame.MARK not in space
+            and str(space.get("__name__")).partition(".")[0] not in user_frame.LIBRARIES
+        ):
             return True
         entry = entry.tb_next
     return _raised_in(error) in (intercept_call.__code__, ask_classes_of_call.__code__)
@@ -81,8 +89,8 @@ def _is_checked(form: Any, error: Exception) -> bool:
 
 
 def is_of_numpy(form: Any, error: Exception) -> bool:
-    """Whether a FloatingPointError was raised by the kernel, because ``numpy.seterr`` asks for it."""
-    return not _is_of_user_code(error) and not _is_of_fallback(form, error)
+    """Whether a FloatingPointError was raised by the kernel, as ``numpy.seterr`` requires."""
+    return not _is_of_user_code(form, error) and not _is_of_fallback(form, error)
 
 
 def repeat_with_override(
@@ -94,7 +102,7 @@ def repeat_with_override(
     no such class. ``form`` describes the called function, and ``error`` is the exception that was raised. The other
     parameters are the arguments of the call, as for :func:`fall_back`.
     """
-    if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(error):
+    if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
     values, named, defaults = form.given(args, unknown, out)
     return retry_with_override(form.space, form.name, values, rest, named, defaults)
@@ -110,7 +118,7 @@ def call_error(
     failed.
     """
     original = error
-    if computed or hasattr(error, FINAL) or _is_of_user_code(error):
+    if computed or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return finish_error(error, error)
     if form.pointwise and isinstance(error, ValueError):
         error = shape_error(form, args) or error
@@ -163,7 +171,7 @@ def repeat_public_with_override(
     form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any
 ) -> Callable[[], Any] | None:
     """Return the same as :func:`repeat_with_override`, for the public wrapper of a Python function."""
-    if _is_of_user_code(error):
+    if _is_of_user_code(form, error):
         return None
     values = dict(zip(form.args, args, strict=True))
     return retry_with_override(form.space, form.name, values, rest, unknown, form.passed_defaults)
@@ -171,7 +179,7 @@ def repeat_public_with_override(
 
 def public_error(form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any) -> Exception | None:
     """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
-    if _is_of_user_code(error):
+    if _is_of_user_code(form, error):
         return finish_error(error, error)
     values = dict(zip(form.args, args, strict=True))
     found = explain(error, form.target, form.space, form.name, values, rest, unknown, form.passed_defaults)
