@@ -1,6 +1,6 @@
-"""``torch._C``: only those of its names that PyTorch's documentation mentions.
+"""``torch._C``: the names of this module that PyTorch's documentation mentions.
 
-They are context managers that disable ``__torch_function__``, and options of the profiler.
+These are context managers that disable ``__torch_function__``, and options of the profiler.
 """  # noqa: N999
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _disabled_torch_function_impl = torch_function.disabled
 class _OverridesOff:
     """Base class of context managers that disable overrides of functions by ``__torch_function__``.
 
-    ``level`` is a constant of ``core/torch_function.py``, which determines whether overrides by modes
-    (``TorchFunctionMode``) stay active.
+    The attribute ``level`` of a subclass determines whether overrides by a ``TorchFunctionMode`` stay active: ``MODES``
+    keeps them, and ``NONE`` disables them (constants of ``core/torch_function.py``).
     """
 
     __module__ = "torch._C"

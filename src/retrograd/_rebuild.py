@@ -1,7 +1,7 @@
 """Functions that a pickle calls to rebuild objects, under names that stay valid when the code is moved.
 
-``compat.pickle_names.pickled_as`` gives each function its name in this module. The module that defines a function is
-imported when a pickle first needs the function.
+A pickle refers to each function by a name in this module, which ``compat.pickle_names.pickled_as`` assigns. The module
+that defines a function is imported when the function is first used.
 """
 
 from __future__ import annotations

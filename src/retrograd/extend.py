@@ -78,9 +78,10 @@ def op(
     *, name: str | None = None, backward: str | None = None, view: bool = False, opmath: bool = False, linear: bool = False,
     outputs: Sequence[str] = (), differentiable: int | None = None, optional: Sequence[str] = (), holomorphic: bool = True,
 ) -> Callable[[Callable[..., Any]], Operation]:  # fmt: skip
-    """Return a decorator that declares any other operation; ``<operation>.derivative(tensor=rule, …)`` sets its rules.
+    """Return a decorator that declares an operation which is not elementwise; the decorated function is its kernel.
 
-    Operands are neither promoted nor broadcast. The kernel checks its arguments.
+    ``<operation>.derivative(tensor=rule, …)`` sets the derivative rules. Operands are neither promoted nor broadcast.
+    The kernel has to raise an error for invalid arguments.
 
     Args:
         name: Name of the operation; by default that of the kernel.

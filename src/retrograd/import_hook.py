@@ -36,8 +36,8 @@ def is_torch_name(name: str) -> bool:
 def find_module(name: str) -> types.ModuleType | None:
     """Return the module of retrograd for ``name``, the name of a PyTorch module, or None if there is no such module.
 
-    ``torch.X.Y`` is the module ``retrograd.X.Y`` if this file exists. Otherwise it is the module that ``retrograd.X``
-    has as the attribute ``Y``, if any.
+    For the name ``torch.X.Y``, the result is the module ``retrograd.X.Y`` if there is such a file or folder, otherwise
+    the attribute ``Y`` of ``retrograd.X`` if it is a module.
     """
     path = PACKAGE + name[len(TORCH) :]
     parent, _, last = path.rpartition(".")

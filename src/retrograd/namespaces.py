@@ -50,7 +50,10 @@ PART = object()
 
 
 def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]:
-    """Return a decorator that adds a function to the table, as the block that describes the module ``torch.<name>``."""
+    """Return a decorator that registers a function as the description of the module ``torch.<name>``.
+
+    The function returns a dictionary of the contents of the module.
+    """
 
     def enter(block: Callable[[], Names]) -> Callable[[], Names]:
         BLOCKS[name] = block
@@ -151,10 +154,10 @@ class Group:
 
 
 class ByName:
-    """Implementation of a function of a module in the table, which needs the name of the module.
+    """Implementation of a public function whose behaviour depends on the name of its module.
 
-    A call of the module's function returns ``function(module, arguments)``, where ``module`` is the name of the module
-    and ``arguments`` a dictionary of the arguments. ``doc`` is the docstring of the module's function.
+    The public function returns ``function(module, arguments)``, where ``module`` is the name of the module and
+    ``arguments`` is a dictionary of the arguments. ``doc`` is the docstring of the public function.
     """
 
     def __init__(self, function: Callable[[str, Names], Any], doc: str) -> None:
@@ -222,10 +225,10 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return a dictionary from signatures to two functions: the first returns ``store[key]``, the second assigns it.
+    """Return a getter and a setter of ``store[key]``, as a dictionary from the signatures to the two functions.
 
-    ``getter`` is the name of the first function. ``setter`` is the name of the second function, followed by its
-    parameter in parentheses.
+    ``getter`` is the name of the getter. ``setter`` is the name of the setter, followed by its parameter in
+    parentheses.
     """
     setter_name, _, parameter = setter.rstrip(")").partition("(")
     return {
@@ -891,7 +894,7 @@ def _inductor_config() -> Names:
 def _signature(text: str) -> Signature:
     """Return the signature whose source is ``text``, such as ``(seed: int = 0) -> None``.
 
-    The annotations of the result are their source text. Default values must be literals.
+    The annotations in the result are strings. Default values must be literals.
     """
     function = ast.parse(f"def function{text}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
@@ -915,10 +918,10 @@ def _annotation(tree: ast.expr | None) -> Any:
 
 
 def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments], Any], str]:
-    """Return a pair: the implementation of a function in the table, and its docstring.
+    """Return the implementation of a public function, and the docstring of the public function.
 
-    ``answer`` determines what the function does: it is a constant to return, an exception to raise, or a function to
-    call. ``returns`` is the annotation of the result. The implementation is called with the name of the function's
+    ``answer`` determines what the public function does: it is a constant to return, an exception to raise, or a
+    function to call. ``returns`` is the annotation of the result. The implementation is called with the name of the
     module and the bound arguments.
     """
     if isinstance(answer, BaseException):
@@ -937,9 +940,10 @@ def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments
 
 
 def _function(module_name: str, key: str, answer: Any) -> Any:
-    """Return the function of the module ``module_name`` that an item of its block describes.
+    """Return a new function with the signature ``key`` for the module ``module_name``.
 
-    ``key`` is the signature of the function, with its name. ``answer`` is as for :func:`_behaviour`.
+    ``key`` begins with the name of the function, for example ``"device_count() -> int"``. ``answer`` determines what
+    the function does: it is a constant to return, an exception to raise, or a function to call.
     """
     name, parenthesis, rest = key.partition("(")
     signature = _signature(parenthesis + rest)
@@ -991,18 +995,18 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """Return the names of the direct submodules of the module ``name``, each mapped to itself.
+    """Return a dictionary that maps the name of each direct submodule of the module ``name`` to itself.
 
-    :func:`module_getattr` takes this dictionary as ``later``, the names to load on demand.
+    The dictionary is an argument of :func:`module_getattr`, which imports these submodules on first use.
     """
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
 
 class TableLoader(Loader):
-    """Loader that fills a module with the contents of the dictionary that the module's block returns.
+    """Loader of the modules that functions in this file describe, such as ``_backends_cuda``.
 
-    A block is the function in this file that describes the module.
+    The loader calls the function of the module, and adds the items of the returned dictionary to the module.
     """
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -1030,7 +1034,7 @@ class TableLoader(Loader):
 
 
 def find(fullname: str) -> ModuleSpec | None:
-    """Return the import spec of the module ``fullname``, or None if the module is not in the table."""
+    """Return the import spec of the module ``fullname``, or None if no function in this file describes the module."""
     name = fullname.partition(".")[2]
     if name not in BLOCKS:
         return None

@@ -1,4 +1,4 @@
-"""``torch.overrides``: overriding of public functions by ``__torch_function__`` of classes and modes.
+"""``torch.overrides``: support for ``__torch_function__``, with which classes and modes override public functions.
 
 ``core/torch_function.py`` implements the protocol ``__torch_function__``; ``dispatch/torch_function_overrides.py``
 applies it to the operations.

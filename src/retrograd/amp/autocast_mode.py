@@ -1,8 +1,8 @@
 """``autocast``: a context manager that runs matrix products in half precision, and losses in float32.
 
-The lists of operations are those of PyTorch for the CPU or for CUDA. While autocast is enabled, a handler
-intercepts the calls of these functions, also those inside the package (Note [Interception] in
-``dispatch/intercept.py``).
+The lists of functions that run in half precision or in float32 are those of PyTorch for the CPU or for CUDA. While
+autocast is enabled, a handler intercepts the calls of these functions and converts their arguments. Calls inside the
+package are intercepted too (Note [Interception] in ``dispatch/intercept.py``).
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ _FALLBACK_RULES = {"lstm": _first}
 
 
 class _Casting(Handler):
-    """Handler of calls that converts the tensor arguments of the functions in the tables above.
+    """Handler of function calls that converts tensor arguments while autocast is enabled.
 
-    The target dtype is determined by the rule of the function:
-    ``rule(x, tensors, half)`` returns the dtype to which ``x`` is converted. ``tensors`` are the floating-point tensors
-    among the arguments of the call, and ``half`` is the half-precision dtype of autocast.
+    Each affected function has a dtype rule: ``rule(x, tensors, half)`` returns the dtype to which the argument ``x`` is
+    converted. ``tensors`` are the floating-point tensors among the arguments of the call, except those of dtype
+    float64, and ``half`` is the half-precision dtype of autocast.
     """
 
     def __init__(self) -> None:
@@ -140,10 +140,11 @@ class _Casting(Handler):
             return found
 
     def around(self, known: Any, call: Call) -> Any:
-        """Convert the arguments of ``call`` by ``known``, the dtype rule of the function, and return the result.
+        """Run ``call`` with converted arguments and return its result.
 
-        If no argument may be converted, the result is ``GO_ON``: the function then runs with its original arguments.
-        The result is None for a function that does nothing while autocast is enabled.
+        ``known`` is the dtype rule of the function. If no argument may be converted, ``GO_ON`` is returned, and the
+        function then runs with its original arguments. If the function does nothing while autocast is enabled, None is
+        returned.
         """
         on, args, kwargs = _on.get(), call.args, call.kwargs
         if kwargs.get("out") is not None:
@@ -212,10 +213,10 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _key_of(function: Any) -> Any:
-    """Return the key of ``function`` in the dictionary of rules, or None for an in-place function.
+    """Return the key of ``function`` in the dictionary of dtype rules, or None for an in-place function.
 
-    For the function of an operation, the key is its ``Op``. For a public wrapper, or a function with a fast path, it is
-    the Python function that it calls. Otherwise it is ``function`` itself.
+    If ``function`` is generated for an operation, the key is the ``Op`` that describes the operation. If ``function``
+    is a generated wrapper of a Python function, the key is the wrapped function. Otherwise the key is ``function``.
     """
     front = getattr(function, "front", None)
     if front is not None:
@@ -232,14 +233,17 @@ def _name_of(function: Any) -> str:
 
 
 def _nothing() -> None:
-    """Rule that marks a function which does nothing while autocast is enabled; it is never called."""
+    """Dtype rule that is never called; it marks functions that do nothing while autocast is enabled."""
 
 
 _NOTHING: Any = _nothing
 
 
 def _rules() -> dict[Any, Any]:
-    """Return a dictionary from the key of each function in the tables (see :func:`_key_of`) to its rule."""
+    """Return a dictionary from the key of each function that autocast affects to the dtype rule of the function.
+
+    The keys are results of :func:`_key_of`.
+    """
     from ..nn.modules.rnn import RNNBase  # imported with the first autocast context
 
     found: dict[Any, Any] = {RNNBase._check_dtype: _NOTHING}
@@ -282,7 +286,10 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """Enable or disable autocast for a device type, as in ``set_autocast_enabled("cpu", True)``."""
+    """Enable or disable autocast for a device type, as in ``set_autocast_enabled("cpu", True)``.
+
+    With one argument, the device type is ``"cuda"``.
+    """
     kind, enabled = args if len(args) == 2 else ("cuda", *args)
     _set_enabled(_device(kind), enabled)
 

@@ -9,9 +9,10 @@ from ..runtime.user_frame import warn
 class set_detect_anomaly:
     """Enable or disable anomaly detection: permanently when called, for a block when used as a context manager.
 
-    While it is enabled, an error in a backward pass is preceded by a warning that shows where the failing operation was
-    recorded. If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError. If ``check_inf`` is true, a
-    gradient that contains an infinity raises RuntimeError too. PyTorch does not have the parameter ``check_inf``.
+    While it is enabled, an error in a backward pass is preceded by a warning that shows the line of the program on
+    which the forward operation was called. If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError.
+    If ``check_inf`` is true, a gradient that contains an infinity raises RuntimeError too. PyTorch does not have the
+    parameter ``check_inf``.
     """
 
     __module__ = "torch.autograd.anomaly_mode"

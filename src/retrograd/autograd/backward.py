@@ -1,4 +1,4 @@
-"""``backward`` and ``grad``, which run a backward pass; they also accept tensors of a transform such as ``vmap``."""
+"""``backward`` and ``grad``, which run a backward pass, also inside transforms such as ``vmap``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _as_gradients(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
-    """Return a list of pairs (gradient edge, incoming gradient), one for each of ``outputs``.
+    """Return the starting points of a backward pass: a pair (gradient edge, incoming gradient) for each of ``outputs``.
 
     ``grads`` has an incoming gradient for each output, or None, which means a gradient of 1. If ``record`` is true, the
     backward pass is recorded, and the incoming gradients are returned as Tensors; otherwise they are returned as
@@ -141,6 +141,7 @@ def backward(
             tensor's shape; None means 1 and is allowed for tensors of one element.
         retain_graph: keep the saved tensors of the graph for another backward pass; defaults to ``create_graph``.
         create_graph: record the backward pass, so that the gradients can be differentiated again.
+        grad_variables: deprecated name of ``grad_tensors``.
         inputs: the Tensor, Tensors, or dictionary of Tensors that receive gradients; by default all leaves do.
 
     Raises RuntimeError if a tensor of several elements has no incoming gradient, if shapes differ, if a tensor requires
@@ -221,9 +222,10 @@ add_method("backward", _backward_of)
 
 
 def gradient_edge_of(tensor: Any) -> Any:
-    """Return the gradient edge of ``tensor`` as the object that the backward engine uses.
+    """Return the object that represents the gradient edge of ``tensor`` in the backward engine.
 
-    ``tensor`` is a Tensor or a ``GradientEdge``. The result is None for a Tensor that requires no gradient.
+    This is a graph node, or an OutputEdge (one of several results of a node). ``tensor`` is a Tensor or a
+    ``GradientEdge``. The result is None for a Tensor that requires no gradient.
     """
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.engine_edge_of(tensor)
@@ -269,6 +271,7 @@ def grad(
         grad_outputs: for each output the incoming gradient; None means 1 and is allowed for outputs of one element.
         retain_graph: keep the saved tensors of the graph for another backward pass; defaults to ``create_graph``.
         create_graph: record the backward pass, so that the result can be differentiated again.
+        only_inputs: deprecated, without effect.
         allow_unused: return None for an input on which no output depends, instead of raising RuntimeError.
         is_grads_batched: each of ``grad_outputs`` stacks several gradients along a first dimension, which the results
             also have. With the identity matrix as gradients the result is a Jacobian.
@@ -446,13 +449,13 @@ def gradients_of_tensors(
 ) -> list[Any]:
     """Return the gradients of ``outs`` with respect to each of ``inputs`` as Tensors, None for an unused input.
 
-    Unlike ``grad``, this function accepts tensors of a transform such as ``vmap``, and it returns None instead of
+    Unlike ``grad``, this function can be called inside a transform such as ``vmap``, and it returns None instead of
     raising an error for inputs that require no gradient.
 
     Args:
         outs: the Tensors to differentiate; those that require no gradient are skipped.
         inputs: the Tensors to differentiate with respect to.
-        grads: for each of ``outs`` the incoming gradient, None for ones.
+        grads: for each of ``outs`` the incoming gradient; None means ones.
         keep: keep the saved tensors of the graph for another backward pass.
         record: record the backward pass, so that the result can be differentiated again.
     """

@@ -194,7 +194,10 @@ def tangent_at(x: Any, run: Any) -> Any:
 
 
 def _has_tangent(x: Any, run: Any) -> bool:
-    """Whether ``x``, or a tensor wrapped by ``x``, has a tangent in the active forward-mode call ``run``."""
+    """Whether ``x``, or a tensor wrapped by ``x``, has a tangent in the forward-mode call ``run``.
+
+    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
+    """
     if not isinstance(x, TransformTensor):
         return False
     return x._run is run or any(_has_tangent(each, run) for each in (x._inner, getattr(x, "_tangent", None)))
@@ -217,7 +220,7 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
     ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for a missing
     tangent. ``params`` are the parameters of ``op``. If an operand has a tangent and ``x`` has none, ``x`` becomes a
-    dual tensor of the active forward-mode call ``run``.
+    dual tensor of ``run``, an active call of ``torch.func.jvp`` or the block of an active ``dual_level``.
     """
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
@@ -237,9 +240,10 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
 
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
-    """Set the tangent of ``x`` in the active forward-mode call ``run``, and make ``x`` a dual tensor if it is not one.
+    """Set the tangent of ``x``, and make ``x`` a dual tensor if it is not one.
 
     If possible, ``tangent`` is copied into the memory of the old tangent, because views of ``x`` share that memory.
+    ``run`` is the call of ``torch.func.jvp``, or the block of ``dual_level``, in which ``x`` has the tangent.
     """
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, TransformTensor):
@@ -263,9 +267,8 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 def _can_hold(held: Any, value: Any) -> bool:
     """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
-    The result is True only if ``held`` is not a leaf and its elements do not share memory, as those of an expanded
-    tensor do. If ``value`` is batched by vmap, or has a tangent itself, ``held`` must also be batched, or have a
-    tangent.
+    The result is False if ``held`` is a leaf, or an expanded tensor, whose elements share memory. It is also False if
+    ``value`` is batched by vmap and ``held`` is not, or if ``value`` has a tangent itself and ``held`` has none.
     """
     special = innermost((held, value))
     if special is None:
@@ -288,7 +291,10 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Turn the Tensor object ``x`` in place into a :class:`Dual` with ``tangent``, of the forward-mode call ``run``."""
+    """Turn the Tensor object ``x`` in place into a dual tensor with the tangent ``tangent``.
+
+    ``run`` is the call of ``torch.func.jvp``, or the block of ``dual_level``, to which the dual tensor belongs.
+    """
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
         setattr(inner, name, getattr(x, name))
@@ -309,10 +315,11 @@ _CAPTURED = (
 
 
 def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return the result of the custom ``Function`` class ``function`` for ``args``, some of which are duals.
+    """Return the results of the custom ``Function`` class ``function`` for ``args``, as dual tensors.
 
     The tangents of the results are computed by the method ``jvp`` of ``function``. If ``function`` does not define
-    ``jvp``, they are computed by differentiating its ``backward``.
+    ``jvp``, or inside another transform, the method ``backward`` is differentiated instead. ``run`` is the call of
+    ``torch.func.jvp``, or the block of ``dual_level``, in which some of ``args`` have tangents.
     """
     primals = tuple([primal_at(each, run) for each in args])
     tangents = tuple([tangent_at(each, run) for each in args])
@@ -408,10 +415,9 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 
 
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
-    """Return a copy of ``x`` with a new gradient edge: the sum of ``x`` and zeros, recorded in the graph.
+    """Return the sum of ``x`` and zeros: a copy of ``x`` with a graph node of its own.
 
-    ``members`` are the tensors that the results depend on. Inside vmap, the copy is batched if ``x`` or one of them is
-    batched.
+    Inside vmap, the copy is batched if ``x`` or one of the tensors ``members`` is batched.
     """
     zeros = placeholder(members, x._array.shape, x._array.dtype)
     return x + zeros
@@ -485,9 +491,9 @@ def _same_layout(primals: Any, tangents: Any) -> bool:
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
     """Return the tangent of the result of the linear operation ``op``, computed by applying ``op`` to ``tangents``.
 
-    ``ruled`` are the indices of the operands that have a gradient rule; these are replaced by their tangents, or by
-    zeros if they have none. The other operands keep their primal values. A parameter in ``params`` that ``op`` writes
-    into its result as a constant, such as a fill value, is replaced by 0.
+    ``ruled`` are the indices of the differentiable operands. Each of these is replaced by its tangent, or by zeros if
+    it has no tangent; the other operands keep their values in ``primals``. A parameter in ``params`` that ``op`` writes
+    into the result as a constant, such as a fill value, is replaced by 0.
     """
     parts = list(primals)
     for i in ruled:
@@ -500,11 +506,11 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether a gradient rule of the pointwise operation ``op`` can be applied to a tangent instead of a gradient.
+    """Whether the gradient rules of the pointwise operation ``op`` can also be applied to tangents.
 
-    The rule then maps the tangent of the operand to the tangent of the result. This holds if all operands are real, or
-    if ``op`` is holomorphic and its result is complex: a rule then multiplies each element by the derivative. The
-    result is False if a rule computes the gradients of several operands at once. ``primals`` are the operands, and
+    A rule multiplies each element of its argument by a derivative. It therefore maps the tangent of the operand to the
+    tangent of the result, if all operands are real, or if ``op`` is holomorphic and its result is complex. False is
+    also returned if a rule computes the gradients of several operands at once. ``primals`` are the operands, and
     ``outs`` the results.
     """
     if any(is_shared(rule) for rule in op.rules):
@@ -525,9 +531,9 @@ def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, liv
 
 
 def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
-    """Return the operands ``primals`` of ``op``, cast to the dtype in which ``op`` computes if ``op`` is pointwise.
+    """Return the operands ``primals`` of ``op``; if ``op`` is pointwise, cast to the dtype in which ``op`` computes.
 
-    Python numbers are not converted.
+    Python numbers are not cast.
     """
     if op.kind != "pointwise":
         return tuple(primals)
@@ -587,7 +593,7 @@ def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
 
 
 class _TensorSpec:
-    """Shape and dtype of the tensor ``like``, passed to ``validate_gradient`` in place of a gradient edge."""
+    """Shape and dtype that a gradient of the tensor ``like`` must have, as an argument of ``validate_gradient``."""
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()
@@ -627,10 +633,11 @@ def _transposed(
 
 
 def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list[tuple[int, Any]]:
-    """Return a list of pairs (index, gradient), one for each operand index in ``live``.
+    """Return the gradients of the operands of ``op``, as a list of pairs (index, gradient).
 
-    The gradient is computed by the operand's gradient rule from the incoming gradient ``g`` and from ``saved``, a
-    dictionary from names to the values that the rules read. ``g`` is a tuple if ``op`` has several results.
+    ``live`` are the indices of the operands whose gradients are computed. Each gradient is computed by the gradient
+    rule of the operand from ``g``, the incoming gradient, and ``saved``, a dictionary from names to the values that the
+    rules read. ``g`` is a tuple if ``op`` has several results.
     """
     gradients, shared = [], {}
     for i in live:

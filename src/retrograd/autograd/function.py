@@ -33,7 +33,7 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """Saved tensor that is a result of the node that saves it: its array, and its version at the time of saving."""
+    """Saved tensor that is a result of the node that saves it, stored as its array and its version counter."""
 
     __slots__ = ("array", "counter", "position", "version")
 
@@ -312,7 +312,8 @@ class Function(metaclass=FunctionMeta):
     def forward(*args: Any, **kwargs: Any) -> Any:
         """Compute the result: ``forward(ctx, *args)``, or ``forward(*args)`` if the class has :meth:`setup_context`.
 
-        Operations inside ``forward`` are not recorded. Arguments may be of any type; only tensors receive gradients.
+        Operations inside ``forward`` are not recorded in the graph. Arguments may be of any type; only tensors receive
+        gradients.
         """
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function. Remedy: write a static method "
@@ -383,8 +384,8 @@ class Function(metaclass=FunctionMeta):
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
         """Call ``forward`` with ``args``; return ``ctx`` and the result, recorded in the graph.
 
-        ``args`` contains no tensor of a transform such as ``vmap``. If ``split`` is true, the class defines
-        ``setup_context``, and ``forward`` has no parameter ``ctx``.
+        ``args`` contains no batched or dual tensor of an active transform, such as ``vmap``. If ``split`` is true, the
+        class defines ``setup_context``, and ``forward`` has no parameter ``ctx``.
         """
         ctx = cls._backward_cls()
         edges = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
@@ -548,7 +549,7 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 
 
 class _DelayedError(Node):
-    """Graph node of a gradient computed by a ``once_differentiable`` backward.
+    """Graph node of a gradient that can not be differentiated, because ``once_differentiable`` decorates its backward.
 
     RuntimeError is raised when a second backward pass reaches the node.
     """

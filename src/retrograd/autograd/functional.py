@@ -115,10 +115,11 @@ def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool)
 def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: str, single: str) -> Tensors | None:
     """Return ``v``, the vector of a product, as a tuple of tensors; raise RuntimeError unless it matches ``like``.
 
-    ``v`` must have one tensor for each tensor in ``like``, of the same shape. If ``v`` is None, which is allowed if
-    ``like`` is a single tensor of one element, None is returned. ``several`` is true if the user passed a tuple in
-    which ``like`` are the items, and false if ``like`` was a single tensor. ``function``, the name of the calling
-    function, and ``single``, the condition under which ``v`` may be None, are texts for error messages.
+    ``v`` must have one tensor for each tensor in ``like``, of the same shape. If ``like`` is a single tensor of one
+    element, ``v`` may be None, and None is returned. If ``create_graph`` is true, the tensors stay connected to the
+    graph of ``v``. The other arguments are for error messages: ``several`` is true if the user passed ``like`` as a
+    tuple, ``function`` is the name of the calling function, and ``single`` is the condition under which ``v`` may be
+    None.
     """
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
@@ -191,11 +192,12 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _seeds(like: Tensors) -> Tensors:
-    """Return ones shaped like ``like``: the vector at which a vector-Jacobian product is differentiated.
+    """Return tensors of ones shaped like ``like``, which require gradients.
 
-    The product is linear in the vector, so its derivative is the same at any value. Ones are used because some gradient
-    rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not differentiable at
-    zero.
+    The caller differentiates a vector-Jacobian product with respect to its vector, and these tensors are the vector.
+    Because the product is linear in the vector, the derivative is the same at any vector. Ones are used because some
+    gradient rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not
+    differentiable at zero.
     """
     return tuple(each.new_ones(each.shape, requires_grad=True) for each in like)
 

@@ -322,7 +322,7 @@ def _units(output: Tensor) -> Iterable[Tensor]:
 
 
 class _Check:
-    """Implementation of the checks of one call of :func:`gradcheck`, whose options are the attributes."""
+    """Checks of one call of :func:`gradcheck`. The attributes are the options of this call."""
 
     def __init__(
         self, eps: float, atol: float, rtol: float, nondet_tol: float, undefined: bool, dtypes: bool, fast: bool

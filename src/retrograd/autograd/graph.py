@@ -211,9 +211,9 @@ class saved_tensors_hooks:
     """Context manager that saves ``pack_hook(tensor)`` in place of each tensor saved for the backward pass.
 
     When the backward pass or ``grad_fn._saved_…`` reads the tensor, ``unpack_hook`` is called with the packed object.
-    If blocks are nested, the hooks of the innermost block apply. ``pack_hook`` is not recorded. RuntimeError is raised
-    if ``pack_hook`` modifies the tensor. ``unpack_hook`` must return a tensor with the same values; TypeError is raised
-    for any other object.
+    If blocks are nested, the hooks of the innermost block apply. Operations in ``pack_hook`` are not recorded in the
+    graph. RuntimeError is raised if ``pack_hook`` modifies the tensor. ``unpack_hook`` must return a tensor with the
+    same values; TypeError is raised for any other object.
 
     >>> import retrograd as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -246,9 +246,9 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Make :class:`saved_tensors_hooks` raise a RuntimeError with ``error_message`` within this block.
+    """Return a context manager in which :class:`saved_tensors_hooks` raises RuntimeError with ``error_message``.
 
-    If such hooks are active already, the error is raised at the beginning of the block.
+    If such hooks are active already, the error is raised when the context is entered.
     """
     before = saved_tensor_hooks.refuse(error_message)
     try:

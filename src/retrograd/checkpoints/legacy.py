@@ -29,8 +29,8 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
 
     ``move(array, location)`` returns ``array`` on the device for ``location``, a device name in the file.
     ``reading.run(source, persistent)`` returns the object in the next pickle of ``source``, where the function
-    ``persistent`` returns the storage for a persistent id. Raises EOFError if the file is empty, and RuntimeError if it
-    is truncated or not in the legacy format.
+    ``persistent`` returns the storage to which the pickle refers by a persistent id. Raises EOFError if the file is
+    empty, and RuntimeError if it is truncated or not in the legacy format.
     """
     source = Source(file.read())
     if not source.data:

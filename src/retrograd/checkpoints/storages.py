@@ -289,8 +289,8 @@ class StorageTable:
     def persistent_id(self, array: Any) -> tuple[tuple[Any, ...], int]:
         """Return the persistent id of the storage of ``array``, and the offset of ``array`` in the storage.
 
-        The offset is a number of elements. The storage is added to the table. Raises RuntimeError if arrays of
-        different dtypes share the storage.
+        The persistent id is a tuple by which a pickle refers to the storage, and the offset is a number of elements.
+        The storage is added to the table. Raises RuntimeError if arrays of different dtypes share the storage.
         """
         owner = memory_owner(array)
         offset = offset_in_memory(array)
@@ -343,7 +343,10 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
 
 
 class StorageRef:
-    """Reference to a storage, for which the pickler writes ``identity``, the persistent id of the storage."""
+    """Reference to a storage.
+
+    The pickler writes ``identity``, the persistent id (a tuple) by which a pickle refers to the storage.
+    """
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
         self.identity = identity

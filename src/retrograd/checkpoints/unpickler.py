@@ -99,8 +99,8 @@ class Interpreter:
     """Restricted unpickler: executes the pickle in ``source`` and builds the object that the pickle describes.
 
     ``find(module, name)`` returns the permitted object with this name, or raises an error. ``persistent(id)`` returns
-    the object, usually a storage, for a persistent id. ``classes`` are the classes of which the pickle may create
-    instances and set attributes.
+    the object, usually a storage, to which the pickle refers by a persistent id. ``classes`` are the classes of which
+    the pickle may create instances and set attributes.
     """
 
     def __init__(

@@ -106,15 +106,15 @@ class MissingModules:
     """Last of the import finders, which raises an error for a module of PyTorch that retrograd does not have.
 
     The error message contains the address of the page about differences from PyTorch. ``package`` is the name of the
-    package. Some modules of the package exist but have no file. For these, ``table`` is the name of a module whose
-    function ``find`` returns their ModuleSpecs. The module ``table`` is imported at the first search.
+    package. Some modules of the package exist but have no file. They are found by another module, whose name is
+    ``table``: its function ``find`` returns their ModuleSpecs. This module is imported at the first search.
     """
 
     def __init__(self, package: str, table: str = "") -> None:
         self.package, self.table = package, table
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the ModuleSpec of the module ``fullname`` if it is one of the modules without a file, otherwise None.
+        """Return the ModuleSpec of ``fullname`` if retrograd has this module without a file for it, otherwise None.
 
         Raises ModuleNotFoundError if a missing module of retrograd is imported. For a search without an import
         (``importlib.util.find_spec``), the result is None.

@@ -107,9 +107,9 @@ def show_as_torch(module: ModuleType) -> None:
 def name_constructors(namespace: dict[str, Any]) -> None:
     """Give each public class that inherits the ``__init__`` of an internal class an ``__init__`` of its own.
 
-    The new method is a copy of the inherited one, named after the public class, because Python shows the qualified name
-    of a function in errors: for ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``. ``namespace`` is
-    the namespace of the module that defines the classes.
+    The new method is a copy of the inherited one, named after the public class. The reason is that Python shows the
+    qualified name of a function in errors: for ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``.
+    ``namespace`` is the namespace of the module that defines the classes.
     """
     for name in namespace["__all__"]:
         cls = namespace.get(name)

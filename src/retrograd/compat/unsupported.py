@@ -1,7 +1,8 @@
 """Table of the names of PyTorch that are left out on purpose, by reason.
 
-This table is used by the errors for missing names (``compat/missing_names.py``), by the page of differences and by the
-coverage count (``scripts/coverage.py``). The module imports no other module of retrograd.
+This table is used by the errors for missing names (``compat/missing_names.py``), by the documentation page about
+differences from PyTorch and by the coverage count (``scripts/coverage.py``). The module imports no other module of
+retrograd.
 """
 
 from __future__ import annotations

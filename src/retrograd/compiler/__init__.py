@@ -69,7 +69,8 @@ def compile(
     A call that cannot be recorded, such as one that branches on a tensor's elements, always runs without compilation,
     and :func:`explain` gives the reason. With ``fullgraph=True`` such a call raises an error instead. A module is
     wrapped in an :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``,
-    the function runs without compilation.
+    the function runs without compilation. ``mode`` and ``options`` are checked but not used, and ``dynamic`` is
+    ignored.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -149,6 +150,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     If a compiled function calls ``fn`` while it is being recorded, the recording stops. The compiled function then runs
     without compilation in this call, and in later calls with the same shapes, dtypes, strides and Python values.
+    ``recursive`` and ``reason`` have no effect.
     """
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 

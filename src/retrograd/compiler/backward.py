@@ -72,7 +72,7 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
 
 class GradientType:
-    """Shape and dtype that the gradient of ``value`` must have: the ``shape`` and ``dtype`` of ``value`` itself."""
+    """Shape and dtype that the gradient of ``value``, a recorded array, must have: those of the array itself."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
@@ -151,7 +151,7 @@ def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list
 
 
 def _rule_argument(trace: Trace, step: Step, name: str, g: Any) -> Any:
-    """Return the argument for the parameter ``name`` of a gradient rule of the operation of ``step``.
+    """Return the argument for the parameter ``name`` of a gradient rule of ``step``, a recorded operation.
 
     The argument is the namespace of operations if ``name`` is ``"F"``, the incoming gradient ``g`` if ``name`` is
     ``"g"``, and otherwise the operand, result or parameter that the rule reads under this name.

@@ -146,8 +146,8 @@ def is_recording() -> bool:
 def exclude(function: Any) -> Any:
     """Return ``function``, a function or a module, marked to run without compilation.
 
-    If ``function`` is called while a call is being recorded, the recording stops and the call continues without
-    compilation.
+    If ``function`` is called while a call of a compiled function is being recorded, the recording stops, and the
+    compiled function continues without compilation.
     """
     if isinstance(function, Module):
         function._retrograd_disabled = True
@@ -366,8 +366,8 @@ def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> 
 class Plan:
     """Conversion of one recorded call of a compiled function into a forward program and a backward program.
 
-    ``outs`` are the distinct :class:`Value` objects that the call returns. ``sources`` has a pair (tensor, value) for
-    each input that requires gradients.
+    ``outs`` are the distinct :class:`Value` objects (recorded arrays) that the call returns. ``sources`` has a pair
+    (tensor, value) for each input that requires gradients.
     """
 
     def __init__(self, trace: Trace, guards: Guards, leaves: list[Any], spec: Any) -> None:

@@ -30,8 +30,8 @@ BLOCK_ELEMENTS, BLOCK_ROWS = 4096, 128
 class Loop:
     """Fused loop: steps (recorded operations) that a single generated loop computes element by element.
 
-    ``shape`` is the shape over which the loop iterates. ``reads`` are the values that the loop reads, and ``results``
-    the values that it writes. ``source`` is the text of the generated function.
+    ``shape`` is the shape over which the loop iterates. ``reads`` are the recorded arrays (:class:`Value` objects) that
+    the loop reads, and ``results`` those that it writes. ``source`` is the text of the generated function.
     """
 
     effect = False
@@ -52,7 +52,7 @@ class Loop:
         return int(numpy.prod(self.shape))
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over the values that the loop reads, as :meth:`Step.values` does for a step."""
+        """Return an iterator over the recorded arrays (:class:`Value` objects) that the loop reads."""
         return iter(self.reads)
 
     def __repr__(self) -> str:
@@ -98,9 +98,9 @@ def _compute_dtype(step: Step) -> Any:
 def is_fusible(step: Step) -> bool:
     """Whether ``step`` can be part of a fused loop.
 
-    The operation must be a sum, a mean, or in a table of ``scalar_code``. It must have a single result, and operands
-    that are arrays or numbers. All arrays must be C-contiguous and of float32, or all of float64; some operations also
-    accept bool arrays.
+    The operation must be a sum, a mean, or one for which ``scalar_code.py`` has an expression. It must have a single
+    result, and operands that are arrays or numbers. All arrays must be C-contiguous and of float32, or all of float64;
+    some operations also accept bool arrays.
     """
     name = step.op.name
     if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
@@ -325,9 +325,9 @@ def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with operands that are views replaced by the values that they are views of.
+    """Return the recorded operations ``steps``, in which operands that are views are replaced by the viewed arrays.
 
-    An operand is replaced only where a fused loop can read the elements of the original value directly.
+    An operand is replaced only where a fused loop can read the elements of the viewed array directly.
     """
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
@@ -355,7 +355,10 @@ def read_through_views(steps: Sequence[Step]) -> list[Step]:
 
 
 def decompose(steps: Sequence[Step]) -> list[Step]:
-    """Return ``steps`` with addmm split into mm and add, and mse_loss split into sub, square and a mean or sum."""
+    """Return the recorded operations ``steps`` with composite operations split, so that loops can compute their parts.
+
+    addmm is split into mm and add; mse_loss is split into sub, square and a mean or sum.
+    """
     found: list[Step] = []
     for step in steps:
         name, values = step.op.name, step.operands

@@ -55,7 +55,7 @@ class Guards:
     # -- Arguments
 
     def argument(self, path: str, value: Any, depth: int = 0) -> None:
-        """Add the conditions under which the argument of a later call matches ``value``, that of the recorded call.
+        """Add the conditions under which an argument of a later call matches ``value``, the recorded call's argument.
 
         The guard function reads the argument by the expression ``path``. ``depth`` is the number of enclosing tuples,
         lists and dictionaries.
@@ -202,7 +202,8 @@ class Guards:
         """Add the conditions that the global variables that ``code`` reads are unchanged.
 
         If such a variable is a module, the conditions are those for the attributes of the module that ``code`` reads.
-        ``space`` is the dictionary of the globals. ``depth`` is the number of references from the compiled function.
+        ``space`` is the dictionary of the globals. ``depth`` is the number of references from the compiled function to
+        the function with this code.
         """
         key = id(code), id(space)
         if key in self.seen:
@@ -224,8 +225,8 @@ class Guards:
     def module(self, value: Module, depth: int) -> None:
         """Add the conditions that the module ``value`` is unchanged: training flag, hooks, parameters, submodules.
 
-        Buffers, and the attributes that the ``forward`` method of ``value`` reads, are tested too. ``depth`` is as for
-        :meth:`held`.
+        Buffers, and the attributes that the ``forward`` method of ``value`` reads, are tested too. ``depth`` is the
+        number of references from the compiled function to ``value``.
         """
         space = value.__dict__
         name = self.constant(space)
@@ -250,7 +251,7 @@ class Guards:
     def attributes(self, value: Any, names: set[str] | None, depth: int) -> None:
         """Add the conditions that the attributes ``names`` of the object ``value`` are unchanged; None means all.
 
-        ``depth`` is as for :meth:`held`.
+        ``depth`` is the number of references from the compiled function to ``value``.
         """
         space = getattr(value, "__dict__", None)
         if space is None:

@@ -52,7 +52,7 @@ class Value:
         return count
 
     def seen_as(self, shape: tuple[int, ...]) -> Value:
-        """Return a new value that reads the elements of this value in the shape ``shape``.
+        """Return a new :class:`Value`, which describes the same elements in the shape ``shape``.
 
         The ``base`` of the new value is this value, or the ``base`` of this value if it has one.
         """
@@ -61,7 +61,7 @@ class Value:
         return made
 
     def like(self, shape: tuple[int, ...]) -> Value:
-        """Return a new C-contiguous value with the shape ``shape`` and the dtype of this value."""
+        """Return the :class:`Value` of a new C-contiguous array with the shape ``shape`` and this value's dtype."""
         made = Value(next(_numbers), RESULT, self, self.graded)
         made.shape, found = shape, [self.dtype.itemsize]
         for size in shape[:0:-1]:
@@ -74,8 +74,9 @@ class Value:
 
 
 class Step:
-    """Operation of a recorded call with its operands, which are values, Python numbers or None, and its results.
+    """Recorded operation with its operands and results.
 
+    An operand is a :class:`Value` (description of an array), a Python number or None; a result is a :class:`Value`.
     ``line`` is a pair that locates the line of the user's program: its code object and the offset of the instruction in
     it. If ``effect`` is true, the step (a random draw, for example) is kept even if its results are unused. If
     ``in_place`` is true, the result has the shape, dtype and stride order of the first operand.
@@ -92,9 +93,10 @@ class Step:
         self.in_place = in_place
 
     def values(self) -> Iterator[Value]:
-        """Return an iterator over the operands that are :class:`Value` objects.
+        """Return an iterator over the operands that are :class:`Value` objects (descriptions of arrays).
 
-        If such an operand has a ``base``, the iterator returns the base instead.
+        For an operand that reads the elements of another value in a new shape, the iterator returns this other value,
+        its ``base``.
         """
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
@@ -111,10 +113,11 @@ def short_repr(value: Any) -> str:
 
 
 class ExtraOp:
-    """Operation that the compiler records as one step but that is not an ``Op``, such as ``cat`` or a random draw.
+    """Operation that is recorded as one step but not declared as an ``Op``, such as ``cat`` or a random draw.
 
-    It has the attributes of ``Op`` that are needed to run and differentiate a step. ``gradients(F, g, step)`` returns
-    the gradients of all operands, where ``g`` is the incoming gradient and ``F`` the namespace of operations.
+    It has the attributes of ``Op``, the class of declared operations, that are needed to run and differentiate a step.
+    ``gradients(F, g, step)`` returns the gradients of all operands, where ``g`` is the incoming gradient and ``F`` the
+    namespace of operations.
     """
 
     kind, rules, floats, opmath, check, refuses, result, inline, several, in_order = (
@@ -147,7 +150,7 @@ class Tape:
         self.count = 0
 
     def value(self, kind: str, array: Any, graded: bool = False) -> Value:
-        """Return a new value with the shape, dtype and strides of ``array``.
+        """Return a new :class:`Value`, which describes the shape, dtype and strides of ``array``.
 
         ``kind`` is the origin of the array: ``INPUT``, ``CONSTANT`` or ``RESULT`` (of a recorded step). ``graded`` is
         true if gradients with respect to the array are required.
@@ -157,7 +160,7 @@ class Tape:
 
 
 def count_uses(steps: Iterable[Step]) -> dict[Value, int]:
-    """Return a dictionary from each value to the number of times that it is an operand of one of ``steps``."""
+    """Return a dict from each recorded array to the number of times that it is an operand of one of ``steps``."""
     found: dict[Value, int] = {}
     for step in steps:
         for each in step.values():

@@ -30,8 +30,8 @@ from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_
 class _LoopSource:
     """Builder of the source text of the fused loop ``loop``, with a list of lines for each part of the function.
 
-    ``inner`` are the lines that compute one element. ``names`` maps each value to the expression for its element in
-    these lines.
+    ``inner`` are the lines that compute one element. ``names`` maps each recorded array (:class:`Value`) to the
+    expression for its current element in these lines.
     """
 
     def __init__(self, loop: Loop) -> None:

@@ -15,10 +15,10 @@ from .ir import Step, Value, count_uses
 def eliminate_common_subexpressions(
     steps: Sequence[Step], apart: Iterable[Value]
 ) -> tuple[list[Step], dict[Value, Value]]:
-    """Return the recorded operations ``steps`` without repetitions, and a dictionary of the removed values.
+    """Return the recorded operations ``steps`` without repetitions, and a dictionary of the removed results.
 
-    The dictionary maps each removed value to the equal value that is kept. The values in ``apart`` are not removed,
-    because the caller of the program receives them as distinct arrays.
+    The dictionary maps each result (:class:`Value`) of a removed operation to the equal result that is kept. The
+    results in ``apart`` are not removed, because the caller of the program receives them as distinct arrays.
     """
     own = set(apart)
     found: dict[Any, Step] = {}
@@ -96,7 +96,8 @@ def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]
     """Return ``steps`` with ``(a @ b).t()`` replaced by ``b.t() @ a.t()``, where no other step reads ``a @ b``.
 
     The gradient of a linear layer's weight then has the strides of the weight, so that it is accumulated without a
-    copy. The strides of the values in ``apart`` are not changed, because the caller receives these values.
+    copy. The strides of the recorded arrays in ``apart`` are not changed, because the caller of the program receives
+    them.
     """
     kept, count = set(apart), count_uses(steps)
     maker = {value: step for step in steps for value in step.results}
@@ -131,9 +132,9 @@ def steps_to_recompute(
     """Return the steps of the program ``forward`` that the program ``backward`` should repeat.
 
     The backward program then computes their results again, which takes less time than saving and loading them.
-    ``at_hand`` are values that the backward program receives in any case. ``cheap(step)`` returns whether a fused loop
-    can compute ``step`` with little extra time. The result is empty if the repeated steps would need operands with more
-    elements than the results that need not be saved.
+    ``at_hand`` are recorded arrays that the backward program receives in any case. ``cheap(step)`` returns whether a
+    fused loop can compute ``step`` with little extra time. The result is empty if nothing would be gained, because
+    operands with more elements than these results would have to be saved instead.
     """
     maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)

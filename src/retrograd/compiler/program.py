@@ -115,12 +115,12 @@ class Program:
 
 
 def _values_of(step: Any) -> list[Value]:
-    """Return the distinct values that ``step`` reads or computes."""
+    """Return the distinct recorded arrays (:class:`Value` objects) that ``step`` reads or computes."""
     return list(dict.fromkeys([*step.values(), *step.results]))
 
 
 def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]:
-    """Return a dictionary from each value to the last of ``steps`` that uses it, without the values in ``outputs``."""
+    """Return a dict from each recorded array, except those in ``outputs``, to the last of ``steps`` that uses it."""
     found: dict[Value, Any] = {}
     for step in steps:
         for each in _values_of(step):

@@ -273,8 +273,8 @@ class Trace(TransformLevel):
     def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
         """Return a replacement of the method ``name`` of ``optimizer`` that records each call and runs the method.
 
-        ``before`` is the value that the instance's dictionary had for ``name``, or None. It is stored as the attribute
-        ``before`` of the replacement, so that it can be restored.
+        ``before`` is the value of ``name`` in ``vars(optimizer)``, or None if there was none. It is stored as the
+        attribute ``before`` of the replacement, so that it can be restored.
         """
         plain = getattr(optimizer, name)
 
@@ -332,7 +332,7 @@ class Trace(TransformLevel):
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Context manager inside which calls of public functions are not recorded, but only the operations they run.
+        """Context manager inside which operations are recorded, but not calls of the public functions that run them.
 
         It is used to record gradient rules, whose operations have no line in the user's program.
         """
@@ -594,9 +594,9 @@ class Trace(TransformLevel):
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def _find_root(self, value: Value, array: Any, tensors: Any) -> None:
-        """Set ``value.root``, the value that owns the memory, if ``array`` is a view of one of ``tensors``.
+        """Set ``value.root`` if ``array``, the array of ``value``, is a view of one of ``tensors``.
 
-        ``array`` is the array of ``value``.
+        The root is the :class:`Value` of the array that owns the memory.
         """
         for each in tensors:
             if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):

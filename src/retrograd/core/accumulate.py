@@ -49,8 +49,9 @@ def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: An
     """Add the gradient ``arrived`` to ``pending[edge]``, the sum of the gradients that have arrived at ``edge``.
 
     ``pending`` is a dict from gradient edges to these sums; a sum of None is replaced by ``arrived``. ``owned`` is the
-    set of the edges whose sum the engine has computed, so that no other object refers to its array. The sum is modified
-    in place if ``edge`` is in ``owned``, or if the reference count shows that only the engine refers to the array.
+    set of the edges whose sum is a new array, computed by the engine, to which no other object refers. The sum is
+    modified in place if ``edge`` is in ``owned``, or if the reference count shows that only the engine refers to the
+    array of the sum.
     """
     held = pending[edge]
     if held is None:
@@ -85,11 +86,12 @@ def visit_leaf(
 ) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
-    ``wanted`` is the dict of requested gradients, or None if the gradients of all leaves are computed. If it is a dict
-    with the key ``leaf``, the gradient is stored as the value of this key. If it is a dict without this key, the
-    gradient is discarded. A gradient that is not discarded is added to the leaf's ``grad`` if ``write`` is true. If
-    ``owned`` is true, no object other than the engine refers to the gradient's array. If ``record`` is true, the
-    backward pass is recorded.
+    ``wanted`` is the dict of the gradients that the caller has requested by the argument ``inputs`` of ``backward`` or
+    ``autograd.grad``. It is None if the gradients of all leaves are computed. If the dict has the key ``leaf``, the
+    gradient is stored as the value of this key. If it does not have the key, the gradient is discarded. A gradient that
+    is not discarded is added to the leaf's ``grad`` if ``write`` is true. If ``owned`` is true, no object other than
+    the engine refers to the gradient's array. ``record`` is true if the backward pass is recorded
+    (``create_graph=True``).
     """
     if leaf.hooks is not None:
         hooked = run_tensor_hooks(leaf.hooks, grad, record)
@@ -134,7 +136,7 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool,
     """Add ``grad`` to the ``grad`` of ``variable``, in place unless the backward pass is recorded.
 
     ``leaf`` is the AccumulateGrad of ``variable``. If ``owned`` is true, no object other than the engine refers to the
-    array of ``grad``. If ``record`` is true, the backward pass is recorded.
+    array of ``grad``. ``record`` is true if the backward pass is recorded (``create_graph=True``).
     """
     with accumulation_lock:
         held = variable._grad
@@ -175,7 +177,7 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
 
 
 def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
-    """Return ``grad``, or a copy of it, as an array to which only ``leaf`` will refer, in the leaf's memory layout.
+    """Return ``grad`` or a copy of it, such that only ``leaf`` refers to the array, in the memory layout of the leaf.
 
     If ``owned`` is true, no object other than the engine refers to ``grad``, which may then be returned without a copy.
     """
@@ -207,7 +209,7 @@ def _is_whole_view(grad: Any) -> bool:
 
 
 def _references() -> int:
-    """Return the reference count of a sample gradient to which no object other than the engine refers.
+    """Return the reference count of a gradient to which only the engine refers, measured on a sample gradient.
 
     :func:`_own` compares the reference count of a gradient with this number.
     """
@@ -229,9 +231,10 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Any) -> int:
-    """Return the reference count of the base array of ``grad``, a sample view, if only ``grad`` refers to the base.
+    """Return the reference count of the base array of a view if only the view refers to the base.
 
-    :func:`_is_whole_view` compares the reference count of a base array with this number.
+    ``grad`` is a sample view, on which the count is measured. :func:`_is_whole_view` compares the reference count of a
+    base array with this number.
     """
     base = grad.base
     return sys.getrefcount(base)

@@ -83,7 +83,7 @@ _first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
-    """Reset the record of the first node with an infinite gradient, at the start of a backward pass."""
+    """Forget the first node with an infinite gradient of the previous backward pass, when a new one starts."""
     _first_infinite.set(None)
 
 

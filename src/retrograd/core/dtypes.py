@@ -32,7 +32,10 @@ class dtype:
     __module__ = "torch"
 
     def __new__(cls, *arguments: Any) -> dtype:
-        """Create one of retrograd's dtypes; raise TypeError, as PyTorch does, unless there are three arguments."""
+        """Create a dtype; only this module may do so, and passes three arguments.
+
+        Raises TypeError for any other number of arguments, because in PyTorch a program cannot create a dtype.
+        """
         if len(arguments) != 3:
             raise TypeError("cannot create 'torch.dtype' instances")
         return super().__new__(cls)

@@ -7,8 +7,9 @@ adds gradients that arrive at the same edge (``accumulate.py``), so nodes need n
 
 Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch
 adds the gradients of a leaf as soon as the last one has arrived, but only hooks of leaves can observe the difference.
-So while a leaf exists that has had a hook, or an observer runs the backward pass, a plan made before the backward pass
-counts the gradients that each leaf will receive, and the engine visits a leaf when that number has arrived.
+So while a leaf exists that has had a hook, or an observer (an object of the profiler) runs the nodes, a plan made
+before the backward pass counts the gradients that each leaf will receive, and the engine visits a leaf when that number
+has arrived.
 """
 
 from __future__ import annotations
@@ -217,8 +218,8 @@ def _enter(
     """Start a backward pass: enter the gradients of ``roots`` in ``pending``, a dict from gradient edges to gradients.
 
     The edge of a leaf is also entered in ``leaves``, any other edge in ``heap``, the priority queue of nodes to run.
-    ``flow`` is the set of edges from which a requested gradient can be reached; edges outside this set are skipped. If
-    ``flow`` is None, no edge is skipped.
+    ``flow`` is the set of edges from which the edge of a requested gradient can be reached; edges outside this set are
+    skipped. If ``flow`` is None, no edge is skipped.
     """
     for edge, grad in roots:
         if edge in pending:
@@ -234,7 +235,8 @@ def _enter(
 def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return ``edges`` with None in place of edges outside ``flow``.
 
-    ``flow`` is the set of edges from which a requested gradient can be reached.
+    ``flow`` is the set of edges from which the edge of a requested gradient (argument ``inputs`` of ``autograd.grad``)
+    can be reached.
     """
     return tuple([edge if edge in flow else None for edge in edges])
 
@@ -256,7 +258,8 @@ def _visit(
     ``grad`` is the gradient at ``edge``, and ``edges`` are the edges of the node's inputs. ``several`` is a dict from
     nodes to the list of the gradients of their results, and ``heap`` the priority queue of nodes to run. ``wanted`` is
     the dict of requested gradients. ``inner`` maps each requested edge that is not a leaf to whether it leads to
-    another requested edge. ``apply`` is the method of an observer that runs the node in place of :func:`_apply`.
+    another requested edge. ``keep`` and ``record`` are the arguments of :func:`run_backward`. ``apply`` is the method
+    of an observer that runs the node in place of :func:`_apply`.
     """
     if edge in inner:
         if not inner[edge]:
@@ -293,7 +296,8 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     """Run ``node`` and its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
 
     For a node with several results, the list ``several[node]`` of their gradients is used instead of ``grad``. If
-    ``keep`` is true, saved values are not freed. If ``record`` is true, the backward pass is recorded.
+    ``keep`` is true, saved values are not freed. ``record`` is true if the backward pass is recorded
+    (``create_graph=True``).
     """
     if node in several:
         grad = several.pop(node)
@@ -316,9 +320,9 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
 
 
 def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
-    """Whether the graph is a chain of nodes from a single root to the only leaf in ``wanted``.
+    """Whether the graph is a chain of nodes from the single root in ``roots`` to the only leaf in ``wanted``.
 
-    In this case no :class:`Plan` is needed.
+    In this case the graph need not be traversed before the backward pass to make a :class:`Plan`.
     """
     if len(roots) != 1 or len(wanted) > 1:
         return False

@@ -34,7 +34,10 @@ def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is"
 
 
 def describe_node(node: Any) -> str:
-    """Return a sentence that names ``node``, such as `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``"""
+    """Return a sentence that names ``node``, such as `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``
+
+    The sentence is appended to error messages about a value or a call that belongs to ``node``.
+    """
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     return f" It is of {type(node).__name__}{f', recorded at {line}' if line else ''}."
 

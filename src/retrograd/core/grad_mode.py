@@ -3,11 +3,11 @@
 The modes are context variables with one value per thread (and per asyncio task): reading one takes 15 ns, an attribute
 of ``threading.local`` 40 ns. Context managers set the variables and restore the previous values.
 
-Functions that are called often read a single variable, which has four values. True and False are the values of grad
-mode. ``INFERENCE`` (falsy) means that grad mode is enabled but inference mode prevents recording. ``HOOKED`` (truthy)
-means that recording is enabled and saved-tensor hooks or anomaly detection need to see each recorded node. The
-generated functions of operations use their fast path only if the value is exactly True, so programs without hooks are
-not slowed down.
+One variable, the recording mode, combines all settings, so that functions that are called often read a single variable.
+It has four values. True and False are the values of grad mode. ``INFERENCE`` (falsy) means that grad mode is enabled
+but inference mode prevents recording. ``HOOKED`` (truthy) means that recording is enabled and saved-tensor hooks or
+anomaly detection need to see each recorded node. The generated functions of operations use their fast path only if the
+value is exactly True, so programs without hooks are not slowed down.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):
-    """Dictionary of the hooks of one tensor or node: keys are the ids of handles, in order of registration."""
+    """Dictionary of the hooks of one tensor or node by the id of their handle, in order of registration."""
 
     __slots__ = ("__weakref__",)
 
@@ -88,7 +88,8 @@ class Hooks:
 
     ``tensor`` has the hooks of the tensor with this edge. ``before`` and ``after`` have the hooks that are called
     before and after the edge's node runs. ``accumulated`` has the hooks of a leaf that are called after its ``grad``
-    has been written. ``retaining`` is the key in ``tensor`` of the hook that retains the gradient, or None.
+    has been written. ``retaining`` is the key, in the dictionary ``tensor``, of the hook that ``Tensor.retain_grad``
+    has registered, or None.
     """
 
     __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
@@ -192,7 +193,7 @@ class Node:
         """Return the gradient edge of one of the results of this node.
 
         The edge is the node itself, or an OutputEdge if the node has several results. ``position`` is the index of the
-        result, and ``value`` the array of the result. The method is replaced for in-place operations on views: see Note
+        result, and ``value`` the array of the result. In-place operations on views replace this method: see Note
         [Results saved by in-place operations] in ``views.py``.
         """
         return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
@@ -331,7 +332,7 @@ def dead_ref() -> None:
 def _as_next_function(edge: Any) -> tuple[Any, int]:
     """Return the element of ``next_functions`` for ``edge``: a pair of a node and the index of one of its results.
 
-    The pair is ``(None, 0)`` if ``edge`` is None or an edge that discards gradients.
+    The pair is ``(None, 0)`` if ``edge`` is None, or an AccumulateGrad that discards its gradients.
     """
     return (None, 0) if edge is None or edge.variable_ref is dead_ref else (edge.node, edge.position)
 

@@ -16,7 +16,8 @@ retain_last = False
 def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
     """Call the tensor hooks in ``hooks`` with the gradient ``grad``, and return the gradient as changed by these hooks.
 
-    ``hooks`` belongs to the gradient edge of the tensor. If ``record`` is true, the backward pass is recorded.
+    ``hooks`` belongs to the gradient edge of the tensor. ``record`` is true if the backward pass is recorded
+    (``create_graph=True``).
     """
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
@@ -37,8 +38,8 @@ def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
 def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
     """Call the hooks that run before ``node``, and return the incoming gradients as changed by these hooks.
 
-    ``grads`` are the incoming gradients, one for each result of the node. If ``record`` is true, the backward pass is
-    recorded.
+    ``grads`` are the incoming gradients, one for each result of the node. ``record`` is true if the backward pass is
+    recorded (``create_graph=True``).
     """
     for hook in list(node.hooks.before.values()):
         shown = tuple(map(as_tensor, grads))
@@ -51,9 +52,9 @@ def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple
 def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     """Call the hooks that run after ``node``, and return the gradients of its inputs as changed by these hooks.
 
-    ``grads`` are the gradients that the node computed from ``grad``, the gradient of its result. A hook gets one
-    gradient for each of ``next_functions``, in the shape and dtype of the edge. If ``record`` is true, the backward
-    pass is recorded.
+    ``grads`` are the gradients of the inputs, which the node computed from ``grad``, the gradient of its result. A hook
+    gets one gradient for each item of ``node.next_functions``, in the shape and dtype of that input. ``record`` is true
+    if the backward pass is recorded (``create_graph=True``).
     """
     outputs = tuple(map(as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1

@@ -33,7 +33,8 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
     """Register ``cls`` as a container type.
 
     ``flatten_fn(x)`` returns the children of ``x`` and a context, and ``unflatten_fn(children, context)`` returns the
-    container. Raises ValueError if the type is registered already. Other keywords of PyTorch's function are ignored.
+    container. Raises ValueError if the type is registered already. Other keywords of PyTorch's function, collected in
+    ``names``, are ignored.
     """
     if cls in CONTAINERS:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -41,9 +42,9 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
-    """Return the function ``unflatten(children, keys)`` of a :class:`Container` for a mapping type.
+    """Return a function that rebuilds a mapping, for use as ``unflatten`` in a :class:`Container`.
 
-    The function rebuilds a mapping from its values ``children`` and its keys ``keys``. It returns
+    The function is called with the values ``children`` of the mapping and its keys ``keys``. It returns
     ``make(pairs, keys)``, where ``pairs`` is an iterator over the (key, value) pairs.
     """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
@@ -260,7 +261,7 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = N
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
-    """Call ``func`` for each leaf as :func:`tree_map` does, and return ``tree`` unchanged."""
+    """Call ``func`` for each leaf of ``tree`` as :func:`tree_map` does, and return ``tree`` itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
@@ -274,7 +275,7 @@ def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: St
 
 
 def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
-    """Call ``func`` for each leaf that ``kinds`` selects, and return ``tree`` unchanged.
+    """Call ``func`` for each leaf of ``tree`` that ``kinds`` selects, and return ``tree`` itself.
 
     ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
     """

@@ -1,7 +1,8 @@
 """Saved-tensor hooks, which pack a tensor when a node saves it and unpack it in the backward pass.
 
 The active hooks of each thread are a stack, stored in a context variable. While the stack is not empty, the recording
-mode is ``HOOKED`` (``grad_mode``), so recording takes the generic path. Otherwise this module is not called.
+mode is ``HOOKED`` (``core/grad_mode.py``), and operations are recorded by a general implementation, which calls the
+hooks. While it is empty, operations are recorded by faster functions, which do not use this module.
 """
 
 from __future__ import annotations

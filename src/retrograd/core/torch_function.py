@@ -205,10 +205,10 @@ interceptor = _Interceptor()
 
 
 def intercepted(function: Any, *args: Any) -> Any:
-    """Return the result of the handlers that intercept the call ``function(*args)`` of a function of ``core``.
+    """Return the result of the call ``function(*args)`` if a handler intercepts it, and otherwise ``GO_ON``.
 
-    A handler is a mode or another object that intercepts calls. The result is the constant ``GO_ON`` if no handler
-    returns another result; ``function`` must then run its own body.
+    ``function`` is a function of the package ``core``. A handler is a mode or another object that intercepts calls of
+    public functions. If the result is the constant ``GO_ON``, ``function`` must run its own body.
     """
     return interceptor.intercept(function, args, {})
 
@@ -216,7 +216,7 @@ def intercepted(function: Any, *args: Any) -> Any:
 def register_class(kind: type) -> bool:
     """Add ``kind`` to ``OVERRIDING``, the set of classes that override calls, if it has a ``__torch_function__``.
 
-    Return whether it has one.
+    Return True if ``kind`` has this method, and otherwise False.
     """
     if not has_torch_function(kind):
         return False
@@ -232,8 +232,9 @@ def forget_classes() -> None:
 def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
     """Add the classes of ``values`` that have a ``__torch_function__`` to ``OVERRIDING``.
 
-    Return whether there are any. ``values`` are the arguments of a call; instances of ``ordinary`` are skipped. While
-    the ``__torch_function__`` methods of classes are disabled, no class is added and the result is False.
+    The result is True if there is such a class. ``values`` are the arguments of a call; instances of ``ordinary`` are
+    skipped. While the ``__torch_function__`` methods of classes are disabled, no class is added and the result is
+    False.
     """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
     for each in overriding:

@@ -90,8 +90,8 @@ Tensor._current = staticmethod(current_edge)
 def _unrecorded(x: Tensor) -> Any:
     """Return the gradient edge of ``x``, a view that is not part of the graph of its base.
 
-    Such a view was created without recording, or before its base required gradients. If it has no edge and its dtype is
-    floating-point or complex, it gets an AccumulateGrad that discards gradients.
+    Such a view was created without recording, or before its base required gradients. A view without an edge gets an
+    AccumulateGrad that discards gradients if its dtype is floating-point or complex. Otherwise the result is None.
     """
     if x._grad_edge is None and x._array.dtype.kind in "fcV":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
@@ -200,7 +200,7 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return the gradient edge of the result that the node of an in-place operation on a view has saved.
+    """Return the gradient edge of a saved tensor: the result of an in-place operation on a view.
 
     The edge is a new AsStridedView node. ``copy`` is a weak reference to the CopySlices node that contains the node of
     the operation; the result is None if the CopySlices node no longer exists. ``shape`` and ``dtype`` are those of the
@@ -251,7 +251,10 @@ def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
 
 
 def _leaf_hint(leaf: Tensor) -> str:
-    """Return a text with the user's line, the origin of ``leaf`` and a remedy, for errors of in-place operations."""
+    """Return a hint for errors of in-place operations: the current line, the origin of ``leaf`` and a remedy.
+
+    The hint is empty if the line of the user's program is not known.
+    """
     line, origin = user_frame.describe(*user_frame.user_location()), describe_origin(leaf._grad_edge)
     return f" (at {line}; it is {origin}). Remedy: update it under torch.no_grad(), or work on a clone." if line else ""
 
@@ -362,7 +365,7 @@ def _check_creation(x: Tensor, what: str) -> None:
 
 
 def bump_version(x: Tensor) -> None:
-    """Increment the version of ``x``, and store the user's line as the location of the last modification."""
+    """Increment the version of ``x``, and store the current line of the user's program as that of the modification."""
     counter = x._counter
     if counter is None:
         counter = x._counter = [0, None]
@@ -405,7 +408,7 @@ def rebase_history(x: Tensor, node: Node) -> None:
 
 
 def _keep_retaining(x: Tensor, before: Any) -> None:
-    """Move the hook that retains the gradient of ``x`` from its previous to its present gradient edge.
+    """Move the hook of ``x.retain_grad()`` from the previous gradient edge of ``x`` to the present one.
 
     ``before`` is the previous edge. If it has no such hook, nothing is changed.
     """
@@ -525,12 +528,12 @@ def freed_error(node: Node) -> RuntimeError:
 
 
 def bare_name(node: Any) -> str:
-    """Return the name of a node in PyTorch's errors: ``Mul`` for ``MulBackward0``, ``Max1`` for ``MaxBackward1``."""
+    """Return the name of ``node`` in PyTorch's errors: ``Mul`` for ``MulBackward0``, ``Max1`` for ``MaxBackward1``."""
     return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
 
 
 def type_string(array: Any) -> str:
-    """Return the type of the tensor with the elements ``array`` in some of PyTorch's errors: ``torch.FloatTensor``."""
+    """Return the type name by which some of PyTorch's errors describe ``array``, such as ``torch.FloatTensor``."""
     name = scalar_name(dtype_of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"
 

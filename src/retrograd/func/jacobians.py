@@ -144,9 +144,10 @@ def _check_real(name: str, what: str, tensors: list[Any]) -> None:
 
 
 def _leaf_last(part: Any, leaf: Any) -> Any:
-    """Return ``part``, a part of a Jacobian of shape ``(n, *result)``, in the shape ``(*result, *leaf.shape)``.
+    """Return ``part``, a part of a Jacobian, with the dimension of the input's elements moved to the end and split.
 
-    ``leaf`` is the input tensor of the part, n is its number of elements, and ``result`` is the shape of an output.
+    ``part`` has the shape ``(n, *result)``, where n is the number of elements of the input tensor ``leaf``, and
+    ``result`` is the shape of an output. The returned tensor has the shape ``(*result, *leaf.shape)``.
     """
     rank = part._array.ndim
     return F.permute(part, (*range(1, rank), 0)).reshape((*part._array.shape[1:], *leaf._array.shape))

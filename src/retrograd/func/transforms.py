@@ -360,10 +360,10 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
 
 
 def _recorded_gradient(level: Level, grad: Any) -> Any:
-    """Return ``grad``, the result of a recorded backward pass.
+    """Return ``grad``, the result of a recorded backward pass, detached where its graph is not needed.
 
-    ``level`` is the state of the call that computes the gradient. If ``grad`` is a dual tensor, its primal and its
-    tangent are each detached if their graph contains only the arguments of this call.
+    If ``grad`` is a dual tensor, its primal and its tangent are each detached if their graph contains only the
+    arguments of the call whose state is ``level``. Any other ``grad`` is returned unchanged.
     """
     return level.for_caller(grad) if isinstance(grad, Dual) else grad
 

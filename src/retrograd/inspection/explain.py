@@ -254,7 +254,10 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """Return a text that identifies ``operand``: the number of the step that computes it, its name, or its shape."""
+    """Return a text that identifies ``operand``: the number of the operation that computes it, its name or its shape.
+
+    The text is empty if none of these is known.
+    """
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
     if operand.leaf is not None:

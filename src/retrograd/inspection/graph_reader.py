@@ -1,8 +1,8 @@
 """Conversion of an autograd graph to records, from which ``explain``, ``memory`` and ``draw`` are computed.
 
 The records describe the steps (operations) with their operands, saved values and hooks. They also describe the leaves
-and the operands without a gradient. The nodes of the graph do not store the reason why an operand has no gradient, so
-that the reason may be unknown. ``tracing`` records the reason while a program runs.
+and the operands without a gradient. The nodes of the graph do not store why an operand has no gradient; therefore this
+reason may be unknown. ``tracing`` records the reason while a program runs.
 """
 
 from __future__ import annotations

@@ -28,10 +28,11 @@ from .graph_reader import (
 
 @dataclass
 class Holding:
-    """Saved values of all steps with the same operation and line: ``values`` is their number, ``nbytes`` their memory.
+    """Total of the values that equal operations at one line of the program save for the backward pass.
 
-    ``shared`` is the number of bytes of saved values that are not included in ``nbytes``, because they share memory
-    with a leaf or with a value that has been counted already.
+    ``operation`` and ``line`` identify the operations, and ``steps`` is their number. ``values`` is the number of the
+    saved values, and ``nbytes`` their size in bytes. ``shared`` is the number of bytes of saved values that are not
+    included in ``nbytes``, because they share memory with a leaf or with a value that has been counted already.
     """
 
     operation: str
@@ -117,9 +118,10 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
 
 
 def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
-    """Add the saved values of ``step`` to the :class:`Holding` in ``rows`` for the operation and line of ``step``.
+    """Add the saved values of ``step`` to the total in ``rows`` for the operation and line of ``step``.
 
-    ``seen`` has the identities of the arrays whose memory has been counted; the function adds to it.
+    ``rows`` is a dictionary from pairs (operation, line) to :class:`Holding` objects. ``seen`` has the identities of
+    the arrays whose memory has been counted; those of ``step`` are added to it.
     """
     row = rows.setdefault((step.operation, step.line), Holding(step.operation, step.line))
     row.steps += 1

@@ -230,7 +230,7 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Context manager without effect, because programs are not optimised."""
+    """Return a context manager without effect, because programs are not optimised."""
     yield
 
 

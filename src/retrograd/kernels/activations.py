@@ -64,7 +64,7 @@ def elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
 
 @kernel(elementwise_loop("elu_backward", 2))
 def elu_gradient(np: Any, grad: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    """Return the gradient of the input ``x`` of :func:`elu`."""
+    """Return the gradient of the input ``x`` of :func:`elu`, given ``grad``, the gradient of the result."""
     negative = np.exp(np.minimum(x, 0) * input_scale) * (alpha * scale * input_scale)
     return grad * np.where(x <= 0, negative, np.asarray(scale, negative.dtype))
 
@@ -77,7 +77,7 @@ def silu(np: Any, x: Any) -> Any:
 
 @kernel(elementwise_loop("silu_backward", 2))
 def silu_gradient(np: Any, grad: Any, x: Any) -> Any:
-    """Return the gradient of the input ``x`` of :func:`silu`."""
+    """Return the gradient of the input ``x`` of :func:`silu`, given ``grad``, the gradient of the result."""
     share = logistic(np, x)
     return grad * (share * (1 + x * (1 - share)))
 
@@ -90,7 +90,7 @@ def mish(np: Any, x: Any) -> Any:
 
 @kernel(elementwise_loop("mish_backward", 2))
 def mish_gradient(np: Any, grad: Any, x: Any) -> Any:
-    """Return the gradient of the input ``x`` of :func:`mish`."""
+    """Return the gradient of the input ``x`` of :func:`mish`, given ``grad``, the gradient of the result."""
     share = np.tanh(np.logaddexp(x, np.zeros((), x.dtype)))
     return grad * (share + x * logistic(np, x) * (1 - share * share))
 
@@ -105,7 +105,7 @@ def softplus(np: Any, x: Any, beta: float, threshold: float) -> Any:
 
 @kernel(elementwise_loop("softplus_backward", 2))
 def softplus_gradient(np: Any, grad: Any, x: Any, beta: float, threshold: float) -> Any:
-    """Return the gradient of the input ``x`` of :func:`softplus`."""
+    """Return the gradient of the input ``x`` of :func:`softplus`, given ``grad``, the gradient of the result."""
     scaled = x * beta
     return np.where(scaled > threshold, grad, grad * logistic(np, scaled))
 
@@ -137,7 +137,7 @@ def gelu(np: Any, x: Any) -> Any:
 
 @kernel(elementwise_loop("gelu_backward", 2))
 def gelu_gradient(np: Any, grad: Any, x: Any) -> Any:
-    """Return the gradient of the input ``x`` of :func:`gelu`."""
+    """Return the gradient of the input ``x`` of :func:`gelu`, given ``grad``, the gradient of the result."""
     density = np.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
     return grad * (_cdf(np, x) + x * density)
 
@@ -150,7 +150,7 @@ def gelu_by_tanh(np: Any, x: Any) -> Any:
 
 @kernel(elementwise_loop("gelu_by_tanh_backward", 2, *_BY_TANH))
 def gelu_by_tanh_gradient(np: Any, grad: Any, x: Any) -> Any:
-    """Return the gradient of the input ``x`` of :func:`gelu_by_tanh`."""
+    """Return the gradient of the input ``x`` of :func:`gelu_by_tanh`, given ``grad``, the gradient of the result."""
     square = x * x
     t = np.tanh(SQRT_2_OVER_PI * x * (1 + CUBIC * square))
     return grad * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (SQRT_2_OVER_PI * (1 + 3 * CUBIC * square)))

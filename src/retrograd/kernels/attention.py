@@ -67,9 +67,9 @@ class _BlockedAttention:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """Return the index (slice or array) of the key head that each query head in the slice ``heads`` uses.
+        """Return the index, a slice or an array, of the key head that each query head in the slice ``heads`` uses.
 
-        The index is for the merged axis of batch and key heads.
+        Heads are counted along the axis into which batch and heads are merged.
         """
         if self.share == 1:
             return heads
@@ -155,7 +155,10 @@ class _BlockedAttention:
 
 
 def _scores_forward(query: Any, key: Any, *others: Any) -> int:
-    """Return the number of scores, by which the dispatcher chooses between NumPy and the Numba loop."""
+    """Return the number of scores, which are products of a query and a key.
+
+    By this number :func:`forward` selects a Numba loop or the NumPy implementation.
+    """
     return math.prod(query.shape[:3]) * int(key.shape[2])
 
 
@@ -175,8 +178,9 @@ def _forward_by_loop(np: Any, query: Any, key: Any, value: Any, mask: Any, causa
 def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float) -> Any:
     """Return the attention output, in the memory order of ``query``, and the logsumexp of each row of scores.
 
-    The shape of the logsumexp is (batch, heads, L). If ``causal`` is true, query i attends only to the keys 0 to i. The
-    output of a query without any unmasked key is 0.
+    The scores are the products of ``query`` and ``key``, times ``scale``, with ``mask`` applied. The shape of the
+    logsumexp is (batch, heads, L). If ``causal`` is true, query i attends only to the keys 0 to i. The output of a
+    query without any unmasked key is 0.
     """
     work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
@@ -208,6 +212,7 @@ def backward(
     """Return the gradients of ``query``, ``key`` and ``value``; the scores are recomputed block by block.
 
     ``g`` is the gradient of the attention output ``out``. ``sums`` is the logsumexp that :func:`forward` returned.
+    ``mask``, ``causal`` and ``scale`` are the arguments of :func:`forward`.
     """
     work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)

@@ -80,8 +80,9 @@ def backward(
 ) -> tuple[Any, ...] | None:  # fmt: skip
     """Return the gradients of ``query``, ``key`` and ``value``, or None if the Numba loops do not support the arrays.
 
-    ``g`` is the gradient of the attention output and ``sums`` is the logsumexp that :func:`forward` returned. In memory
-    the results have the order (batch, rows, heads, elements), as in PyTorch.
+    ``g`` is the gradient of the attention output and ``sums`` is the logsumexp that :func:`forward` returned;
+    ``causal`` and ``scale`` are the arguments of :func:`forward`. In memory the results have the order (batch, rows,
+    heads, elements), as in PyTorch.
     """
     sizes = _sizes(query, key, value)
     if sizes is None or g.dtype is not query.dtype:

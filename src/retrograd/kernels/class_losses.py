@@ -40,6 +40,7 @@ def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) ->
 
     ``counts`` is the mask from :func:`check_classes`, or None if no element is ignored. ``weight`` holds one weight for
     each class, or is None. Ignored elements get the weight 0. If all weights are 1, the second result is None.
+    ``dtype`` is the dtype of the weights if ``weight`` is None.
     """
     if counts is not None:
         target = np.where(counts, target, 0)
@@ -55,7 +56,10 @@ def pick(np: Any, x: Any, target: Any) -> Any:
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:
-    """Write ``values`` in place to the elements of ``out`` that ``pick(np, out, target)`` returns."""
+    """Write ``values`` to the scores of the target classes in ``out``, in place.
+
+    These are the elements that ``pick(np, out, target)`` returns.
+    """
     if out.ndim == 1:
         out[target] = values
     else:

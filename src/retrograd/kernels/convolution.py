@@ -1,14 +1,14 @@
 """Kernels of conv1d to conv3d, conv_transpose, unfold, fold and the gradients of convolution.
 
-There are three kernels of convolution. They compute the output from input and weight, the input's gradient from output
-and weight, and the weight's gradient from output and input. Each kernel is linear in each of its two arrays, and its
-derivatives are the other two kernels.
+Three functions compute the output from input and weight, the input's gradient from output and weight, and the weight's
+gradient from output and input. Each function is linear in each of its two arrays, and its derivatives are the other two
+functions.
 
 A window is the set of input elements that one output position reads. The array of all windows is never stored. The work
 is done in blocks of samples, or of output rows of one sample, whose windows fit the cache, with one matrix product for
-each block. A kernel of one element is a single matrix product. A depthwise convolution (one channel per group) is a sum
-over the offsets of the kernel. Large arrays are computed by the Numba loops of ``kernels/convolution_numba.py`` where
-the loops support them.
+each block. A convolution with a kernel of one element is a single matrix product. A depthwise convolution (one channel
+per group) is a sum over the offsets of the kernel. Large arrays are computed by the Numba loops of
+``kernels/convolution_numba.py`` where the loops support them.
 
 Arrays have the shape (batch, channels, *space), weights (output channels, channels per group, *kernel).
 """
@@ -227,7 +227,10 @@ WIDTH = 1024
 
 
 def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
-    """Return the convolution of ``x`` with ``w``, of shape ``shape``, computed by a matrix product for each block."""
+    """Return the convolution of ``x`` with ``w``, of shape ``shape``, computed by a matrix product for each block.
+
+    ``plan`` has the sizes of the convolution and the blocks, which are ranges of samples or of output rows.
+    """
     y, buffer = np.empty(shape, x.dtype), plan.buffer(np, x.dtype)
     matrix = w.reshape(plan.groups, plan.single, -1)
     for samples, first, last in plan.blocks():
@@ -277,10 +280,11 @@ def _depthwise_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 def input_adjoint(
     np: Any, y: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any = None
 ) -> Any:
-    """Return the adjoint of :func:`convolve` with respect to its input, applied to ``y``, plus ``bias``.
+    """Return the gradient of the input of a convolution, given ``y``, the gradient of its output.
 
-    ``w`` is the weight. The result has the given ``shape``. It is the gradient of the input if ``y`` is the gradient of
-    the output. It is also the output of a transposed convolution of ``y``. No bias is added if ``bias`` is None.
+    The same computation gives the output of a transposed convolution of ``y``, to which ``bias`` is added if it is not
+    None. ``w`` is the weight, and the result has the given ``shape``. The other parameters are those of
+    :func:`convolve`.
     """
     dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
@@ -330,10 +334,10 @@ def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: in
 
 
 def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
-    """Return the gradient of each window of the input, given ``y``, the gradient of the output.
+    """Return the gradient of each window of the input, given the weight ``w`` and ``y``, the gradient of the output.
 
-    A window is the set of input elements that one output position reads. The result has the shape (channels, *kernel,
-    batch, *out).
+    ``plan`` has the sizes of the convolution. A window is the set of input elements that one output position reads. The
+    result has the shape (channels, *kernel, batch, *out).
     """
     matrix = w.reshape(plan.groups, plan.single, -1).swapaxes(1, 2)
     columns = np.matmul(matrix, y.swapaxes(0, 1).reshape(plan.groups, plan.single, -1))
@@ -341,9 +345,10 @@ def _columns_of(np: Any, plan: Plan, y: Any, w: Any) -> Any:
 
 
 def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Return the adjoint of :func:`convolve` with respect to its weight, an array of the given ``shape``.
+    """Return the gradient of the weight of a convolution, as an array of the given ``shape``.
 
-    ``x`` is the input of the convolution and ``y`` the gradient of its output.
+    ``x`` is the input of the convolution and ``y`` the gradient of its output. The other parameters are those of
+    :func:`convolve`.
     """
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
     if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:

@@ -54,8 +54,8 @@ class Shape:
     def rows(self, row: int, groups: int) -> int:
         """Return the number of output rows that are computed together as one block.
 
-        ``row`` is the number of scratch elements for each output row. ``groups`` is the number of groups of the
-        convolution. All blocks have the same size, and there are enough blocks to give every thread work.
+        ``row`` is the number of elements of scratch memory that one output row needs. ``groups`` is the number of
+        groups of the convolution. All blocks have the same size, and there are enough blocks to give every thread work.
         """
         some = max(1, min(self.out[0], BLOCK // row))
         pieces = max(-(-self.out[0] // some), -(-2 * blas_threads.max_threads() // (self.batch * groups)))
@@ -121,10 +121,11 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
-    """Return the size of one channel of the padded input, in elements, with rows and columns rounded up to the stride.
+    """Return the number of elements of one channel of the padded input.
 
-    ``x``, ``w`` and ``y`` are the shapes of input, weight and output. ``how`` holds the strides, paddings and dilations
-    in the order of ``Shape.how``. See Note [Flat images] of ``kernels/numba/direct_convolution.py``.
+    The numbers of rows and columns are rounded up to multiples of the stride. ``x``, ``w`` and ``y`` are the shapes of
+    input, weight and output. ``how`` holds the strides, paddings and dilations in the order of ``Shape.how``. See Note
+    [Flat images] of ``kernels/numba/direct_convolution.py``.
     """
     sizes = [
         -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
@@ -176,11 +177,12 @@ def _plane(size: int) -> int:
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Return, for each channel and kernel element, the offset of its data in the scratch memory of the Numba loops.
+    """Return, for each channel and kernel element, the scratch memory offset of the elements that it multiplies.
 
-    Note [Lines of images] of ``kernels/numba/convolution.py`` describes the layout of this memory. ``plane`` is the
-    number of elements of one channel, and ``width`` the number of elements of one row. ``stride`` and ``dilation`` are
-    those of the rows. Zeros are appended until the number of offsets is a multiple of ``whole``.
+    Note [Lines of images] of ``kernels/numba/convolution.py`` describes the layout of the scratch memory of the Numba
+    loops. ``plane`` is the number of elements of one channel, and ``width`` the number of elements of one row.
+    ``stride`` and ``dilation`` are those of the rows. Zeros are appended until the number of offsets is a multiple of
+    ``whole``.
     """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
@@ -194,7 +196,7 @@ def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int,
 def input_of(
     y: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
-    """Return the adjoint of :func:`output` with respect to its input, applied to ``y``, plus ``bias``.
+    """Return the gradient of the input of a convolution, plus ``bias``, given ``y``, the gradient of the output.
 
     ``w`` is the weight. The result has the given ``shape``; it is None if no Numba loop supports the arrays. With a
     stride of s, the elements at every s-th row and column are the convolution of ``y`` with a part of the flipped
@@ -235,11 +237,11 @@ def input_of(
 
 
 def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
-    """Yield the convolutions whose interleaved results along ``axis`` are the input gradient of a strided convolution.
+    """Yield the convolutions that together compute the input gradient of a convolution with a stride along ``axis``.
 
-    For a stride of s, convolution k (of up to s convolutions) computes every s-th row of the gradient. It is described
-    by (first row, number of rows, slice of the kernel, length of the slice, dilation, padding). The slice selects, in
-    descending order, the rows of the kernel that contribute to these rows of the gradient.
+    For a stride of s, each of up to s convolutions computes every s-th row of the gradient. It is described by (first
+    row, number of rows, slice of the kernel, length of the slice, dilation, padding). The slice selects, in descending
+    order, the rows of the kernel that contribute to these rows of the gradient.
     """
     stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
     for phase in range(stride):
@@ -262,7 +264,7 @@ def _downwards(places: list[int]) -> slice:
 
 
 def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    """Return the adjoint of :func:`output` with respect to its weight, or None if no Numba loop supports the arrays.
+    """Return the gradient of the weight of a convolution, or None if no Numba loop supports the arrays.
 
     ``y`` is the gradient of the output and ``x`` is the input. The result has the given ``shape``.
     """

@@ -30,8 +30,9 @@ def fill(np: Any, out: Any, value: Any) -> Any:
 def filled_if_small(x: Any, shape: tuple[int, ...]) -> Any:
     """Return an array of ``shape`` filled with the float32 scalar ``x``, or None if the array would be large.
 
-    A large array of equal elements is better a view of one number with strides of 0, which Numba loops read as one
-    number. The function creates the gradient of every sum; to save time, it has no dispatcher (``kernels/select.py``).
+    For None the caller creates a view of one number with strides of 0 instead, of which Numba loops read a single
+    number. The function creates the gradient of every sum. To save time, it compares the size itself instead of using
+    the dispatcher of ``kernels/select.py``, which selects an implementation by size.
     """
     if math.prod(shape) >= LARGE:
         return None

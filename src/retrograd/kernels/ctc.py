@@ -75,7 +75,7 @@ def _backward_sums(np: Any, log_probs: Any, labels: Any, input_lengths: Any, tar
     """Return the backward variables beta (T, N, 2 S + 1) of the CTC algorithm.
 
     ``beta[t, n, s]`` is the logarithm of the total probability of all partial paths that start at label position s at
-    time t. The emission probability at time t is included.
+    time t. The emission probability at time t is included. The parameters are those of :func:`forward`.
     """
     steps, batch, _ = log_probs.shape
     width = labels.shape[1]
@@ -104,7 +104,8 @@ def gradient(
 
     ``grad`` is the gradient of the losses (N). As in PyTorch, ``log_probs`` is assumed to be normalised: the gradient
     for a class is its probability minus its share of the probability of all paths. ``loss`` and ``alpha`` are the
-    results of :func:`forward`. If ``zero_infinity`` is true, samples with an infinite loss get a zero gradient.
+    results of :func:`forward`, and ``labels``, ``input_lengths`` and ``target_lengths`` its arguments. If
+    ``zero_infinity`` is true, samples with an infinite loss get a zero gradient.
     """
     beta = _backward_sums(np, log_probs, labels, input_lengths, target_lengths)
     share = np.full(log_probs.shape, -np.inf, log_probs.dtype)

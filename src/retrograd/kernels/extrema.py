@@ -127,7 +127,8 @@ def extreme_of_all(np: Any, x: Any, largest: bool) -> Any:
 def _position_by_loop(np: Any, x: Any, axis: int, largest: bool) -> Any:
     """Return the result of :func:`position_of_extreme`, computed by a Numba loop.
 
-    The result is None if the loop does not support ``x``, or if few elements are inside ``axis`` in memory.
+    The result is None if the loop does not support ``x``, or if the axes after ``axis`` (in memory order) have few
+    elements.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < ARGMAX_COLUMNS:
@@ -156,16 +157,16 @@ def position_of_extreme(np: Any, x: Any, axis: int, largest: bool) -> Any:
 
 @at_most(ONES_PRODUCT)
 def _truth_of_few(np: Any, x: Any, every: bool) -> Any:
-    """Return the result of :func:`truth_of_all` for a bool array, in a quarter of the ufunc's time.
+    """Return the result of :func:`truth_of_all` for a non-empty array of bools, or None for other arguments.
 
-    The result is the minimum or the maximum of ``x``; it is None if ``x`` is empty or has another dtype.
+    The result is the minimum of ``x`` if ``every`` is true, else the maximum. This takes a quarter of the ufunc's time.
     """
     return x.ravel()[x.argmin() if every else x.argmax()] if x.dtype.kind == "b" and x.size else None
 
 
 @kernel(_truth_of_few)
 def truth_of_all(np: Any, x: Any, every: bool) -> Any:
-    """Return whether all elements of ``x`` are nonzero, or any element if ``every`` is false."""
+    """Return whether all elements of ``x`` are nonzero if ``every`` is true, and otherwise whether any element is."""
     return (np.logical_and if every else np.logical_or).reduce(x, axis=None)
 
 

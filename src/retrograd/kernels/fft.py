@@ -38,8 +38,7 @@ def _mode(norm: int, forward: bool) -> str:
 def _order(x: Any, dims: Sequence[int]) -> tuple[int, ...]:
     """Return the axes of ``x`` in the order in which the result of a transform is stored, outermost first.
 
-    The axes that are not in ``dims``, the transformed axes, come first, by descending stride in ``x``. The axes
-    ``dims`` follow.
+    The axes that are not transformed come first, by descending stride in ``x``. The transformed axes ``dims`` follow.
     """
     rest = (axis for axis in range(x.ndim) if axis not in dims)
     return (*sorted(rest, key=lambda axis: -x.strides[axis]), *dims)
@@ -115,8 +114,8 @@ def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) 
 def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
     """Return ``x``, a half spectrum along ``dim``, with the elements that occur twice in the full spectrum scaled.
 
-    The elements are multiplied by ``factor``. ``size`` is the number of elements of the full spectrum. All elements of
-    the half spectrum occur twice but the first and, if ``size`` is even, the last.
+    The elements are multiplied by ``factor``. ``size`` is the number of elements of the full spectrum. The first
+    element and, if ``size`` is even, the last element of the half spectrum occur once, all others twice.
     """
     out = x.copy()
     out[(slice(None),) * dim + (slice(1, (size + 1) // 2),)] *= factor

@@ -68,11 +68,11 @@ def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bo
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """Return the flat index of the first element along ``axis`` for each element of an index array, and a stride.
+    """Return the flat positions from which an index array counts along ``axis``, and the stride of ``axis``.
 
     ``shape`` is the shape of the indexed array. ``picked`` is the shape of the index array, which may lack ``axis``, or
-    be smaller than ``shape`` along other axes. The flat indices have the shape ``picked``. The stride is that of
-    ``axis``, in elements.
+    be smaller than ``shape`` along other axes. The flat positions have the shape ``picked``: each is that of the first
+    element along ``axis`` for one element of the index array. The stride is a number of elements.
     """
     axis %= len(shape)
     every = np.arange(math.prod(shape)).reshape(shape)

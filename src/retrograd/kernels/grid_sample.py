@@ -75,11 +75,12 @@ def _polynomial(np: Any, coefficients: Sequence[float], t: Any, order: int) -> A
 
 
 def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, order: int) -> list[tuple[Any, Any]]:
-    """Return, for each neighbour of the positions ``g`` along one axis, its indices and its interpolation weights.
+    """Return a list with a pair (indices, weights) for each neighbour used by the interpolation along one axis.
 
-    ``g`` holds coordinates from -1 to 1; ``size`` is the number of elements of the axis. ``mode`` and ``padding`` are
-    PyTorch's numbers of the interpolation and padding modes. ``align`` is the parameter ``align_corners`` of
-    grid_sample. ``order`` is the order of the derivative of the interpolation kernel that gives the weights.
+    ``g`` holds the positions, as coordinates from -1 to 1. Indices and weights have the shape of ``g``. ``size`` is the
+    number of elements of the axis. ``mode`` and ``padding`` are PyTorch's numbers of the interpolation and padding
+    modes. ``align`` is the parameter ``align_corners`` of grid_sample. ``order`` is the order of the derivative of the
+    interpolation kernel that gives the weights.
     """
     scale = (size - 1) / 2 if align else size / 2
     x = (g + 1) * scale if align else ((g + 1) * size - 1) / 2

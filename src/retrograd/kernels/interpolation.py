@@ -116,9 +116,9 @@ def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
 
 
 def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
-    """Return the sort key of ``each``, a pair (axis, taps), by which axes that shrink most are processed first.
+    """Return the sort key of ``each``, a pair (axis, taps): the axis that shrinks most is processed first.
 
-    Among shrinking axes the outer axes come first, among growing axes the inner ones.
+    Of axes that shrink by the same factor the outer ones come first, of other axes with the same factor the inner ones.
     """
     axis, taps = each
     growth = taps.out / max(taps.size, 1)

@@ -25,8 +25,8 @@ def reduced(np: Any, each: Any, reduction: str) -> Any:
 def scaled_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
     """Multiply ``slope``, the derivatives of the unreduced losses, by the gradients of these losses, in place.
 
-    ``grad`` is the gradient of the reduced loss. The gradient of an unreduced loss is ``grad``, for a mean
-    divided by the number of elements. The result is ``slope``.
+    ``grad`` is the gradient of the reduced loss. The gradient of each unreduced loss is ``grad``, divided by the number
+    of elements if ``reduction`` is "mean". The result is ``slope``.
     """
     if reduction == "mean":
         kind = np.float32 if slope.dtype.char == "e" and slope.size > MOST else slope.dtype.type
@@ -36,11 +36,10 @@ def scaled_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 
 
 def _gradient_loop(name: str, factor: float) -> Variant:
-    """Return the variant of a gradient kernel ``f(np, x, y, grad, reduction, *numbers)`` for large arrays.
+    """Return the implementation for large arrays of a gradient kernel ``f(np, x, y, grad, reduction, *numbers)``.
 
-    A variant is an implementation for some sizes. This one calls the elementwise Numba loop ``name`` with ``numbers``
-    and a scale: ``factor * grad``, for a mean divided by the number of elements. It returns None if the loss is not
-    reduced.
+    It calls the elementwise Numba loop ``name`` with ``numbers`` and a scale. The scale is ``factor * grad``, divided
+    by the number of elements if ``reduction`` is "mean". The result is None if the loss is not reduced.
     """
 
     def loop(np: Any, x: Any, y: Any, grad: Any, reduction: str, *numbers: float) -> Any:
@@ -118,7 +117,7 @@ def _logit_loss_gradient_by_loop(
 
 @kernel(_logit_loss_gradient_by_loop)
 def logit_loss_gradient(np: Any, x: Any, target: Any, weight: Any, pos_weight: Any, grad: Any, reduction: str) -> Any:
-    """Return the gradient of ``x``, given ``grad``, the gradient of the reduced :func:`logit_loss`."""
+    """Return the gradient of ``x``, given ``grad``, the gradient of the :func:`logit_loss` reduced by ``reduction``."""
     slope = 1 / (1 + np.exp(-x))
     if pos_weight is None:
         slope -= target

@@ -121,7 +121,7 @@ def _of_rows(values: Any, x: Any) -> Any:
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
-    """Return the sums of ``of_rows``, which has one number for each row of ``x``, over ``axes`` of ``x``.
+    """Return the sums over ``axes`` of ``x`` of the array ``of_rows``, which has one number for each row of ``x``.
 
     The sums are computed in double precision. The last axis is ignored if ``axes`` includes it, because ``of_rows`` is
     already summed over it. The result has the shape ``kept``.
@@ -153,8 +153,8 @@ def _constant(np: Any, value: float) -> Any:
 def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return ``x`` as a matrix that is to be normalised along one axis, and the index of that axis.
 
-    If ``axes`` are the last axes of ``x``, the index is 1. Otherwise the index is 0. If ``x`` has more than
-    one element after its second axis, the index is 2, which the caller does not support.
+    The index is 1 if ``axes`` are the last axes of ``x``. If they begin with the first axis, the index is 0, or 2 if
+    ``x`` has more than one element after its second axis; the caller does not support an index of 2.
     """
     shape = x.shape
     if axes[0]:
@@ -336,8 +336,8 @@ def _root_mean_square_by_loop(np: Any, x: Any, weight: Any, eps: float) -> Any:
 def root_mean_square(np: Any, x: Any, weight: Any, eps: float) -> Any:
     """Return ``x / sqrt(mean(x**2) + eps) * weight``, with the mean over the last axis.
 
-    The result is None unless a Numba loop supports the arrays. For None the caller computes rms_norm by operations on
-    tensors.
+    Only a Numba loop computes this. If it does not support the arrays, the result is None, and the caller computes
+    rms_norm by several operations on tensors.
     """
     return None
 
@@ -402,7 +402,7 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return the result of :func:`input_gradient` for arrays that fit the cache: slices of the operands."""
+    """Return the result of :func:`input_gradient` for slices of its operands that fit the cache."""
     flat = normalise(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat

@@ -51,7 +51,7 @@ def available() -> bool:
 
 
 def suits(size: int, *arrays: Any) -> bool:
-    """Whether Numba loops support ``arrays`` and ``size``, the number of elements to compute, is large enough.
+    """Whether Numba loops support ``arrays`` and are faster than NumPy for ``size`` elements to compute.
 
     Loops support NumPy arrays (not subclasses) that all have the dtype float32 or all float64.
     """
@@ -108,7 +108,8 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
     """Return the result of :func:`looped` for arrays that its fast path does not support.
 
-    These are arrays of the class :class:`Large`, and arrays that are not in C order.
+    These are arrays of the class :class:`Large`, and arrays that are not in C order. The parameters are those of
+    :func:`looped`.
     """
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)

@@ -119,8 +119,8 @@ def legendre_p(np: Any, x: Any, degree: Any) -> Any:
 
 
 def shifted_chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
-    """Return the Chebyshev polynomials at ``2 * x - 1``, which are orthogonal for ``x`` in [0, 1].
+    """Return the shifted Chebyshev polynomials, the Chebyshev polynomials at ``2 * x - 1``, elementwise.
 
-    The other parameters are those of :func:`chebyshev`.
+    They are orthogonal on [0, 1]. The parameters are those of :func:`chebyshev`.
     """
     return chebyshev(np, kind, x + x - 1, degree, first_high)

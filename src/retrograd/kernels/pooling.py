@@ -197,11 +197,13 @@ def _lowest(np: Any, dtype: Any) -> Any:
 def _along(
     np: Any, x: Any, where: Any, axis: int, places: list[Any], step: int, nan: bool, kind: Any
 ) -> tuple[Any, Any]:
-    """Return the maximum of each window along ``axis``, and its flat index over the axes reduced so far.
+    """Return the maximum of each window along ``axis``, and the flat index of this maximum.
 
-    ``places`` holds the window indices along ``axis``. ``where`` holds the flat indices of the elements of ``x``, or is
-    None for the first axis. ``step`` is the distance of neighbours along ``axis`` in the flat index. If ``nan`` is
-    true, ``x`` may contain nan. ``kind`` is the dtype of the indices; if ``kind`` is None, no indices are computed.
+    Maxima are computed one axis at a time; the flat index counts the elements over ``axis`` and the axes reduced
+    earlier. ``places`` holds the window indices along ``axis``. ``where`` holds the flat indices of the elements of
+    ``x``, or is None for the first axis. ``step`` is the distance of neighbours along ``axis`` in the flat index. If
+    ``nan`` is true, ``x`` may contain nan. ``kind`` is the dtype of the indices; if ``kind`` is None, no indices are
+    computed.
     """
     best = index = None
     for each in places:

@@ -26,7 +26,8 @@ def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Return ``arrays`` concatenated along ``axis``.
 
     The number of elements is estimated from the first array. If it is large, a Numba loop copies them. This function
-    and :func:`stack_arrays` have no dispatcher, because one that calls a function to count elements would add 100 ns.
+    and :func:`stack_arrays` do not use the dispatcher of ``kernels/select.py``, which selects an implementation by
+    size, because it would take 100 ns to count the elements of all arrays.
     """
     if arrays[0].size * len(arrays) >= LARGE and (found := _concatenate_by_loop(arrays, axis)) is not None:
         return found
@@ -143,7 +144,7 @@ def stack_arrays(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 @lru_cache(maxsize=64)
 def _outside(np: Any, shape: tuple[int, ...], diagonal: int, lower: bool) -> Any:
-    """Return the flat positions of the elements outside a triangle of the matrices of the given ``shape``."""
+    """Return the flat positions of the elements that :func:`triangle` sets to 0 in matrices of the given ``shape``."""
     return np.flatnonzero((np.tril if lower else np.triu)(np.ones(shape, bool), diagonal) == 0)
 
 

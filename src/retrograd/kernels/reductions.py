@@ -68,7 +68,7 @@ def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def small_matrix(x: Any, axis: int) -> tuple[Any, int, int]:
-    """Return ``x`` as a matrix, the axis of the matrix that is ``axis`` of ``x``, and the size of this axis.
+    """Return ``x`` as a matrix, the axis of the matrix that corresponds to ``axis`` of ``x``, and its size.
 
     The size is 0 if the arguments are not supported: ``x`` is not a small float32 array, or ``axis`` is longer than 16
     or neither the first nor the last axis.

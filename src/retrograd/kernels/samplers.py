@@ -84,8 +84,8 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
 def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
     """Return the :class:`WordConverter` from random words to ``count`` standard normal float32 numbers, or None.
 
-    The result is None if ``stream`` has saved the second number of a pair or would have to save one, or if ``count`` is
-    at least 16 and not a multiple of 16.
+    Fewer than 16 numbers are computed in pairs: the result is None if ``count`` is odd, or if ``stream`` has saved the
+    second number of an earlier pair. For 16 or more numbers, it is None if ``count`` is not a multiple of 16.
     """
     if count < 16:
         return SHORT_PAIRS if stream.kept is None and not count % 2 else None
@@ -450,7 +450,7 @@ def _pick(stream: Stream, row: Array, samples: int) -> Array:
 def _lies_between(x: Any, low: float, high: float) -> bool:
     """Whether all elements of ``x``, a small floating-point array, are from ``low`` to ``high``.
 
-    For other arrays the result is False.
+    The result is False for an empty array and for arrays of other dtypes or of CuPy.
     """
     if x.__class__ is not numpy.ndarray or not x.size or x.dtype.kind != "f":
         return False

@@ -172,7 +172,7 @@ def _doubling(np: Any, out: Any, steps: Any, size: int) -> None:
 
 
 def log_running_sum(np: Any, x: Any, dim: int) -> Any:
-    """Return ``log(cumsum(exp(x)))`` of real or complex ``x`` without overflow."""
+    """Return ``log(cumsum(exp(x)))`` along ``dim`` for real or complex ``x``, computed without overflow."""
     if x.dtype.kind != "c":
         return np.logaddexp.accumulate(x, axis=dim)
     out = np.moveaxis(x.copy(), dim, 0)

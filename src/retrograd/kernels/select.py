@@ -67,12 +67,12 @@ KERNELS: dict[Callable[..., Any], Kernel] = {}
 
 
 def at_most(limit: int) -> Callable[[Callable[..., Any]], Variant]:
-    """Return a decorator that makes a function a variant of a kernel, for arrays of at most ``limit`` elements."""
+    """Return a decorator that makes a function a kernel's variant (implementation) for at most ``limit`` elements."""
     return lambda function: Variant(function, 0, limit, None)
 
 
 def at_least(limit: int, library: str | None = None) -> Callable[[Callable[..., Any]], Variant]:
-    """Return a decorator that makes a function a variant of a kernel, for arrays of ``limit`` elements or more.
+    """Return a decorator that makes a function a kernel's variant (implementation) for ``limit`` elements or more.
 
     The variant is used only if ``library`` is None, or installed and enabled.
     """
@@ -117,10 +117,10 @@ def _size(x: Any, *others: Any) -> Any:
 
 
 def _general(numpy: Callable[..., Any], variants: tuple[Variant, ...], count: Callable[..., int]) -> Any:
-    """Return a dispatcher for any number of variants and of parameters.
+    """Return a dispatcher, which selects an implementation, for any number of variants and of parameters.
 
-    It calls the variants whose size limits include ``count(*arguments)``, in order, until one does not return None, and
-    at last ``numpy``, the NumPy implementation.
+    The dispatcher calls, in order, the variants whose size limits include ``count(*arguments)``, until one returns a
+    result other than None. If all return None, it calls ``numpy``, the NumPy implementation.
     """
     tried = [(*variant[:3], LIBRARIES[variant.library] if variant.library else None) for variant in variants]
 
@@ -139,8 +139,9 @@ def _general(numpy: Callable[..., Any], variants: tuple[Variant, ...], count: Ca
 def _specialised(
     numpy: Callable[..., Any], variants: tuple[Variant, ...], operands: int, count: Callable[..., int] | None
 ) -> Any:
-    """Return a dispatcher for at most one variant for small arrays and one for large ones, with a fixed parameter list.
+    """Return a fast dispatcher, which selects an implementation by size, or None if a general one is needed.
 
+    The dispatcher has a fixed parameter list, and at most one variant for small arrays and one for large ones.
     ``numpy`` is the NumPy implementation and ``operands`` the number of its arguments after the array module. The
     result is None for other variants, if ``count`` is not None, and if no closure has so many operands (Note [Closures
     of the dispatcher]).

@@ -76,7 +76,7 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
 
 
 def _row_loop(name: str) -> Variant:
-    """Return the variant (implementation) for large arrays of a kernel ``f(np, x, …, axis)``: the loop ``name``."""
+    """Return the implementation for large arrays of a kernel ``f(np, x, …, axis)``: the Numba loop ``name``."""
 
     def loop(np: Any, x: Any, *others: Any) -> Any:
         return by_rows(name, x, others[-1], *others[:-1]) if x.ndim else None
@@ -113,7 +113,10 @@ def softmax(np: Any, x: Any, axis: int) -> Any:
 
 @kernel(_row_loop("softmax_backward"))
 def softmax_gradient(np: Any, output: Any, grad: Any, axis: int) -> Any:
-    """Return the gradient of softmax with respect to its input, where ``output`` is the softmax along ``axis``."""
+    """Return the gradient of the input of softmax, given ``grad``, the gradient of the result.
+
+    ``output`` is the result, the softmax along ``axis``.
+    """
     slope = grad * output
     np.subtract(grad, sum_broadcast(np, slope, axis), out=slope)
     slope *= output
@@ -153,9 +156,9 @@ def log_softmax(np: Any, x: Any, axis: int) -> Any:
 
 @kernel(_row_loop("log_softmax_backward"))
 def log_softmax_gradient(np: Any, output: Any, grad: Any, axis: int) -> Any:
-    """Return the gradient of log-softmax with respect to its input.
+    """Return the gradient of the input of log-softmax, given ``grad``, the gradient of the result.
 
-    ``output`` is the log-softmax along ``axis``.
+    ``output`` is the result, the log-softmax along ``axis``.
     """
     slope = np.exp(output)
     slope *= sum_broadcast(np, grad, axis)

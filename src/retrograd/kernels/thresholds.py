@@ -1,8 +1,8 @@
 """Thresholds by which kernels choose among their variants: one table, with the measurement that each value rests on.
 
-A threshold is a number of elements of the measured array unless its comment says otherwise. Times are of float32 arrays
-with NumPy 2.4 on a core of an Intel Xeon (AVX-512) that other programs shared, and of loops on one thread. A comment
-without a time keeps the reason for which the value was chosen.
+A threshold is a number of elements of the operand that the kernel measures, usually the first, unless its comment names
+another quantity. Times are of float32 arrays with NumPy 2.4 on a core of an Intel Xeon (AVX-512) that other programs
+shared, and of loops on one thread. A comment without a time keeps the reason for which the value was chosen.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return this tensor converted to another dtype or device by the operation ``op``.
+        """Return the result of the operation ``op`` on this tensor, which must be a conversion to a dtype or device.
 
         ``op`` is ``to_dtype`` or ``to_device``, and ``params`` contains the dtype or the device. Raises ValueError for
         all other operations, because this tensor has no shape yet. ``in_place`` is used only for the error message.

@@ -110,11 +110,12 @@ def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any)
 
 
 def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return ``memory`` with each element divided by the number of tensor elements that have its position.
+    """Return ``memory`` with each element divided by the number of elements of a tensor at its position.
 
-    The tensor has the layout ``layout``, in which several elements may have the same position in memory. ``memory`` is
-    a 1-d array that represents a part of the storage of the tensor, and ``start`` is the index in the storage of its
-    first element. An element of ``memory`` that does not belong to the tensor is not changed.
+    The tensor has the layout ``layout`` (storage offset, shape and strides), in which several elements may have the
+    same position in memory. ``memory`` is a 1-d array that represents a part of the storage of the tensor, and
+    ``start`` is the index in the storage of the first element of ``memory``. Positions without an element of the tensor
+    are not changed.
     """
     if not overlaps(layout):
         return memory
@@ -125,10 +126,10 @@ def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) 
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of the elements with the layout ``part``, read from the storage of ``self``.
+    """Return a copy of the elements of ``self`` that a view with the layout ``part`` selects.
 
     ``whole`` is the layout of ``self``, and ``part`` is another layout in the same storage. A layout consists of a
-    storage offset, a shape and strides. Elements of ``part`` outside ``self`` are 0.
+    storage offset, a shape and strides. Elements of the view that are not elements of ``self`` are 0.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, whole, self)
@@ -140,11 +141,12 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True)
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return an array of zeros to which the elements of ``self`` are added at their positions in a storage.
+    """Return zeros to which the elements of ``self`` are added: the gradient of ``strided_read``.
 
-    The array has the layout ``whole``, and ``self`` has the layout ``part`` in the same storage. A layout consists of a
-    storage offset, a shape and strides. Elements of ``self`` with the same position are summed. This operation computes
-    the gradient of ``strided_read``.
+    ``self`` is the gradient of the result of ``strided_read`` with the same ``whole`` and ``part``. The result has the
+    layout ``whole``, and ``self`` has the layout ``part`` in the same storage. A layout consists of a storage offset, a
+    shape and strides. Each element is added at its position in the storage, so that elements with the same position are
+    summed.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
@@ -220,10 +222,11 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
-    """Return the tuple (shape, strides) of an array after its expansion to ``size``, for the fast path of ``expand``.
+    """Return the tuple (shape, strides) of an array after its expansion to ``size``, or None for unusual sizes.
 
-    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. The result is None if the
-    generic path must be used because ``size`` is invalid, contains -1, or adds a dimension of size 1.
+    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. The result is None if
+    ``size`` is invalid, contains -1, or adds a dimension of size 1. Then the full implementation of ``expand`` must be
+    called.
     """
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
@@ -241,7 +244,8 @@ _summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
 def _sum_to_size_fast(x: Any, size: Any) -> Any:
     """Return the array ``x`` summed to the shape ``size``, as ``sum_to_size`` does.
 
-    The sum of a float32 array over the first dimension, such as the gradient of a bias, has a fast path.
+    A faster function is used for the sum of a float32 array over its first dimension, which is for example the gradient
+    of a bias.
     """
     if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
         return sum_along(numpy, x, 0, False)

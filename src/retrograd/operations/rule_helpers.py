@@ -16,7 +16,7 @@ from ..kernels import elementwise
 def zero_grad_rule(F: Any, g: Any) -> Any:
     """Return zeros in the shape of the gradient ``g``: the derivative rule of a piecewise constant function.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.zeros_as(g)
 
@@ -81,10 +81,10 @@ def kind_of(x: Any) -> str:
 
 
 def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
-    """Return the tuple (dtype of ``x``, None), or (None, dtype of ``x``) if ``x`` is 0-d.
+    """Return the dtype of ``x`` in the form of the first two arguments of ``promotion.promoted_dtype``.
 
-    The two items are the first two arguments of ``promotion.promoted_dtype``: the dtype of tensors with dimensions, and
-    the dtype of 0-d tensors, which type promotion treats separately.
+    These are the dtype of tensors with dimensions and the dtype of 0-d tensors, which type promotion treats separately.
+    The result is therefore (None, dtype of ``x``) if ``x`` is 0-d, else (dtype of ``x``, None).
     """
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 

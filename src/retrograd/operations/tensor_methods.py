@@ -100,7 +100,7 @@ def _interceptable(name: str, function: Any) -> Any:
     """Return a version of ``function`` that first lets ``__torch_function__`` handlers intercept the call.
 
     ``function`` implements the attribute ``name`` of Tensor. It is returned unchanged if it already tests for handlers,
-    if PyTorch does not let handlers intercept the attribute, or if it is not a hand-written Python function.
+    if PyTorch does not let handlers intercept the attribute, or if it is a built-in or generated function.
     """
     written = function.__class__ is FunctionType and "write" not in function.__globals__
     if (

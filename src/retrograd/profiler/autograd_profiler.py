@@ -74,7 +74,7 @@ class record_function:
 
 @dataclass
 class Seen:
-    """Record of one :class:`profile` block: calls, and allocations and releases of memory; times in nanoseconds."""
+    """Calls, memory allocations and memory releases recorded in one :class:`profile` block; times in nanoseconds."""
 
     start: int
     end: int
@@ -285,7 +285,7 @@ class profile:
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
     """Yield the events for the calls recorded in ``seen``.
 
-    A call that has not ended when the profiler stops gets this time as its end.
+    The end of a call that is still running when the profiler stops is the time at which the profiler stops.
     """
     event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
@@ -371,8 +371,9 @@ def _line(code: CodeType, instruction: int) -> str:
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
     """Return the call stack of ``call``: lines of the user's program, innermost first.
 
-    For a call in a backward pass, the result is the call stack of the forward operation that recorded the node.
-    ``stacks`` maps the number of each node to this call stack; the function adds to it.
+    The stack of a call in a backward pass is that of the corresponding forward operation, which created the graph node.
+    ``stacks`` is a dictionary from the numbers of graph nodes to the stacks of forward operations; if ``call`` is a
+    forward operation, its stack is added.
     """
     around: recorder.Call | None = call
     while around is not None and around.scope != recorder.BACKWARD and not around.name.startswith(recorder.EVALUATE):

@@ -189,7 +189,7 @@ VARYING: dict[str, Name] = {
 
 
 def shown_name(name: str, prefix: str = "") -> Name | None:
-    """Return the event name of the public function ``name``, or None if its calls are not shown.
+    """Return the event name of the public function ``name``, or None if profilers do not show its calls.
 
     The event name is a string, or a function that returns it for the arguments of a call.
     ``prefix`` is the prefix of PyTorch's operations in the namespace of the function, such as ``"linalg_"``.
@@ -220,7 +220,7 @@ def _functions() -> Iterator[tuple[Any, str, str]]:
 
 
 def name_of_function(function: Any) -> Name | None:
-    """Return the event name of ``function``, or None if its calls are not shown.
+    """Return the event name of ``function``, or None if profilers do not show its calls.
 
     The event name is a string, or a function that returns it for the arguments of a call.
     """
@@ -245,7 +245,7 @@ def _public_names(imported: int) -> dict[FunctionType, Name | None]:
 
 @functools.cache
 def _name_inside(function: Any) -> Name | None:
-    """Return the event name of ``function``, which is not public, or None if its calls are not shown.
+    """Return the event name of ``function``, which is not public, or None if profilers do not show its calls.
 
     Only the calls of functions that are generated for operations (``dispatch/codegen.py``) are shown.
     """
@@ -261,7 +261,7 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """Return the event name of the internal function ``function``, or None if its calls are not shown.
+    """Return the event name of the internal function ``function``, or None if profilers do not show its calls.
 
     For an operation without a public function, the event name is usually derived from the name of its ``grad_fn``:
     ``addmm`` from ``AddmmBackward0``.

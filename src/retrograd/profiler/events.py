@@ -418,7 +418,7 @@ class StringTable(defaultdict[str, str]):
 
 
 class MemRecordsAcc:
-    """Memory records of PyTorch's profiler, sorted by time, which is ``record[0].start_ns()``."""
+    """List of memory records of PyTorch's profiler, sorted by their times ``record[0].start_ns()``."""
 
     def __init__(self, mem_records: Any) -> None:
         self._records = sorted(mem_records, key=_begins)

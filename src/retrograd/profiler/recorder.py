@@ -1,9 +1,10 @@
 """Recording of calls while a profiler runs.
 
-Calls of public functions are recorded by a handler (Note [Interception] in ``dispatch/intercept.py``), and the steps of
-backward passes by an observer of the engine (``core/engine.py``). Gradient rules call kernels as attributes of a
-namespace; while a profiler runs, these attributes are replaced by functions that time the kernels. The engine processes
-the leaves of an observed backward pass one by one in PyTorch's order, as it does for leaves with hooks.
+Calls of public functions are recorded by a handler that intercepts them (Note [Interception] in
+``dispatch/intercept.py``). In a backward pass, the engine (``core/engine.py``) calls methods of an observer, which
+record each node and each leaf; the engine then processes the leaves one by one in PyTorch's order. The kernels that
+gradient rules call are attributes of a namespace. While a profiler runs, these attributes are replaced by functions
+that time the kernels.
 
 The modules that format events (``events``, ``table``, ``chrome_trace``) are not imported here.
 """
@@ -161,8 +162,8 @@ SEVERAL: Any = "several tensors"
 def described(value: Any) -> tuple[Any, ...]:
     """Return a tuple that describes the argument ``value``: for a tensor, its shape, strides in elements and dtype.
 
-    For a list of tensors, the tuple is ``SEVERAL`` and the list of their descriptions. For any other argument, it is
-    None and ``value``, which is replaced by None unless it is a number, a string, a tuple or a list.
+    For a list of tensors, the result is the pair of the constant ``SEVERAL`` and the list of the tensors' descriptions.
+    For a number, a string, a tuple or a list, the result is ``(None, value)``, and otherwise ``(None, None)``.
     """
     array = value._array if isinstance(value, Tensor) else value
     if hasattr(array, "strides") and hasattr(array, "dtype") and not isinstance(array, type):
@@ -246,8 +247,9 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
 def _begin_said(
     name: Callable[..., str], operation: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Call | None:
-    """Record the start of a call of a function that is decorated with ``profiled``, and return the :class:`Call`.
+    """Record the start of a call of a function that is decorated with ``profiled``; return the :class:`Call`.
 
+    The decorator ``profiled`` registers a function whose calls are shown although it is not generated for an operation.
     The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the event is that of an operation, otherwise
     that of a block named by the user. The result is None if there is no event: no profiler runs, the name of the
     operation is empty, or a block with this name is already running.
@@ -285,9 +287,10 @@ class _Recording(Handler):
         self.known.clear()
 
     def wanted(self, function: Any) -> Any:
-        """Return a function that records the beginning of a call of ``function``, or None if its calls are not shown.
+        """Return a function that records the beginning of a call of ``function``.
 
-        The returned function takes the tuple and the dictionary of the call's arguments.
+        The returned function takes the positional arguments of the call as a tuple and the keyword arguments as a
+        dictionary. The result is None if profilers do not show calls of ``function``.
         """
         try:
             return self.known[function]
@@ -325,7 +328,7 @@ _recording = _Recording()
 
 
 class _BackwardObserver:
-    """Observer by which the autograd engine runs a backward pass in a profiled thread; it records nodes and leaves."""
+    """Recorder of the nodes and leaves of one backward pass. The engine calls its methods in a profiled thread."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -348,13 +351,16 @@ class _BackwardObserver:
         wanted: Any,
         inner: Any,
     ) -> Any:
-        """Call ``engine._visit``, which has the same parameters, return its result, and record the call as an event."""
+        """Process the graph node or output ``edge`` by ``engine._visit``, and record the processing as an event.
+
+        ``engine._visit`` has the same parameters, and its result is returned.
+        """
         if edge.__class__ is not OutputEdge:
             self._evaluate(edge.name(), -edge.number, _line(edge))
         return engine._visit(edge, grad, edges, keep, record, several, heap, wanted, inner, self.apply)
 
     def apply(self, node: Any, grad: Any, *rest: Any) -> Any:
-        """Call ``engine._apply`` with the same arguments, return its result, and record the call as an event."""
+        """Return the gradients that ``engine._apply`` computes for ``node``, and record the call as an event."""
         grads = tuple(grad) if grad.__class__ in (tuple, list) else (grad,)
         call = self.session.begin(node.name(), grads, BACKWARD, -node.number)
         call.place = _line(node)
@@ -366,9 +372,10 @@ class _BackwardObserver:
         return result
 
     def leaf(self, leaf: Any, grad: Any, owned: bool, record: bool, wanted: Any, write: bool) -> None:
-        """Call ``accumulate.visit_leaf``, which has the same parameters, and record the call as an event.
+        """Accumulate the gradient ``grad`` of ``leaf`` by ``accumulate.visit_leaf``, and record the call as an event.
 
-        The memory of the leaf's ``grad`` is also recorded if it is new.
+        ``accumulate.visit_leaf`` has the same parameters. If memory for the attribute ``grad`` of the leaf is
+        allocated, the allocation is recorded too.
         """
         session, variable = self.session, leaf.variable_ref()
         self._evaluate(LEAF, -1, None)
@@ -413,7 +420,7 @@ def _observer() -> _BackwardObserver | None:
 
 
 class _Kernels:
-    """Switch that, while a profiler runs in any thread, replaces the kernels of gradient rules by timed kernels."""
+    """Replacement of the kernels that gradient rules call by timed kernels, while a profiler runs in any thread."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

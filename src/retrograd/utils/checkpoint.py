@@ -192,7 +192,10 @@ class Frame:
         self.lines: list[Any] = []
 
     def pack(self, tensor: Tensor) -> Holder:
-        """Return a new empty holder that replaces ``tensor``, a tensor saved by the first run."""
+        """Return a new empty holder, which the graph stores in place of ``tensor``.
+
+        ``tensor`` is a tensor that the first run of the checkpointed function saved for the backward pass.
+        """
         holder = Holder()
         self.holders.append(weakref.ref(holder))
         self.facts.append(_metadata(tensor))
@@ -213,7 +216,7 @@ class Frame:
         return found
 
     def run_again(self) -> None:
-        """Run the function again to recompute the tensors of all holders.
+        """Run the checkpointed function again to recompute the tensors of all holders.
 
         Raises CheckpointError if this run saves another number of tensors than the first run, or tensors with other
         shapes, dtypes or devices (not checked with ``determinism_check="none"``).

@@ -34,7 +34,8 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
     """Copy channels of image ``n`` of ``x``, with padding, to the scratch array ``lines`` (Note [Lines of images]).
 
     As many channels are copied as ``lines`` holds, from channel ``c`` on. Each channel gets ``rows`` rows of ``width``
-    elements. The first of these rows is row ``top`` of the image. ``how`` is described in the module's docstring.
+    elements. The first of these rows is row ``top`` of the image. ``how`` holds strides, paddings and dilations (see
+    the module's docstring).
     """
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
@@ -72,7 +73,7 @@ def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
 
     ``w`` is 1-d memory in which the weights begin at ``start``. ``sizes`` holds the numbers of groups, outputs per
     group, channels per group, rows and columns of the kernel. ``steps`` holds the stride of each of these axes.
-    ``ROWS`` is the number of rows of a tile.
+    ``ROWS`` is the number of rows of a tile, a block of results that the loops keep in registers.
     """
     groups, single, channels, tall, wide = sizes
     tiles = out.shape[1]
@@ -95,8 +96,8 @@ def output(
 
     ``w`` has the shape (groups, tiles, channels * kernel elements, ``ROWS``), as :func:`cut` writes it; ``bias`` has
     the shape (groups, tiles * ``ROWS``). ``size`` holds the numbers of rows and columns of the result. ``where`` holds
-    their positions in ``y``: first row and step, first column and step. The other parameters are described in the
-    module's docstring.
+    their positions in ``y``: first row and step, first column and step. The other parameters (strides, offsets, scratch
+    memory) are described in the module's docstring.
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
@@ -165,8 +166,9 @@ def weight(
     """Write partial sums of the weight's gradient to ``w``, one array for each part of the work.
 
     ``x`` is the input and ``y`` the gradient of the output. ``w`` has the shape (parts, groups, channels * kernel
-    elements, outputs padded to full vectors). The length of ``offsets`` is a multiple of the rows of a tile. The other
-    parameters are described in the module's docstring.
+    elements, outputs padded to full vectors). The length of ``offsets`` is a multiple of the number of rows of a tile
+    (block of results in registers). The other parameters (strides, offsets, scratch memory) are described in the
+    module's docstring.
     """
     parts, groups, places, lead = w.shape
     channels, single, wide = x.shape[1] // groups, y.shape[1] // groups, y.shape[3]

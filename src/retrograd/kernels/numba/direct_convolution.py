@@ -56,7 +56,7 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
     """Return the number of rows and the number of columns of a flat image.
 
     A flat image is a padded copy of a channel in contiguous memory (Note [Flat images]). ``x``, ``w`` and ``y`` are the
-    input, the weight and the output. ``how`` is described in the module's docstring.
+    input, the weight and the output. ``how`` holds strides, paddings and dilations (see the module's docstring).
     """
     rows = max(x.shape[2] + 2 * how[2], (y.shape[2] - 1) * how[0] + how[4] * (w.shape[2] - 1) + 1)
     wide = max(x.shape[3] + 2 * how[3], (y.shape[3] - 1) * how[1] + how[5] * (w.shape[3] - 1) + 1)
@@ -68,14 +68,14 @@ def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
     """Return where the data begin that kernel element (``i``, ``j``) multiplies: (index of a flat image, offset in it).
 
     A flat image is a padded copy of a channel in contiguous memory (Note [Flat images]), with ``width`` elements per
-    row. ``how`` is described in the module's docstring.
+    row. ``how`` holds strides, paddings and dilations (see the module's docstring).
     """
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
 
 @njit
 def _lay_out(image: Any, how: Any, width: Any, flat: Any) -> None:
-    """Copy ``image`` to ``flat``, in the layout of Note [Flat images], with rows of ``width`` elements.
+    """Copy ``image`` to ``flat``, a padded image in the layout of Note [Flat images], with rows of ``width`` elements.
 
     The padding is not written, because the caller has set ``flat`` to 0.
     """
@@ -126,8 +126,8 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
     """Write the convolution of ``x`` with ``w`` (outputs, channels per group, *kernel) plus ``bias`` to ``y``.
 
     ``kept`` is the number of channels whose padded copies fit the scratch memory: all channels of a group, or one. If
-    all fit, the copies are used again for the next output channel of the group. ``how`` and ``room`` are described in
-    the module's docstring.
+    all fit, the copies are used again for the next output channel of the group. ``how`` holds strides, paddings and
+    dilations, and ``room`` is scratch memory (see the module's docstring).
     """
     outputs, single, tall, _ = w.shape
     share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
@@ -154,8 +154,8 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
     """Add the products of ``weights``, row ``i`` of the kernel, with ``flat`` to ``line``, a flat output image.
 
-    ``flat`` holds the padded input in the layout of Note [Flat images], with rows of ``width`` elements. ``how`` is
-    described in the module's docstring. Three kernel elements are processed at once.
+    ``flat`` holds the padded input in the layout of Note [Flat images], with rows of ``width`` elements. ``how`` holds
+    strides, paddings and dilations (see the module's docstring). Three kernel elements are processed at once.
     """
     j, wide, length = 0, weights.size, line.size
     while j < wide:
@@ -176,7 +176,8 @@ def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -
 def direct_input(y: Any, w: Any, how: Any, room: Any, x: Any) -> None:
     """Write the gradient of the input of :func:`direct` to ``x``, given ``y``, the gradient of the output.
 
-    ``w`` is the weight of the convolution. ``how`` and ``room`` are described in the module's docstring.
+    ``w`` is the weight of the convolution. ``how`` holds strides, paddings and dilations, and ``room`` is scratch
+    memory (see the module's docstring).
     """
     outputs, single, tall, wide = w.shape
     channels, parts = x.shape[1], room.shape[0]
@@ -205,7 +206,8 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
     """Add the gradient of the weight of :func:`direct` to ``w`` (parts, outputs, channels per group, *kernel).
 
     ``y`` is the gradient of the output and ``x`` is the input. Each part of the work is summed separately; the caller
-    adds the sums. ``w`` is a float64 array of zeros. ``how`` and ``room`` are described in the module's docstring.
+    adds the sums. ``w`` is a float64 array of zeros. ``how`` holds strides, paddings and dilations, and ``room`` is
+    scratch memory (see the module's docstring).
     """
     parts, outputs, single, tall, _ = w.shape
     share, jobs = outputs // (x.shape[1] // single), x.shape[0] * x.shape[1]
@@ -227,8 +229,8 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
     """Add to ``totals`` the gradients of row ``i`` of the kernel: sums of ``line`` times elements of ``flat``.
 
-    ``line`` is the flat gradient of the output; ``flat`` is the input in the layout of Note [Flat images], with rows of
-    ``width`` elements. Three kernel elements are processed at once.
+    ``line`` is the gradient of the output, in rows of ``width`` elements; ``flat`` is the input in the layout of Note
+    [Flat images], with rows of ``width`` elements. Three kernel elements are processed at once.
     """
     j, wide, zero = 0, totals.size, like(line[0], 0)
     while j < wide:

@@ -22,8 +22,9 @@ SHORT = 12
 def _maxima_of_few(image: Any, kernel: Any, how: Any, top: Any, best: Any, where: Any) -> None:
     """Write the maxima of one row of windows to ``best``, and their flat indices in ``image`` to ``where``.
 
-    The windows begin at the image row ``top``. ``kernel`` is (rows, columns) of a window; ``how`` is described in the
-    module's docstring. Each window is processed separately, which is faster for short rows.
+    The windows begin at the image row ``top``. ``kernel`` is (rows, columns) of a window; ``how`` holds strides,
+    paddings and dilations (see the module's docstring). Each window is processed separately, which is faster for short
+    rows.
     """
     height, width = image.shape
     low = 0 if top >= 0 else (-top + how[4] - 1) // how[4]
@@ -67,8 +68,8 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
     """Write the maximum of each window of ``x`` (planes, rows, columns) to ``values``, and its index to ``indices``.
 
     The indices are flat indices within a plane (one channel of one sample). Of equal elements the first is selected, of
-    several nan the last. Every window must contain an element of the image. ``how`` is described in the module's
-    docstring.
+    several nan the last. Every window must contain an element of the image. ``how`` holds strides, paddings and
+    dilations (see the module's docstring).
     """
     height, width = x.shape[1], x.shape[2]
     by_twos = (

@@ -22,7 +22,7 @@ FLUSH = 128  # rows that are added before their sum goes to the double-precision
 
 @loop_of_sums
 def total(x: Any, sums: Any) -> Any:
-    """Return the sum of the 1-d array ``x``; the sum of every 4096 elements is written to ``sums``."""
+    """Return the sum of the 1-d array ``x``; the sum of each block of 4096 elements is written to ``sums``."""
     for k in prange(sums.size):
         partial = like(x[0], 0)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -39,7 +39,7 @@ def total(x: Any, sums: Any) -> Any:
 def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
     """Return the sum of ``(x - centre)**2`` over the 1-d array ``x``, the second pass of a two-pass variance.
 
-    The sum over every 4096 elements of ``x`` is written to ``sums``.
+    The sum over each block of 4096 consecutive elements is written to ``sums``.
     """
     for k in prange(sums.size):
         partial = 0.0
@@ -56,7 +56,7 @@ def total_of_squares(x: Any, centre: Any, sums: Any) -> Any:
 
 @loop_of_sums
 def product(x: Any, products: Any) -> None:
-    """Write the product of every 4096 elements of the 1-d array ``x`` to ``products``."""
+    """Write the product of each block of 4096 consecutive elements of the 1-d array ``x`` to ``products``."""
     for k in prange(products.size):
         partial = like(x[0], 1)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -205,7 +205,7 @@ def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
 def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
     """Return the maximum of the 1-d array ``x``, or the minimum if ``sign`` is -1; nan if an element is nan.
 
-    The maximum of ``sign`` times every 4096 elements is written to ``tops``.
+    The maximum of ``sign * x`` in each block of 4096 consecutive elements is written to ``tops``.
     """
     for k in prange(tops.size):
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -242,7 +242,8 @@ def share_of_all(x: Any, top: Any, counts: Any, out: Any) -> None:
     """Write the gradient of amax or amin of the 1-d array ``x`` to ``out``; ``top`` is the extreme value, a number.
 
     The elements that equal ``top`` get 1 / (number of these elements), all other elements get 0. nan is treated as
-    equal to nan. The number of equal elements among every 4096 is written to ``counts``.
+    equal to nan. The number of elements that equal ``top`` in each block of 4096 consecutive elements is written to
+    ``counts``.
     """
     for k in prange(counts.size):
         part, count = x[k * STRETCH : (k + 1) * STRETCH], 0

@@ -39,10 +39,11 @@ def declares_layer(
 ) -> Callable[[Layer], Layer]:
     """Return a class decorator that generates ``__init__``, ``forward`` and ``extra_repr`` of a layer.
 
-    ``takes`` has the names of the parameters of ``forward``, separated by commas. ``forward`` passes these parameters
-    to ``function`` as positional arguments, and the declared arguments of the layer as keyword arguments. ``fixed``
-    has further keyword arguments of ``function``; their values are strings of source code, for example
-    ``training="self.training"``. If ``function`` is None, ``forward`` is not generated.
+    The arguments of ``__init__`` are the annotated class attributes of the layer. ``takes`` has the names of the
+    parameters of ``forward``, separated by commas. ``forward`` passes these parameters to ``function`` as positional
+    arguments, and the arguments of ``__init__`` as keyword arguments. ``fixed`` has further keyword arguments of
+    ``function``; their values are strings of source code, for example ``training="self.training"``. If ``function`` is
+    None, ``forward`` is not generated.
 
     ``shown`` is a format string for the result of ``extra_repr``, in which ``{name}`` is replaced by the attribute of
     this name. If the attribute ``inplace`` is true, ``extra_repr`` appends ``inplace=True``. ``buffers`` has the names

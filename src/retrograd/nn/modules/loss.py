@@ -26,9 +26,9 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """Base class of loss layers with the buffer ``weight``, factors of the loss.
+    """Base class of loss layers with the buffer ``weight``, whose elements are factors of the loss.
 
-    ``weight`` has one factor per class or, for BCELoss, one factor per element.
+    ``weight`` has one element per class or, for BCELoss, one factor per element of the input.
     """
 
 

@@ -289,10 +289,10 @@ def _load(
 
 
 def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
-    """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``; return None or an error message.
+    """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``.
 
-    If ``assign`` is true, ``own`` is replaced by ``value`` without a copy. ``key`` is the full name of ``own`` for
-    error messages.
+    If ``assign`` is true, ``own`` is replaced by ``value`` without a copy. The result is None, or an error message if
+    ``value`` can not be loaded. ``key`` is the full name of ``own`` for this message.
     """
     if not isinstance(value, Tensor):
         return (

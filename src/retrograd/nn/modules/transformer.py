@@ -89,7 +89,7 @@ class _Layer(Module):
         self._settle()
 
     def _settle(self) -> None:
-        """Set the attributes of a subclass; ``__init__`` calls this method at the end."""
+        """Set further attributes. ``__init__`` calls this method at the end, and a subclass may override it."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Return ``x + dropout(function(norm(x)))`` if ``norm_first`` is true, else ``norm(x + dropout(function(x)))``.

@@ -94,7 +94,7 @@ class _Orthogonal(Module):
     def _householder_product(self, X: Tensor) -> Tensor:
         """Return the product of the Householder reflections whose vectors are the columns of ``X`` below the diagonal.
 
-        The columns of the product are multiplied by the diagonal of ``X``, which has the signs 1 and -1.
+        The columns of the product are multiplied by the diagonal elements of ``X``, which are 1 or -1.
         """
         A = X.tril(diagonal=-1)
         tau = 2.0 / (A * A).sum(dim=-2).add(1.0)

@@ -146,10 +146,10 @@ class PruningContainer(BasePruningMethod):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask that is 0 where ``default_mask`` is 0 and for the elements that the last method selects.
 
-        ``t`` has the importance scores of the elements. The last pruning method in the container selects elements by
-        these scores. The attribute ``PRUNING_TYPE`` of this method determines among which elements: those where
-        ``default_mask`` is 1 (``"unstructured"``), the slices in which ``default_mask`` has a 1 (``"structured"``), or
-        all (``"global"``).
+        ``t`` has the importance scores of the elements. The last pruning method in the container selects the elements
+        by these scores. Its attribute ``PRUNING_TYPE`` determines which elements can be selected: those where
+        ``default_mask`` is 1 (``"unstructured"``), those in the slices in which ``default_mask`` has a 1
+        (``"structured"``), or all elements (``"global"``).
         """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any

@@ -52,11 +52,11 @@ def array_module_for(device: Any) -> Any:
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the shape for the fast path of a function such as ``zeros``, or None.
+    """Return the shape passed to a function such as ``zeros``, or None if the arguments are not simple.
 
-    ``given`` is the tuple of the positional arguments of the function. The result is None, and the function must take
-    its generic path, unless ``given`` holds either non-negative ints or one tuple of such ints, and the default device
-    is the CPU. The fast path creates a NumPy array and therefore a tensor on the CPU.
+    ``given`` is the tuple of the positional arguments of the function. They are simple if they are non-negative ints,
+    or one tuple of such ints, and if the default device is the CPU. For simple arguments, the function creates a NumPy
+    array directly. For other arguments, it calls its full implementation.
     """
     if len(given) == 1:
         (size,) = given
@@ -155,11 +155,11 @@ def _filled(
 
 
 def _common_filled(fill: int | None) -> Any:
-    """Return a function for calls of ``zeros``, ``ones`` or ``empty`` whose only arguments are sizes: their fast path.
+    """Return a fast implementation of ``zeros``, ``ones`` or ``empty`` for calls whose only arguments are sizes.
 
-    ``fill`` is the value of the elements: 0 for ``zeros``, 1 for ``ones``, and None for ``empty``. The returned
-    function takes the tuple of arguments and returns an array of the default floating dtype, or None if the generic
-    path must be used.
+    ``fill`` is the value of the elements: 0 for ``zeros``, 1 for ``ones``, and None for ``empty``. The fast
+    implementation is a function of the tuple of arguments. It returns an array of the default floating dtype, or None
+    if the full implementation must be called because :func:`simple_shape` returns None.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -341,9 +341,10 @@ def scalar_tensor(
 
 
 def _common_eye(n: Any, m: Any) -> Any:
-    """Return the array of ``eye(n, m)`` on the fast path, or None if the generic path must be used.
+    """Return the result of ``eye(n, m)`` as an array if the arguments are simple, else None.
 
-    The fast path requires that ``n`` is a positive int and that ``m`` is a positive int or None.
+    The arguments are simple if ``n`` is a positive int, ``m`` is a positive int or None, and the default device is the
+    CPU. For other arguments, the full implementation of ``eye`` must be called.
     """
     size = simple_shape((n, n if m is None else m))
     if size is None or not all(size):

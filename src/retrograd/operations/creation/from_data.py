@@ -79,10 +79,11 @@ _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({li
 
 
 def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
-    """Return ``data`` as an array on the fast path of ``tensor``, or None if the generic path must be used.
+    """Return ``data`` as an array if it is a float or a simple list, else None.
 
-    The fast path accepts a float, a list of numbers, and a list of equally long lists of numbers. The numbers must be
-    all floats or all ints. ``kind`` is the class of ``data``: ``float`` or ``list``.
+    A simple list is a list of numbers, or a list of equally long lists of numbers, where the numbers are all floats or
+    all ints in the range of int64. For other data, the full implementation of :func:`tensor` must be called. ``kind``
+    is the class of ``data``: ``float`` or ``list``.
     """
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:

@@ -279,9 +279,11 @@ _sampler("randn", samplers.normal, "a tensor of random numbers of the standard n
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
-    """Return the array of ``randint(*given)`` on the fast path, or None if the generic path must be used.
+    """Return the result of ``randint(*given)`` as an array if the arguments are simple, else None.
 
-    The fast path requires that the size is a tuple and that the bounds are ints in the range from 0 to 2**28.
+    The arguments are simple if the size is a tuple of ints and the bounds are ints with ``0 <= low < high < 2**28``.
+    The result is also None inside ``vmap``, and if the default device is not the CPU. If it is None, the full
+    implementation of ``randint`` must be called.
     """
     if len(given) == 2:
         low, high, size = 0, *given
@@ -359,9 +361,10 @@ def randint_like(
 
 
 def _common_order(n: Any) -> Any:
-    """Return the array of ``randperm(n)`` on the fast path, or None if the generic path must be used.
+    """Return the result of ``randperm(n)`` as an array if ``n`` is a non-negative int, else None.
 
-    The fast path requires that ``n`` is a non-negative int and that the default device is the CPU.
+    The result is also None inside ``vmap``, and if the default device is not the CPU. If it is None, the full
+    implementation of ``randperm`` must be called.
     """
     if n.__class__ is not int or n < 0 or active_levels() or array_module_for(None) is not numpy:
         return None
@@ -616,8 +619,9 @@ _OVERWRITE = {
 def _writable_directly(x: Tensor) -> bool:
     """Whether a method such as ``uniform_`` may write samples directly to the memory of ``x``.
 
-    If the result is False, the caller must write the samples with an in-place operation. Autograd, ``vmap`` and
-    subclasses of Tensor can intercept such an operation.
+    The result is True only if ``x`` is a contiguous float32 or float64 tensor on the CPU, and if neither autograd nor
+    ``vmap`` nor a subclass of Tensor needs to intercept the operation. Otherwise the caller must write the samples with
+    an in-place operation.
     """
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
@@ -654,10 +658,10 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Do the same as :func:`_write` inside a function that ``vmap`` calls: overwrite ``x`` with ``sample(shape)``.
+    """Overwrite ``x`` with random samples inside a function that ``vmap`` calls, and return ``x``.
 
-    Raise RuntimeError if ``x`` has no batch dimension but ``vmap`` was called with ``randomness="different"``, which
-    requires different samples for the elements of the batch.
+    ``sample(shape)`` draws samples for the shape of ``x``. Raise RuntimeError if ``x`` has no batch dimension but
+    ``vmap`` was called with ``randomness="different"``, which requires different samples for the elements of the batch.
     """
     if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(

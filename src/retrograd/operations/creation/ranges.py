@@ -16,9 +16,11 @@ from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_f
 
 
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
-    """Return the array of ``arange(start, end, step)`` on the fast path, or None if the generic path must be used.
+    """Return the result of ``arange(start, end, step)`` as an array if the arguments are simple, else None.
 
-    The fast path requires that ``start``, ``end`` and ``step`` are ints and that the values do not overflow int64.
+    The arguments are simple if they are valid ints, the values do not overflow int64, and the default device is the
+    CPU. For other arguments, the full implementation of ``arange`` must be called. If ``end`` is None, the result is
+    that of ``arange(0, start, step)``.
     """
     if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
@@ -95,10 +97,11 @@ def _range(
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
-    """Return the array of ``linspace(start, end, steps)`` on the fast path, or None if the generic path must be used.
+    """Return the result of ``linspace(start, end, steps)`` as an array if the arguments are simple, else None.
 
-    The fast path requires that ``start`` and ``end`` are ints or floats and that ``steps`` is from 2 to 4096. The limit
-    bounds the memory of the cache of :func:`_from_both_ends`.
+    The arguments are simple if ``start`` and ``end`` are ints or floats, ``steps`` is an int from 2 to 4096, the
+    default dtype is not half precision, and the default device is the CPU. For other arguments, the full implementation
+    of ``linspace`` must be called. The limit of 4096 bounds the memory of the cache of :func:`_from_both_ends`.
     """
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
@@ -145,8 +148,8 @@ def linspace(
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
     """Check the arguments of ``linspace`` or ``logspace``, and return them as Python numbers with the NumPy dtype.
 
-    The result is the tuple (start, end, steps, NumPy dtype of the result). ``name`` is the name of the function, for
-    error messages.
+    The result is the tuple (start, end, steps, NumPy dtype of the result). Raise TypeError or RuntimeError for invalid
+    arguments. ``name`` is the name of the function in the error message.
     """
     _check_ends(name, start=start, end=end)
     first, last = as_python_number(start), as_python_number(end)

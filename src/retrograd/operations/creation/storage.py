@@ -263,9 +263,10 @@ def share_memory_(input: Tensor) -> Tensor:
 
 @public(function=False)
 def record_stream(input: Tensor, s: Any) -> None:
-    """Do nothing if ``input`` is on a GPU, because CuPy manages the memory of GPU tensors.
+    """Accept ``s``, a CUDA stream that uses the memory of ``input``, for compatibility with PyTorch.
 
-    Raise NotImplementedError if ``input`` is on the CPU, as PyTorch does. ``s`` is a stream and has no effect.
+    The call has no effect, because CuPy manages the memory of GPU tensors. Raise NotImplementedError if ``input`` is on
+    the CPU, as PyTorch does.
     """
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")

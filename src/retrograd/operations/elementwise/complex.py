@@ -36,8 +36,8 @@ def _as_complex(F: Any, g: Any) -> Any:
 
     ``g``, the gradient of the result, is real and has the shape (…, 2). The last dimension holds the real part and the
     imaginary part of each element of the complex gradient. The returned array is a view of ``g`` if ``g`` is a
-    contiguous NumPy array that owns its memory, otherwise a copy. ``F`` has all operations as attributes, for tensors
-    or for arrays.
+    contiguous NumPy array that owns its memory, otherwise a copy. ``F`` is a namespace of operations (``F.matmul``, …)
+    on tensors or on arrays.
     """
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
     return F.view_as_complex(g) if owned else F.complex_of_pairs(g)
@@ -174,7 +174,7 @@ conj_block.derivative(self=lambda F, g: F.conj_block(g))
 def conj(input: Tensor) -> Tensor:
     """Return the complex conjugate of ``input`` as a new tensor.
 
-    If ``input`` is a real tensor, return ``input`` itself. PyTorch instead returns a view of a complex tensor, whose
+    If ``input`` is a real tensor, return ``input`` itself. PyTorch instead returns a lazy view of a complex tensor: its
     elements are conjugated when they are used.
     """
     return conj_block(input) if input.is_complex() else input
@@ -191,20 +191,20 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return ``input`` itself, because in retrograd no tensor has postponed computations.
+    """Return ``input`` itself, because retrograd conjugates and negates tensors immediately.
 
-    In PyTorch, ``conj`` returns a tensor whose elements are conjugated later, and ``resolve_conj`` conjugates them.
-    ``resolve_neg``, which is the same function here, computes postponed negations.
+    In PyTorch, ``conj`` returns a lazy view, and ``resolve_conj`` returns a tensor with the conjugated elements.
+    ``resolve_neg``, which is the same function here, does this for lazy negation.
     """
     return _tensor(input)
 
 
 @public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
-    """Return False, because in retrograd no tensor has postponed computations.
+    """Return False, because retrograd conjugates and negates tensors immediately.
 
-    In PyTorch, ``is_conj`` returns True for a tensor whose elements are conjugated later. ``is_neg``, which is the same
-    function here, tests for postponed negations.
+    In PyTorch, ``is_conj`` returns True for a lazy view, whose elements are conjugated when they are used. ``is_neg``,
+    which is the same function here, tests for lazy negation.
     """
     return _tensor(input) is None
 

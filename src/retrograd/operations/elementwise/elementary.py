@@ -81,8 +81,8 @@ TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
 def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
     """Return the gradient of ``self ** exponent`` with respect to ``self``.
 
-    ``F`` has all operations as attributes, for tensors or for arrays. ``g`` is the gradient of the power. The result is
-    0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays. ``g`` is the gradient of the power.
+    The result is 0 where ``exponent`` is 0, even if ``g`` is infinite or nan.
     """
     return F.masked_fill_scalar(g * (exponent * F.pow_tensor(self, F.safe_less_one(exponent))), exponent == 0, 0)
 
@@ -156,8 +156,9 @@ def _on_arrays(function: Any) -> Any:
 def _register_for_rules(function: Any) -> None:
     """Make ``function``, which takes and returns Tensors, an attribute of the namespaces of operations.
 
-    A derivative rule calls operations as attributes of its argument ``F``. ``F`` is one of two namespaces: for Tensors,
-    or for arrays. The namespace for arrays gets a version of ``function`` that takes and returns arrays.
+    A derivative rule calls operations as attributes of its argument ``F``. ``F`` is one of two namespaces: its
+    operations take either Tensors or arrays. The namespace for arrays gets a version of ``function`` that takes and
+    returns arrays.
     """
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
@@ -172,7 +173,7 @@ _register_for_rules(log_power_twice)
 def _power_of_number(F: Any, g: Any, out: Any, out_dtype: Any, base: Any) -> Any:
     """Return the gradient of ``out = base ** exponent`` with respect to ``exponent``, for a number ``base``.
 
-    ``F`` has all operations as attributes, for tensors or for arrays. ``g`` is the gradient of ``out``, and
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays. ``g`` is the gradient of ``out``, and
     ``out_dtype`` is the dtype of ``out``.
     """
     if not base:  # log(0) times the power, but 0 where the power is finite
@@ -436,8 +437,8 @@ def _over_square(F: Any, x: Any, self: Any, other: Any) -> Any:
     """Return ``x / (self**2 + other**2)`` elementwise, but 0 where the divisor is 0.
 
     The gradients of ``atan2(self, other)`` are computed with this function: ``x`` is the gradient of the result times
-    ``self`` or ``other``. The gradients are therefore 0 at the origin, where ``atan2`` has no derivative. ``F`` has all
-    operations as attributes, for tensors or for arrays.
+    ``self`` or ``other``. The gradients are therefore 0 at the origin, where ``atan2`` has no derivative. ``F`` is a
+    namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     square = self * self + other * other
     return F.masked_fill_scalar(x / square, square == 0, 0)

@@ -179,7 +179,7 @@ def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
 def _gamma_moment_derivative(F: Any, a: Any, x: Any, n: int) -> Any:
     """Return the derivative of ``gamma_moment(a, x, n)`` with respect to ``a``.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     below = 0 if n == 0 else F.igamma(a, x) if n == 1 else F.gamma_moment(a, x, n - 1)
     return F.gamma_moment(a, x, n + 1) - n * F.polygamma(a, 1) * below if n else F.gamma_moment(a, x, 1)
@@ -189,17 +189,18 @@ def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
     """Return the gradient of ``igamma(self, other)`` with respect to ``other``.
 
     This is ``g``, the gradient of the result of ``igamma``, times the probability density at ``other`` of the gamma
-    distribution with shape ``self`` and rate 1. ``F`` has all operations as attributes, for tensors or for arrays.
+    distribution with shape ``self`` and rate 1. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays.
     """
     return g * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values``, the results of ``igamma`` or ``igammac``, with nan replaced where PyTorch's result is not nan.
+    """Return ``values``, the results of ``igamma`` or ``igammac``, corrected for operands that are nan.
 
-    ``order`` and ``x`` are the first and the second argument of ``igamma`` or ``igammac``. The returned array is
-    ``at_infinity`` where ``order`` is nan and ``x`` is infinite. It is ``at_zero`` where ``order`` is nan and ``x`` is
-    0, and where ``order`` is infinite and ``x`` is nan.
+    PyTorch's result is not always nan for such operands. ``order`` and ``x`` are the first and the second operand. The
+    returned array is ``at_infinity`` where ``order`` is nan and ``x`` is infinity. It is ``at_zero`` where ``order`` is
+    nan and ``x`` is 0, and where ``order`` is infinity and ``x`` is nan.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -339,7 +340,7 @@ def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
 
     The mask is true where ``self`` is nan or has an absolute value of at most ``eps``, the machine epsilon of
     ``dtype``; a quotient would be inaccurate there. The divisor is ``self`` with these elements replaced by ``eps``.
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch

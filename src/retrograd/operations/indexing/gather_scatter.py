@@ -159,8 +159,8 @@ gather_backward.derivative(self=lambda F, g, index, dim: F.gather_block(g, index
 def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None) -> int:
     """Check the arguments of ``gather`` or of a ``scatter`` function and return ``dim`` as a non-negative int.
 
-    ``name`` is the name of the function in error messages. ``src`` is the tensor or number that a ``scatter`` function
-    writes; it is None for ``gather``.
+    Raise IndexError or RuntimeError for invalid arguments. ``name`` is the name of the function in the error message.
+    ``src`` is the tensor or number that a ``scatter`` function writes; it is None for ``gather``.
     """
     at = normalize_dim(dim, input._array.ndim)
     shape, picked = input._array.shape or (1,), index._array.shape or (1,)
@@ -283,8 +283,9 @@ def _scatter(
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """Check the arguments of ``scatter`` and return the tuple (operation, tensors, other arguments).
 
-    The operation computes the result when it is called with the tensors and the other arguments. ``src`` is a tensor or
-    a number. ``reduce`` is ``"add"``, ``"multiply"`` or None.
+    The operation computes the result when it is called with the tensors and the other arguments. Raise IndexError or
+    RuntimeError for invalid arguments. ``src`` is a tensor or a number. ``reduce`` is ``"add"``, ``"multiply"`` or
+    None.
     """
     at = _check_along("scatter", input, dim, index, src)
     if reduce is not None:
@@ -308,7 +309,8 @@ def _scatter_reduce(
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
     """Check the arguments of ``scatter_reduce`` and return the tuple (operation, tensors, other arguments).
 
-    The operation computes the result when it is called with the tensors and the other arguments.
+    The operation computes the result when it is called with the tensors and the other arguments. Raise IndexError or
+    RuntimeError for invalid arguments.
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
@@ -439,11 +441,10 @@ def _shared_extremes(
 ) -> tuple[Any, Any]:
     """Return two arrays whose product is the gradient of a maximum or minimum with respect to ``src``.
 
-    The maximum or minimum ``out`` is the result of ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``, and ``g``
-    is its gradient. Both arrays have the shape of ``src``. The first holds, for each element of ``src``, the element of
-    ``g`` for its maximum or minimum, divided by the number of elements equal to the maximum or minimum. The second is 1
-    where the element of ``src`` is equal to its maximum or minimum, else 0. ``F`` has all operations as attributes, for
-    tensors or for arrays.
+    ``out`` is the result of ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``, and ``g`` is the gradient of
+    ``out``. The gradient of a maximum or minimum is divided evenly among the elements equal to it. Both arrays have the
+    shape of ``src``. The first holds the quotients. The second is 1 where an element of ``src`` is equal to the maximum
+    or minimum at its index, else 0. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
     return F.gather_block(shared, index, dim), F.same(src, F.gather_block(out, index, dim))
@@ -457,8 +458,8 @@ def segment_reduce_src_rule(
 
     The operation ``segment_reduce`` computes its result ``out`` as ``scatter_reduce`` does, from the operands ``self``,
     ``index`` and ``src`` and the parameters ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``.
-    ``index_shape`` and ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` has all operations as attributes,
-    for tensors or for arrays.
+    ``index_shape`` and ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` is a namespace of operations
+    (``F.matmul``, …) on tensors or on arrays.
 
     For "amax" and "amin", the gradient is 0 at elements that are not the maximum or minimum, even if ``g`` is infinite.
     """
@@ -468,12 +469,13 @@ def segment_reduce_src_rule(
 
 
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
-    """Return the gradient with respect to ``src`` of ``scatter_reduce`` with ``reduce="prod"``.
+    """Return the gradient of ``scatter_reduce`` with ``reduce="prod"`` with respect to ``src``.
 
-    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` has all operations as attributes, for
-    tensors or for arrays. The derivative of a product with respect to a factor is the product of the other factors. For
-    a nonzero factor, this is the product divided by the factor. If a factor is the only zero of its product, the other
-    factors are multiplied. If a product has several zeros, the derivative with respect to each zero is 0.
+    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` is a namespace of operations (``F.matmul``,
+    …) on tensors or on arrays. The derivative of a product with respect to one factor is the product of the other
+    factors. If the factor is not 0, this is the product divided by the factor. If the factor is the only 0 of its
+    product, the other factors are multiplied. If a product has several zeros, the derivative with respect to each of
+    them is 0.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
@@ -487,10 +489,10 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False)
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """Return the number of elements that ``scatter_reduce`` combines for each element of ``self``, at least 1.
+    """Count the elements that ``scatter_reduce`` combines to each element of its result; return 1 instead of 0.
 
-    ``index`` holds, for each element of the source, the index along ``dim`` of the element of ``self`` with which it is
-    combined. ``start`` is 1 if the element of ``self`` is itself included in the reduction, else 0.
+    The result of ``scatter_reduce`` has the shape of ``self``. ``index`` holds, for each combined element, the index of
+    its result along ``dim``. ``start`` is 1 if the elements of ``self`` are included in the reduction, else 0.
     """
     count = indexing.scatter_add(
         np, index, np.full(self.shape, start, self.dtype), np.ones(index.shape, self.dtype), dim
@@ -500,11 +502,11 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False)
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """Return, for each maximum or minimum in ``top``, the number of elements equal to it, at least 1.
+    """Count the elements that are equal to each maximum or minimum in ``top``; return 1 instead of 0.
 
-    ``top`` is the result of ``scatter_reduce`` for the elements of ``src`` at the indices ``index`` along ``dim``.
-    Elements of ``src`` are counted. Elements of ``self`` are counted if ``start`` is 1, but not if it is 0, which means
-    that they are not included in the reduction.
+    ``top`` is the result of ``scatter_reduce``, which combines the elements of ``src`` with those of ``self`` at the
+    indices ``index`` along ``dim``. Elements of ``src`` are always counted. Elements of ``self`` are counted if
+    ``start`` is 1. A ``start`` of 0 means that the reduction does not include them.
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
@@ -640,7 +642,10 @@ index_fill_tensor.derivative(
 
 
 def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
-    """Raise PyTorch's errors for invalid arguments of the function ``name``: ``index_add`` or ``index_reduce``."""
+    """Raise PyTorch's IndexError or RuntimeError for invalid arguments of the function ``name``.
+
+    ``name`` is ``index_add`` or ``index_reduce``.
+    """
     if index._array.ndim > 1:
         raise IndexError(
             f"{name}_(): Index is supposed to be a vector, but got dim: {index._array.ndim} with type: "
@@ -708,7 +713,10 @@ def _check_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
 
 
 def _check_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Check the arguments of ``index_fill`` and return ``index`` with the size of ``dim`` added to negative indices."""
+    """Check the arguments of ``index_fill`` and return ``index`` as non-negative indices.
+
+    The size of dimension ``dim`` is added to negative indices. Raise IndexError or RuntimeError for invalid arguments.
+    """
     if isinstance(value, Tensor) and value._array.ndim:
         raise RuntimeError(
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "

@@ -56,11 +56,11 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Register the classes of ``given`` that define ``__torch_function__``, so that operations call this method.
+    """Register the classes of ``given`` that define ``__torch_function__``; return True if one of them is new.
 
-    Return True if at least one of these classes was not registered before. The function is called after ``x[index]`` or
-    ``x[index] = value`` failed, and ``given`` holds the index and, for an assignment, the value. If the result is True,
-    the caller repeats the operation, which then calls ``__torch_function__``.
+    Operations call ``__torch_function__`` only for registered classes. This function is called after ``x[index]`` or
+    ``x[index] = value`` has raised an error. ``given`` holds the index and, for an assignment, the value. If the result
+    is True, the caller repeats the operation, which then calls ``__torch_function__``.
     """
     return torch_function.register_overriding(given, Tensor)
 
@@ -130,11 +130,11 @@ _WHOLE = slice(None)
 
 
 def _numpy_view_key(index: tuple[Any, ...]) -> Any:
-    """Return ``index`` as an index for which NumPy always returns a view of an array, or None if there is none.
+    """Return ``index`` as an index with which NumPy returns a view of an array, or None if it is of another kind.
 
-    The result is ``index`` with ``...`` appended, unless ``index`` already contains ``...``. With ``...``, NumPy
-    returns a view even if only one element is selected. The result is None unless ``index`` consists of integers,
-    slices without a step and at most one ``...``.
+    ``index`` must consist of integers, slices without a step and at most one ``...``. The result is ``index`` with
+    ``...`` appended, unless ``index`` already contains it. Without ``...``, NumPy returns a scalar instead of a view if
+    only one element is selected.
     """
     dots = False
     for each in index:
@@ -174,9 +174,9 @@ def _numpy_key(index: Any) -> Any:
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     """Apply the integers, slices, ``...`` and None in ``index`` to ``x``; return the tuple (view, index tensors).
 
-    The caller must then select the elements at the index tensors from the view. The index tensors are a list whose
-    items belong to the dimensions of the view: an index tensor or a mask, or None for all elements of a dimension. The
-    list is empty if ``index`` contains no index tensors.
+    The index tensors are a list whose items apply to successive dimensions of the view: an index tensor, a mask, or
+    None for all elements of a dimension. The caller must then index the view with these items. The list is empty if
+    ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])
@@ -495,9 +495,9 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def _assign_recorded(x: Tensor, index: Any, value: Any) -> None:
-    """Assign ``value`` to ``x[index]`` by operations that autograd can record.
+    """Assign ``value`` to ``x[index]`` by differentiable in-place operations.
 
-    This is the generic path of assignment; :func:`_assigned_by_numpy` is the fast path.
+    This function is called if :func:`_assigned_by_numpy`, which is faster, returns False.
     """
     source = value if isinstance(value, Tensor) else wrap(_number(value, x))
     if index is False:
@@ -523,10 +523,11 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the mask of an assignment ``x[mask] = …``, whose only index is the mask.
+    """Return a tuple with a copy of the mask of an assignment ``x[mask] = …``, or an empty tuple for other indices.
 
     ``picks`` is the list of the index tensors. The result is an empty tuple if ``picks`` has several items, if its item
-    is not a bool tensor, or if the shape of the mask differs from that of the leading dimensions of ``x``.
+    is not a bool tensor, or if the shape of the mask differs from that of the leading dimensions of ``x``. The caller
+    then converts masks to integer indices.
     """
     if len(picks) > 1:
         return ()
@@ -538,8 +539,8 @@ def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     """Return the view of ``x`` to which ``x[index] = …`` writes, and the index tensors that select from this view.
 
-    The index tensors are a list with one item for each dimension of the view, where None means all elements. The list
-    is empty if ``index`` contains no index tensors.
+    The index tensors are a list whose items apply to successive dimensions of the view, where None means all elements.
+    The list is empty if ``index`` contains no index tensors.
     """
     kind = index.__class__
     if kind is int and x._array.ndim:
@@ -554,8 +555,8 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
     """Assign ``value`` to ``x[index]`` with NumPy and return True, or return False if this is not possible.
 
-    NumPy can assign if autograd records nothing, if ``x`` and ``value`` do not share memory, and if NumPy and PyTorch
-    interpret ``index`` and ``value`` in the same way. If the result is False, the caller uses the generic path.
+    It is possible if no backward node is needed, if ``x`` and ``value`` do not share memory, and if NumPy and PyTorch
+    interpret ``index`` and ``value`` in the same way. If the result is False, the caller uses :func:`_assign_recorded`.
     """
     if not is_directly_writable(x):
         return False
@@ -715,7 +716,8 @@ def _put_arguments(
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
     """Check the arguments of ``index_put`` and return the tuple (``input``, index arrays, values to write).
 
-    The index arrays are a tuple of int64 arrays, in which None means all elements of a dimension.
+    The index arrays are a tuple of int64 arrays, in which None means all elements of a dimension. Raises PyTorch's
+    errors for invalid arguments.
     """
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),

@@ -137,8 +137,8 @@ def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim
     """Return the gradient of ``unique`` with respect to its operand; ``g`` is the gradient of the distinct elements.
 
     The gradient of a distinct element is divided evenly among the equal elements (or equal slices along ``dim``) of the
-    operand. ``self_shape`` is the shape of the operand, and ``F`` has all operations as attributes, for tensors or for
-    arrays.
+    operand. ``self_shape`` is the shape of the operand, and ``F`` is a namespace of operations (``F.matmul``, …) on
+    tensors or on arrays.
     """
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape

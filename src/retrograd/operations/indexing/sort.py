@@ -41,10 +41,10 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, which sorts a tensor along a dimension.
+    """Declare and return an operation that sorts a tensor along a dimension.
 
-    ``backward`` is the name of the backward node. The function is called twice, because as in PyTorch, the backward
-    node of ``sort`` has another name if the argument ``stable`` is passed.
+    ``name`` is the name of the operation, and ``backward`` is the name of its backward node. There are two such
+    operations, because in PyTorch the backward node of ``sort`` has another name if the argument ``stable`` is passed.
     """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:

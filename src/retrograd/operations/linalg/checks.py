@@ -1,11 +1,11 @@
 """Linear algebra: the class LinAlgError, argument checks, and helper functions of derivative rules.
 
 The first argument of a derivative rule is ``F``, a namespace of operations. The operations of the namespace ``ARRAYS``
-take arrays. Those of the namespace ``TENSORS`` take Tensors, as needed for second derivatives. ``F.turned_fast`` is the
-conjugate transpose of the last two dimensions.
+take arrays. Those of the namespace ``TENSORS`` take Tensors, so that gradients can be differentiated again.
+``F.turned_fast`` is the conjugate transpose of the last two dimensions.
 
-Operations are declared with ``holomorphic=False``, because their derivative rules contain all conjugates and therefore
-hold for real and complex matrices.
+Operations are declared with ``holomorphic=False``: their derivative rules contain all complex conjugations, and hold
+for real and complex matrices.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def array_of(x: Any) -> Any:
 def as_rows(F: Any, x: Any) -> Any:
     """Return the vectors ``x`` of shape (…, n) as matrices with one row, of shape (…, 1, n).
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.unsqueeze(x, len(shape_of(x)) - 1)
 
@@ -153,7 +153,7 @@ def as_rows(F: Any, x: Any) -> Any:
 def as_columns(F: Any, x: Any) -> Any:
     """Return the vectors ``x`` of shape (…, n) as matrices with one column, of shape (…, n, 1).
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.unsqueeze(x, len(shape_of(x)))
 
@@ -161,7 +161,7 @@ def as_columns(F: Any, x: Any) -> Any:
 def diagonal_of(F: Any, x: Any) -> Any:
     """Return the main diagonals of the matrices ``x``, of shape (…, n, m), as vectors.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     last = len(shape_of(x)) - 1
     return F.diagonal(x, 0, last - 1, last)
@@ -170,7 +170,7 @@ def diagonal_of(F: Any, x: Any) -> Any:
 def with_diagonal(F: Any, x: Any) -> Any:
     """Return square matrices with ``x``, of shape (…, n), on the main diagonals and zeros elsewhere.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     size = len(shape_of(x))
     return F.diag_embed_block(x, 0, size - 1, size)
@@ -179,7 +179,7 @@ def with_diagonal(F: Any, x: Any) -> Any:
 def real_part(F: Any, x: Any) -> Any:
     """Return the real part of ``x``, an array or a Tensor, or ``x`` itself if it is real.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.real(x) if array_of(x).dtype.kind == "c" else x
 
@@ -187,8 +187,8 @@ def real_part(F: Any, x: Any) -> Any:
 def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
     """Return the matrices ``x`` with zeros outside the upper triangle, or the lower one if ``upper`` is false.
 
-    If ``strict`` is true, the diagonal is also set to zero. ``F`` has all operations as attributes, for tensors or
-    for arrays.
+    If ``strict`` is true, the diagonal is also set to zero. ``F`` is a namespace of operations (``F.matmul``, …) on
+    tensors or on arrays.
     """
     return F.triu(x, int(strict)) if upper else F.tril(x, -int(strict))
 
@@ -196,7 +196,7 @@ def triangle(F: Any, x: Any, upper: bool, strict: bool = False) -> Any:
 def slice_matrix(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
     """Return rows ``start`` to ``end - 1`` of the matrices ``x`` if ``dim`` is -2, or columns if ``dim`` is -1.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.slice(x, len(shape_of(x)) + dim, start, end, 1)
 
@@ -204,7 +204,7 @@ def slice_matrix(F: Any, x: Any, dim: int, start: int, end: int) -> Any:
 def pad_matrix(F: Any, x: Any, n: int, m: int) -> Any:
     """Return the matrices ``x`` padded with zeros at the bottom and on the right to ``n`` rows and ``m`` columns.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.padded_to(x, (*shape[:-2], n, m))
@@ -213,7 +213,7 @@ def pad_matrix(F: Any, x: Any, n: int, m: int) -> Any:
 def leading_block(F: Any, x: Any, n: int, m: int) -> Any:
     """Return the first ``n`` rows and ``m`` columns of the matrices ``x``.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     shape = shape_of(x)
     return x if shape[-2:] == (n, m) else F.corner_of(x, (*shape[:-2], n, m))

@@ -24,12 +24,12 @@ AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 
 
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
-    """Return the gradients of ``values``, computed by autograd through ``program(*values)``.
+    """Return the gradient with respect to each of ``values``, the arguments of ``program``, computed by autograd.
 
     ``program`` is a function of differentiable operations. ``g`` is the gradient of its result. If ``program`` returns
-    a tuple, ``g`` is a sequence with the gradient of each result, or None for a result without a gradient. A value on
-    which no result depends gets a gradient of zeros. ``F`` is the namespace ``ARRAYS`` if ``values`` and ``g`` are
-    arrays, and another namespace of operations if they are Tensors.
+    a tuple, ``g`` is a sequence with the gradient of each result, or None for a result without a gradient. An argument
+    on which no result depends gets a gradient of zeros. If ``values`` and ``g`` are arrays, ``F`` must be ``ARRAYS``,
+    the namespace of operations on arrays. Otherwise they are Tensors.
     """
     arrays = F is ARRAYS
     before = set_recording(True)

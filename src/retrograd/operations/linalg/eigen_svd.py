@@ -51,8 +51,8 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 
     ``products`` are the matrices ``Vᴴ G``, where the columns of V are the vectors and G is the gradient with respect to
     V. For singular vectors, ``products`` are the sums of these matrices for U and V. The loss depends on the phases if
-    a diagonal element has an imaginary part above ``PHASE_TOLERANCE``. ``F`` has all operations as attributes, for
-    tensors or for arrays.
+    a diagonal element has an imaginary part above ``PHASE_TOLERANCE``. ``F`` is a namespace of operations
+    (``F.matmul``, …) on tensors or on arrays.
     """
     result = array_of(diagonal_of(F, products))
     if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
@@ -63,7 +63,8 @@ def _gaps(F: Any, values: Any) -> Any:
     """Return the matrices of differences of ``values``: element (i, j) is ``values[j] - values[i]``.
 
     ``values`` are eigenvalues or squared singular values. The diagonal elements are 1 instead of 0, so that a
-    derivative rule can divide by the matrices. ``F`` has all operations as attributes, for tensors or for arrays.
+    derivative rule can divide by the matrices. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays.
     """
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)

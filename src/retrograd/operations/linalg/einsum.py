@@ -354,10 +354,11 @@ def _contract_two(
 
 
 def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
-    """Return the product of the operands ``laid`` of ``einsum``, with dimensions from ``kept`` on summed to size 1.
+    """Return the product of the tensors ``laid``, with all dimensions from dimension ``kept`` on summed to size 1.
 
-    All operands have the same number of dimensions. ``path`` lists the pairs of positions in ``laid`` to multiply, in
-    order. If ``path`` is None, the operands are multiplied from left to right.
+    The tensors are the operands of ``einsum``, with their dimensions permuted to the same order. ``path`` lists the
+    pairs of positions in ``laid`` to multiply, in order. If ``path`` is None, the tensors are multiplied from left to
+    right.
     """
     dims = range(kept, laid[0]._array.ndim)
     users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
@@ -382,7 +383,10 @@ def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None)
 
 
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
-    """Return ``x * y`` with the dimensions ``summed`` summed to size 1, computed by one batched matrix product."""
+    """Return ``x * y`` with the dimensions ``summed`` summed to size 1.
+
+    If ``summed`` is not empty, the result is computed by one batched matrix product.
+    """
     if not summed:
         return x * y
     first, rows, columns, sizes, back = _product(x._array.shape, y._array.shape, tuple(summed))

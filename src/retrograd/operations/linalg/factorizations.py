@@ -240,7 +240,8 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
 def _reflect(F: Any, vector: Any, factor: Any, x: Any) -> Any:
     """Return ``(1 - factor v vᴴ) x``, a Householder reflection of ``x``, where v is ``vector``.
 
-    ``vector`` is a matrix with one column. ``F`` has all operations as attributes, for tensors or for arrays.
+    ``vector`` is a matrix with one column. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays.
     """
     return x - factor * F.matmul(vector, F.matmul(F.turned_fast(vector), x))
 
@@ -249,7 +250,7 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
     """Return the Householder reflectors whose product is Q, as a list of pairs (vector, factor).
 
     ``self`` and ``tau`` are the two results of ``geqrf``. A vector is a matrix with one column. A factor is a 1 × 1
-    matrix. ``F`` has all operations as attributes, for tensors or for arrays.
+    matrix. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     n, k = shape_of(self)[-2], shape_of(tau)[-1]
     below = F.tril(leading_block(F, self, n, k), -1) + F.identity_like(self, n, k)
@@ -261,8 +262,8 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
     """Return the gradients with respect to ``self``, ``tau`` and ``x`` of the product ``Q x``.
 
     ``g`` is the gradient of the product. Q is the product of the Householder reflectors in ``self`` and ``tau``, the
-    two results of ``geqrf``. If ``adjoint`` is true, the product is ``Qᴴ x``. ``F`` has all operations as attributes,
-    for tensors or for arrays.
+    two results of ``geqrf``. If ``adjoint`` is true, the product is ``Qᴴ x``. ``F`` is a namespace of operations
+    (``F.matmul``, …) on tensors or on arrays.
     """
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
@@ -292,7 +293,7 @@ def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: boo
 def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
     """Return zeros of ``shape`` with ``x``, a matrix with one column, written to column ``i``.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
@@ -301,7 +302,7 @@ def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
 def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
     """Return zeros of ``shape`` with ``x``, a 1 × 1 matrix, written to index ``i`` of the last dimension.
 
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
@@ -448,8 +449,8 @@ def lu_factor_block(np: Any, self: Any, /) -> Any:
 def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
     """Return the unit lower triangular L and the upper triangular U of an LU factorization.
 
-    ``x`` is a matrix, or a batch of matrices, that holds L below the diagonal and U on and above it. ``F`` has all
-    operations as attributes, for tensors or for arrays.
+    ``x`` is a matrix, or a batch of matrices, that holds L below the diagonal and U on and above it. ``F`` is a
+    namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     n, m = shape_of(x)[-2:]
     k = min(n, m)
@@ -460,8 +461,8 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
     """Return the gradient of the matrix ``L U`` from the gradients ``by_l`` and ``by_u`` of its LU factors.
 
-    One of the two gradients may be None. The factorized matrix is ``L U`` with its rows permuted. ``F`` has all
-    operations as attributes, for tensors or for arrays.
+    One of the two gradients may be None. The factorized matrix is ``L U`` with its rows permuted. ``F`` is a namespace
+    of operations (``F.matmul``, …) on tensors or on arrays.
     """
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
@@ -663,7 +664,7 @@ def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any
 
 @linalg_op("lu_solve_block", "LinalgLuSolveBackward0")
 def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
-    """Return the X with ``A X = B``, or ``X A = B`` if ``left`` is false.
+    """Return the solution X of ``A X = B``, or ``X A = B`` if ``left`` is false.
 
     ``self`` and ``pivots`` are the LU factorization of A. If ``adjoint`` is true, A is replaced by its conjugate
     transpose Aᴴ.
@@ -697,9 +698,10 @@ lu_solve_block.derivative(self=_lu_solve_factors, B=_lu_solve_right)
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Any = None
 ) -> Tensor:
-    """Return the X with ``A @ X = B``, or ``X @ A = B`` if ``left`` is false, from ``LU, pivots = lu_factor(A)``.
+    """Return the solution X of ``A @ X = B``, or of ``X @ A = B`` if ``left`` is false.
 
-    If ``adjoint`` is true, A is replaced by its conjugate transpose Aᴴ.
+    ``LU`` and ``pivots`` are the results of ``lu_factor(A)``. If ``adjoint`` is true, A is replaced by its conjugate
+    transpose Aᴴ.
     """
     check_tensors("linalg_lu_solve", LU=LU, pivots=pivots, B=B)
     factors, exchanged, b = LU._array, pivots._array, B._array
@@ -727,7 +729,7 @@ def lu_solve(
 
 @public(name="lu_solve")
 def old_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = input``, from ``LU_data, LU_pivots = lu_factor(A)``."""
+    """Return the solution X of ``A @ X = input``, from ``LU_data, LU_pivots = lu_factor(A)``."""
     return lu_solve(LU_data, LU_pivots, input)
 
 
@@ -792,7 +794,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
 
 @linalg_op("ldl_solve_block", "NotImplemented")
 def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
-    """Return the X with ``A X = B``, where ``self`` and ``pivots`` are the LDL factorization of A.
+    """Return the solution X of ``A X = B``, where ``self`` and ``pivots`` are the LDL factorization of A.
 
     If ``hermitian`` is true, the factorization is ``A = L D Lᴴ``, otherwise ``A = L D Lᵀ``.
     """
@@ -817,7 +819,7 @@ ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 
 @exported("linalg")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = B``, from ``LD, pivots = ldl_factor(A, hermitian=hermitian)``."""
+    """Return the solution X of ``A @ X = B``, from ``LD, pivots = ldl_factor(A, hermitian=hermitian)``."""
     check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
     check_square("torch.linalg.ldl_solve", factors)

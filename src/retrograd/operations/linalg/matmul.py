@@ -1,8 +1,10 @@
 """Products of matrices and vectors: ``mm``, ``bmm``, ``matmul``, ``addmm``, ``multi_dot``, ``cross``, ``kron``.
 
-The derivative rules use ``F.matmul``, and ``F.turned_fast``, the conjugate transpose of the last two dimensions.
-Operations are declared with ``holomorphic=False``, because their derivative rules contain all conjugates and therefore
-hold for real and complex matrices.
+The derivative rules use ``F.matmul``, and ``F.turned_fast``, the conjugate transpose of the last two dimensions. ``F``
+is a namespace of operations on tensors or on arrays.
+
+Operations are declared with ``holomorphic=False``: their derivative rules contain all complex conjugations, and hold
+for real and complex matrices.
 """
 
 from __future__ import annotations
@@ -539,8 +541,8 @@ def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | No
     """Return a check of the shapes of an in-place method ``name``, such as ``addmm_``.
 
     The check is a function that takes the arguments of the method as a dictionary. It returns PyTorch's error if the
-    result has another shape than the tensor that the method overwrites. It returns None if the shapes agree, or if
-    another error must be raised first.
+    result has another shape than the tensor that the method overwrites. It returns None if the shapes agree. It also
+    returns None if the operands themselves do not fit together, because the operation then raises an error.
     """
 
     def instead(given: dict[str, Any]) -> Exception | None:

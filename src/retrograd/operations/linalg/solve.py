@@ -157,7 +157,7 @@ def _check_solvable(name: str, info: Any) -> None:
 
 @linalg_op("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """Return the X with ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and ``info``.
+    """Return the solution X of ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and ``info``.
 
     If ``left`` is false, the equation is ``X @ self = B``. If ``vector`` is true, ``B`` is a vector or a batch of
     vectors. For a singular matrix, X has infinite or nan elements, and ``info`` is the position of the first zero
@@ -218,7 +218,7 @@ def _check_right_side(A: Tensor, B: Tensor, left: bool) -> bool:
 
 @exported("linalg")
 def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = B``, or ``X @ A = B`` if ``left`` is false.
+    """Return the solution X of ``A @ X = B``, or ``X @ A = B`` if ``left`` is false.
 
     ``A`` has the shape (…, n, n). ``B`` is a matrix (…, n, k), a vector (n,) or a batch of vectors (…, n). Raises
     LinAlgError if ``A`` is singular.
@@ -252,7 +252,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 @linalg_op("solve_triangular_block", "LinalgSolveTriangularBackward0")
 def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
-    """Return the X with ``self @ X = B``, or ``X @ self = B`` if ``left`` is false, for triangular ``self``.
+    """Return the solution X of ``self @ X = B``, or ``X @ self = B`` if ``left`` is false, for triangular ``self``.
 
     If ``upper`` is true, only the upper triangle of ``self`` is read, otherwise only the lower triangle. If ``unit`` is
     true, the diagonal is not read, and its elements count as 1.
@@ -281,7 +281,7 @@ solve_triangular_block.derivative(self=_triangular_matrix, B=_triangular_right)
 def solve_triangular(
     input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Tensor:
-    """Return the X with ``input @ X = B``, or ``X @ input = B`` if ``left`` is false, for triangular ``input``.
+    """Return the solution X of ``input @ X = B``, or ``X @ input = B`` if ``left`` is false, for triangular ``input``.
 
     If ``upper`` is true, only the upper triangle of ``input`` is read, otherwise only the lower triangle. If
     ``unitriangular`` is true, the diagonal is not read, and its elements count as 1.
@@ -297,7 +297,7 @@ def solve_triangular(
 
 @linalg_op("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
-    """Return the X with ``A @ X = self`` for triangular ``A``, and a copy of ``A``.
+    """Return the solution X of ``A @ X = self`` for triangular ``A``, and a copy of ``A``.
 
     If ``transpose`` is true, the equation is ``Aᵀ @ X = self``. If ``upper`` is true, only the upper triangle of ``A``
     is read, otherwise only the lower triangle. If ``unit`` is true, the diagonal is not read, and its elements count as
@@ -352,7 +352,7 @@ def triangular_solve(
     *,
     out: Any = None,
 ) -> Any:
-    """Return the X with ``A @ X = input`` for triangular ``A``, and a copy of ``A``.
+    """Return the solution X of ``A @ X = input`` for triangular ``A``, and a copy of ``A``.
 
     If ``transpose`` is true, the equation is ``Aᵀ @ X = input``. If ``upper`` is true, only the upper triangle of ``A``
     is read, otherwise only the lower triangle. If ``unitriangular`` is true, the diagonal is not read, and its elements
@@ -373,7 +373,7 @@ def triangular_solve(
 
 @linalg_op("cholesky_solve_block", "CholeskySolveBackward0")
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
-    """Return the X with ``L Lᴴ X = self``, where ``factor`` is the lower triangular Cholesky factor L.
+    """Return the solution X of ``L Lᴴ X = self``, where ``factor`` is the lower triangular Cholesky factor L.
 
     If ``upper`` is true, ``factor`` is the upper triangular Cholesky factor U, and the equation is ``Uᴴ U X = self``.
     """
@@ -394,7 +394,7 @@ cholesky_solve_block.derivative(
 
 @public()
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False, *, out: Any = None) -> Tensor:
-    """Return the X with ``A @ X = input``, where ``input2`` is the Cholesky factor of A.
+    """Return the solution X of ``A @ X = input``, where ``input2`` is the Cholesky factor of A.
 
     If ``upper`` is true, the Cholesky factor is upper triangular, otherwise lower triangular.
     """
@@ -479,9 +479,10 @@ cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 @linalg_op("cofactors_backward", opmath=True)
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
-    """Return the gradient with respect to ``self``, where ``slope`` is the gradient of ``cofactors(self)``.
+    """Return the gradient of ``cofactors`` with respect to its input ``self``.
 
-    The result is computed from the singular vectors, and from the products of all singular values except two.
+    ``slope`` is the gradient of the result of ``cofactors``. The gradient is computed from the singular vectors, and
+    from the products of all singular values except two.
     """
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
@@ -496,9 +497,10 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 
 
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
-    """Return the gradient with respect to ``self``, where ``h`` is the gradient of ``cofactors_backward(g, self)``.
+    """Return the gradient of ``cofactors_backward(g, self)`` with respect to ``self``.
 
-    The matrices ``self`` must be invertible. ``F`` has all operations as attributes, for tensors or for arrays.
+    ``h`` is the gradient of the result of ``cofactors_backward``. The matrices ``self`` must be invertible. ``F`` is a
+    namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     inverse = F.inv_loose(self)
     turned = F.turned_fast(inverse)
@@ -632,9 +634,10 @@ def pinv_block(np: Any, self: Any, /, atol: Any, rtol: Any, hermitian: bool) -> 
 
 
 def _pinv_gradient(F: Any, g: Any, self: Any, found: Any) -> Any:
-    """Return the gradient with respect to ``self``, where ``g`` is the gradient of its pseudoinverses ``found``.
+    """Return the gradient of the pseudoinverse of each matrix with respect to the matrices ``self``.
 
-    The formula is that of Golub and Pereyra (1973). ``F`` has all operations as attributes, for tensors or for arrays.
+    ``found`` holds the pseudoinverses, and ``g`` is the gradient of ``found``. The formula is that of Golub and Pereyra
+    (1973). ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     turned = F.turned_fast(found)
     slope = F.turned_fast(g)

@@ -183,7 +183,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 
 def _uses_blocked_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
-    """Return whether PyTorch computes attention of these operands with its blocked (flash attention) kernel.
+    """Return whether attention of these operands is computed in blocks (flash attention), as PyTorch does for them.
 
     ``p`` is the dropout probability.
     """
@@ -252,10 +252,11 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _check_heads(
     query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
 ) -> bool:
-    """Return whether ``query``, ``key`` and ``value`` have a batch dimension.
+    """Check the shapes for multi-head attention, and return whether ``query``, ``key`` and ``value`` have a batch.
 
-    Raise AssertionError if the numbers of dimensions of the tensors, the padding mask ``padding`` and the attention
-    mask ``mask`` do not fit together, or if a 3-d ``mask`` without batch has the wrong shape for ``heads`` heads.
+    Raise AssertionError if the numbers of dimensions of these tensors, of the padding mask ``padding`` and of the
+    attention mask ``mask`` do not fit together. Also raise AssertionError if there is no batch dimension and a 3-d
+    ``mask`` has the wrong shape for ``heads`` heads.
     """
     rank, ranks = query._array.ndim, (key._array.ndim, value._array.ndim)
     if rank not in (2, 3):

@@ -96,10 +96,10 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """Return ``nll_loss`` of ``self``, for which the sum of the target weights has already been computed.
+    """Return ``nll_loss`` of ``self``, where a mean is the sum of the losses divided by ``total_weight``.
 
-    ``total_weight`` is the sum of the target weights, by which a mean is divided. This operation is also the gradient
-    of ``nll_loss_backward`` with respect to ``grad_output``.
+    ``total_weight`` is the sum of the target weights, which ``nll_loss`` has computed before. This operation is also
+    the gradient of ``nll_loss_backward`` with respect to ``grad_output``.
     """
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
@@ -466,11 +466,12 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield a pair (classes, margins) for each column k of ``target``, for the multi-label margin loss.
+    """Yield the margins of the multi-label margin loss for one column of ``target`` at a time.
 
-    Each row of ``target`` lists the target classes of the same row of ``x`` (N, C), up to the first -1. The classes
-    (N,) are the k-th target class t of each row. The margins (N, C) are ``max(0, 1 - x[t] + x)`` for each row. They are
-    0 for the target classes of the row, and for all classes in rows with fewer than k + 1 target classes.
+    Each row of ``target`` lists the target classes of the same row of ``x`` (N, C), up to the first -1. For column k,
+    counted from 0, the pair (classes, margins) is yielded. ``classes`` (N,) has the target class t of each row in this
+    column. ``margins`` (N, C) has ``max(0, 1 - x[t] + x[o])`` for each class o of each row, but 0 if o is a target
+    class of the row. Rows with fewer than k + 1 target classes have only zeros.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):

@@ -413,11 +413,11 @@ def _make_conv(rank: int) -> Any:
         return y if had_batch else squeeze(y, 0)
 
     def numbers(value: Any, x: Any = None) -> tuple[int, ...] | None:
-        """Return ``value``, a stride, padding or dilation, as a tuple of ints, one per spatial dimension.
+        """Return ``value``, a stride, padding or dilation, as a tuple of ints, or None if it is of another kind.
 
-        ``x`` is None or the input of the convolution. Return None if ``value`` is neither an int nor a tuple with one
-        int per spatial dimension, or if ``x`` is complex or has no batch dimension. In these cases ``conv`` does not
-        take its fast path, a direct call of ``convolution_block``.
+        The tuple has one int per spatial dimension. The result is None if ``value`` is neither an int nor such a tuple.
+        ``x`` is the input of the convolution or None. The result is also None if ``x`` is complex or has no batch
+        dimension. Unless a result is None, ``convolution_block`` is called directly, without the checks of ``conv``.
         """
         if x is not None and (x.dtype.kind == "c" or x.ndim != rank + 2):
             return None

@@ -46,8 +46,9 @@ def embedding_dense_backward(
 ) -> Any:
     """Return the gradient of ``embedding`` with respect to its table of ``count`` rows.
 
-    ``grad_output`` has one row for each element of ``indices``. Row i of the result is the sum of the rows for which
-    this element is i. Row ``padding_idx`` is 0. If ``scale`` is true, each sum is divided by the number of its terms.
+    ``grad_output`` has one row for each element of ``indices``. Row i of the result is the sum of the rows of
+    ``grad_output`` for the elements equal to i. Row ``padding_idx`` is 0. If ``scale`` is true, each sum is divided by
+    the number of its terms.
     """
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.gradient_factors(np, flat, padding_idx, scale, grad.dtype)

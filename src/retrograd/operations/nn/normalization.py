@@ -63,11 +63,12 @@ def _floats(name: str, x: Any) -> None:
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return ``x`` in the shape ``layout.shape``, its mean and its reciprocal standard deviation, for a gradient.
+    """Return ``x``, its mean and its reciprocal standard deviation in the precision in which gradients are computed.
 
-    Half-precision arrays are cast to float32. ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of
-    the forward pass. For a half-precision ``x`` they are rounded. Therefore both are recomputed from ``x``. If ``eps``
-    is None, ``mean`` and ``rstd`` are constants such as running statistics, and are not recomputed.
+    Half-precision arrays are cast to float32. The returned ``x`` has the shape ``layout.shape``. ``mean`` and ``rstd``
+    (the reciprocal standard deviation) are results of the forward pass. If ``x`` has half precision, they were rounded,
+    and are computed again from ``x``. If ``eps`` is None, they are constants such as running statistics, and are not
+    computed again.
     """
     short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)

@@ -156,7 +156,7 @@ def _max_pooled(
 def _cached_windows(
     rank: int, shape: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the element indices of the windows of max pooling for an input of shape ``shape``.
+    """Return the windows of max pooling for an input of shape ``shape``: the indices of the elements of each window.
 
     The last ``rank`` dimensions of the input are pooled. The results are cached. The other parameters are the arguments
     of ``max_pool1d``, ``max_pool2d`` or ``max_pool3d``.
@@ -171,7 +171,7 @@ def _cached_windows(
 def _windows(
     rank: int, shape: tuple[int, ...], kernel: Any, steps: Any, pads: Any, dilations: Any, ceil_mode: bool
 ) -> pooling.StridedWindows:
-    """Return the element indices of the windows of max pooling for an input of shape ``shape``.
+    """Return the windows of max pooling for an input of shape ``shape``: the indices of the elements of each window.
 
     The last ``rank`` dimensions of the input are pooled. ``kernel``, ``steps`` (the strides), ``pads`` and
     ``dilations`` have one int per pooled dimension. Raises RuntimeError for invalid sizes.
@@ -565,7 +565,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 def _average_operation(name: str, backward: str) -> Any:
     @op(name=name, backward=backward, function=False, method=False, linear=True)
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
-        """Return the mean of each window of ``self``, or the window's sum divided by ``divisor`` if it is not None.
+        """Return the mean of each window of ``self``, or its sum divided by ``divisor`` if ``divisor`` is not None.
 
         Each element of ``plan`` describes one pooled dimension: the elements of each window and their weights.
         """

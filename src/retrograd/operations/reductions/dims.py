@@ -15,8 +15,8 @@ from ...kernels.reductions import keepdim_shape as keepdim_shape
 def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """Return ``x``, the result of a reduction over ``dim``, with the reduced dimensions inserted again with size 1.
 
-    ``F`` has all operations as attributes, for tensors or for arrays. ``shape`` is the shape before the reduction. If
-    ``keepdim`` is true, ``x`` already has these dimensions and is returned unchanged.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays. ``shape`` is the shape before the
+    reduction. If ``keepdim`` is true, ``x`` already has these dimensions and is returned unchanged.
     """
     return x if keepdim or not shape else F.reshape(x, keepdim_shape(shape, dim))
 
@@ -50,7 +50,7 @@ def select_one_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int, kee
     """Return the gradient of an operation that selects one element along ``dim``, such as ``max``.
 
     The result is zeros of ``self_shape`` with the gradient ``g`` of the selected elements written at their ``indices``.
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.put_along(
         restore_dims(F, g, self_shape, dim, keepdim),
@@ -64,6 +64,6 @@ def select_several_rule(F: Any, g: Any, indices: Any, self_shape: Any, dim: int)
     """Return the gradient of an operation that selects several elements along ``dim``, such as ``topk``.
 
     The result is zeros of ``self_shape`` with the gradient ``g`` of the selected elements written at their ``indices``.
-    ``F`` has all operations as attributes, for tensors or for arrays.
+    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     return F.put_along(g, indices, self_shape, dim)

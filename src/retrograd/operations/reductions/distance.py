@@ -137,8 +137,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) -> Any:
     """Return the gradient of the ``p``-norm with respect to its operand ``difference``.
 
-    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``. ``F`` has
-    all operations as attributes, for tensors or for arrays.
+    ``out`` holds the norms of ``difference`` along the last dimension, and ``g`` is the gradient of ``out``. ``F`` is a
+    namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     if p == math.inf:
         return g * F.sgn(difference) * F.same(F.abs(difference), out)
@@ -152,8 +152,8 @@ def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, An
 
     A pair consists of a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M), and the result has the shape (…, P,
     R, M). ``out`` (…, P, R) holds the ``p``-norms of the differences, and ``g`` is the gradient of ``out``. ``shapes``
-    is the tuple of the shapes of ``x1``, ``x2`` and ``out``. ``F`` has all operations as attributes, for tensors or for
-    arrays.
+    is the tuple of the shapes of ``x1``, ``x2`` and ``out``. ``F`` is a namespace of operations (``F.matmul``, …) on
+    tensors or on arrays.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
@@ -199,10 +199,11 @@ def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
 
 
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
-    """Return the gradient with respect to ``x`` of ``out``, the Euclidean distances of rows of ``x`` and ``other``.
+    """Return the gradient of the Euclidean distances between rows of ``x`` and ``other`` with respect to ``x``.
 
-    ``g`` is the gradient of ``out``, and ``F`` has all operations as attributes, for tensors or for arrays. The result
-    is ``sum(g / out * (x - other))`` over the rows of ``other``, computed by matrix products.
+    ``out`` holds the distances, ``g`` is the gradient of ``out``, and ``F`` is a namespace of operations (``F.matmul``,
+    …) on tensors or on arrays. The result is ``sum(g / out * (x - other))`` over the rows of ``other``, computed by
+    matrix products.
     """
     weight = F.masked_fill_scalar(g / out, out == 0, 0)
     return x * F.sum_dim(weight, len(out_shape) - 1, True) - F.matmul(weight, other)

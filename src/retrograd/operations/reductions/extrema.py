@@ -68,7 +68,8 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
 
     ``out`` holds the maxima or minima of ``self`` over ``dim``, and ``g`` is the gradient of ``out``. The gradient of a
     maximum or minimum is divided evenly among the elements equal to it; if it is nan, the gradient is nan.
-    ``self_shape`` is the shape of ``self``, and ``F`` has all operations as attributes, for tensors or for arrays.
+    ``self_shape`` is the shape of ``self``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
     grad = F.masked_fill_scalar(restore_dims(F, g, self_shape, dim, keepdim), top != top, math.nan)

@@ -206,10 +206,11 @@ def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor
 
 
 def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
-    """Return the one-sided difference of second order of ``x`` along ``dim`` at ``indices[0]``, the first or last one.
+    """Return the one-sided difference of second order of ``x`` along ``dim`` at the index ``indices[0]``.
 
-    The result is a weighted sum of the elements of ``x`` at the three ``indices``. If these are in descending order, it
-    is the derivative with the opposite sign.
+    ``indices`` holds the first three indices of the dimension, or the last three in descending order. The result is a
+    weighted sum of the elements of ``x`` at these indices. It estimates the derivative for the first three, and the
+    negative derivative for the last three.
 
     ``near`` is the distance between the coordinates at the first and the second index. ``far`` is the distance between
     the coordinates at the second and the third index.

@@ -107,8 +107,8 @@ def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """Return the gradient of ``cumprod`` with respect to ``self``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` has all operations as attributes, for tensors or for arrays.
-    The gradient of element k is ``out[k - 1] * s[k]``, where s is the recurrence
+    ``g`` is the gradient of the result ``out``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or
+    on arrays. The gradient of element k is ``out[k - 1] * s[k]``, where s is the recurrence
     ``s[k] = g[k] + self[k + 1] * s[k + 1]`` along ``dim``.
     """
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
@@ -118,9 +118,9 @@ cumprod_block.derivative(self=_cumprod_rule)
 
 
 def _scan(name: str, block: Any, title: str) -> Any:
-    """Define ``torch.cumsum`` or ``torch.cumprod``, as selected by ``name``, and the in-place method of the function.
+    """Define ``torch.cumsum`` or ``torch.cumprod`` and its in-place method, and return the function.
 
-    Return the function that is not in-place. ``block`` is the operation that computes the result. ``title`` is "sum" or
+    ``name`` is "cumsum" or "cumprod". ``block`` is the operation that computes the result. ``title`` is "sum" or
     "product", for the docstring.
     """
 
@@ -185,9 +185,9 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
     """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``.
 
-    ``g`` is the gradient of the products, and ``F`` has all operations as attributes, for tensors or for arrays. Each
-    product has two factors: the product of the elements at lower indices and the product of the elements at higher
-    indices. The gradient is the sum of the gradients through the two factors.
+    ``g`` is the gradient of the products, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays. Each product has two factors: the product of the elements at lower indices and the product of the elements
+    at higher indices. The gradient is the sum of the gradients through the two factors.
     """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
@@ -275,8 +275,8 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """Return the gradient of ``logcumsumexp`` with respect to ``self``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` has all operations as attributes, for tensors or for arrays.
-    The gradient of element k is ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence
+    ``g`` is the gradient of the result ``out``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or
+    on arrays. The gradient of element k is ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence
     ``s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1]`` along ``dim``. The factors of s are at most 1 for real
     elements.
     """

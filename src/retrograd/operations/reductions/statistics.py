@@ -64,7 +64,7 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 
 
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
-    """Return ``input`` with the elements over which a quantile is taken moved to a new last dimension and sorted.
+    """Return ``input`` with the elements that belong to each quantile sorted along a new last dimension.
 
     If ``axis`` is None, these are all elements, otherwise the elements along ``axis``. The dimensions before the last
     one are those of the quantile. If ``keepdim`` is true, they include the reduced dimensions with size 1.

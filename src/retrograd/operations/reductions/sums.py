@@ -148,7 +148,7 @@ _evenly_spread = ARRAYS.evenly_spread
 def _evenly_spread_fast(grad: Any, shape: Any, count: int) -> Any:
     """Return the array ``grad / count`` broadcast to ``shape``, the gradient of a mean of ``count`` elements.
 
-    If ``grad`` is a NumPy float32 scalar, a fast path is used.
+    If ``grad`` is a NumPy float32 scalar, a faster function is used.
     """
     if grad.__class__ is numpy.float32 and count > 0:
         return copying.fill(numpy, numpy.empty(shape, F32), float(grad) / count)  # rounded twice, with the same result
@@ -333,10 +333,11 @@ def _as_real(np: Any, result: Any, x: Any) -> Any:
 
 
 def _has_freedom(self: Any, dim: Any, correction: Any, _d: Any) -> Any:
-    """Return a true value if the fast path of ``var`` or ``std`` may be used.
+    """Return a true value if the fast implementation of ``var`` or ``std`` may be used.
 
     ``_d``, the dtype of the array ``self``, must be float32 or float64. The number of elements from which one result is
-    computed must be greater than ``correction``, because the fast path does not issue PyTorch's warning otherwise.
+    computed must be greater than ``correction``. Otherwise PyTorch issues a warning, which the fast implementation does
+    not.
     """
     return (_d is F32 or _d is F64) and reduced_count(self.shape, dim) > correction
 
@@ -412,7 +413,7 @@ def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tu
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
-    """Issue PyTorch's warning if a variance of ``input`` over ``dim`` has no positive number of degrees of freedom.
+    """Issue PyTorch's warning if a variance of ``input`` over ``dim`` has zero or fewer degrees of freedom.
 
     The number of degrees of freedom is the number of elements of which one variance is computed, minus ``correction``.
     ``name`` is the name of the function in the message.
@@ -483,7 +484,7 @@ def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: 
     """Return the sum of two gradients with respect to the same operand: ``other`` and the gradient through a mean.
 
     ``g`` is the gradient of the mean over ``dim``, and ``shape`` is the shape of the operand. If ``g`` or ``other`` is
-    None, it is treated as zero. ``F`` has all operations as attributes, for tensors or for arrays.
+    None, it is treated as zero. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     if g is None:
         return other
@@ -618,9 +619,9 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of a norm over ``dim`` with respect to ``self``.
 
-    ``g`` is the gradient of the norm ``out``, and ``F`` has all operations as attributes, for tensors or for arrays.
-    ``ord`` is the order of the norm. If ``ord`` is infinite, the gradient is divided evenly among the elements whose
-    magnitude is equal to the norm.
+    ``g`` is the gradient of the norm ``out``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays. ``ord`` is the order of the norm. If ``ord`` is infinite, the gradient is divided evenly among the elements
+    whose magnitude is equal to the norm.
     """
     g, norm = restore_dims(F, g, self_shape, dim, keepdim), restore_dims(F, out, self_shape, dim, keepdim)
     if ord in (math.inf, -math.inf):
@@ -631,8 +632,8 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     """Return the gradient of ``norm``, the ``ord``-norm of ``x``, with respect to ``x``.
 
-    ``g`` is the gradient of ``norm``, and ``F`` has all operations as attributes, for tensors or for arrays. The result
-    is 0 where the norm has no derivative.
+    ``g`` is the gradient of ``norm``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
+    The result is 0 where the norm has no derivative.
     """
     if ord == 0:
         return F.zeros_as(x)

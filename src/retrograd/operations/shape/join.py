@@ -1,7 +1,7 @@
 """Functions that join or repeat tensors: ``cat``, ``stack``, ``repeat``, ``meshgrid``, ``block_diag``; also ``where``.
 
-``cat``, ``stack`` and ``block_diag`` take any number of tensors. Their backward node classes are therefore defined in
-this file and not generated from a declaration.
+``cat``, ``stack`` and ``block_diag`` take any number of tensors. The classes of their backward nodes are therefore
+defined in this file. For other operations, these classes are generated.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
 
     ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands (backward node and output
     index), or None for an operand that requires no gradient. The node is None if no operand requires a gradient, if the
-    dtype is not floating or complex, or if gradients are disabled. The node stores the line of user code that called
-    the function (as a code object and an instruction index), which is shown in error messages of the backward pass.
+    dtype is not floating or complex, or if gradients are disabled. For error messages of the backward pass, the node
+    stores the line of user code that called the function, as a code object and an instruction index.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -103,11 +103,11 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 
 
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
-    """Return the tuple (arrays, gradient edges) of ``tensors`` if ``cat`` and ``stack`` may use the fast path.
+    """Return the tuple (arrays, gradient edges) of ``tensors`` if NumPy can join the arrays exactly as PyTorch does.
 
-    Otherwise return two empty lists. A gradient edge is the backward node of a tensor and an output index of the node,
-    or None. The fast path requires that ``tensors`` is a list or tuple of tensors (not of subclasses of Tensor) of one
-    dtype on the CPU. NumPy joins the arrays of such tensors exactly as PyTorch does.
+    Otherwise return two empty lists. The gradient edge of a tensor is its backward node with an output index, or None
+    if the tensor requires no gradient. NumPy can join the arrays if ``tensors`` is a list or tuple of tensors (not of
+    subclasses of Tensor) of one dtype on the CPU.
     """
     arrays: list[Any] = []
     edges: list[Any] = []
@@ -201,8 +201,9 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
     """Store ``dim`` and the sizes of ``arrays`` along ``dim`` on ``node``, the backward node of ``cat``.
 
-    In the backward pass, ``node`` splits the gradient into slices of these sizes. Raises ValueError if a size is 0: the
-    array may have the shape (0,), which PyTorch joins with arrays of any shape, but the fast path does not.
+    In the backward pass, ``node`` splits the gradient into slices of these sizes. Raises ValueError if a size is 0;
+    then the full implementation of ``cat`` is used. It supports arrays of shape (0,), which PyTorch joins with arrays
+    of any shape.
     """
     sizes = []
     for each in arrays:

@@ -231,7 +231,7 @@ _split_with_sizes = public_wrapper(split_with_sizes, "torch", "split_with_sizes"
 
 @public()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices that :func:`split_with_sizes` returns, but do not record them as views of ``input``.
+    """Return the slices that :func:`split_with_sizes` returns, but as tensors that autograd does not treat as views.
 
     The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
     slices.
@@ -240,10 +240,10 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...] | None:
-    """Return the sizes along ``dim`` of the slices of ``array`` that the fast path of ``split`` returns.
+    """Return the sizes along ``dim`` of the slices of ``array`` that ``split`` returns, or None.
 
-    ``split_size_or_sections`` is the argument of ``split``. Returns None unless it is a positive int, because the
-    fast path supports no other value.
+    ``split_size_or_sections`` is the argument of ``split``. The result is None if this is not a positive int or if
+    ``array`` is 0-d. Then the full implementation of ``split`` must be called.
     """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0 or not array.ndim:
         return None
@@ -269,7 +269,7 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
 
 @public()
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices that :func:`split` returns, but do not record them as views of ``input``.
+    """Return the slices that :func:`split` returns, but as tensors that autograd does not treat as views.
 
     The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
     slices.
@@ -278,9 +278,10 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
 
 
 def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...] | None:
-    """Return the sizes along ``dim`` of the slices of ``array`` that the fast path of ``chunk`` returns.
+    """Return the sizes along ``dim`` of the slices of ``array`` that ``chunk`` returns, or None.
 
-    Returns None if ``chunks`` is not a positive int or ``array`` is empty, because the fast path does not support this.
+    The result is None if ``chunks`` is not a positive int or ``array`` is empty. Then the full implementation of
+    ``chunk`` must be called.
     """
     if chunks.__class__ is not int or chunks <= 0 or not array.size:
         return None
@@ -303,7 +304,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public(fast_path=unsafe_split_even, dim=AXIS, sizes=_chunk_sizes)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the slices that :func:`chunk` returns, but do not record them as views of ``input``.
+    """Return the slices that :func:`chunk` returns, but as tensors that autograd does not treat as views.
 
     The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
     slices.
@@ -527,8 +528,8 @@ def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
     """Return the gradient ``self`` divided evenly among elements of a tensor that overlap in memory.
 
     ``whole`` is the layout of the tensor: its shape, strides and storage offset. If n elements of the tensor have the
-    same position in memory, their elements of ``self`` are divided by n. The backward pass of ``as_strided`` uses this
-    operation.
+    same position in memory, the corresponding elements of ``self`` are divided by n. The backward pass of
+    ``as_strided`` uses this operation.
     """
     if not overlaps(whole):
         return self

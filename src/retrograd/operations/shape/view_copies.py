@@ -66,11 +66,10 @@ def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
 
 
 def _copy_form(name: str, of: Any) -> None:
-    """Define the function ``name``, such as ``torch.transpose_copy``, which returns a copy of the view from ``of``.
+    """Define the function ``name``, such as ``transpose_copy``, for the view function ``of``, such as ``transpose``.
 
-    ``of`` is the view function, such as ``transpose``.
-
-    If ``of`` returns several views, each of them is copied.
+    The function returns a copy of the view that ``of`` returns. If ``of`` returns several views, each of them is
+    copied.
     """
 
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:

@@ -87,11 +87,11 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Return the one-sided spectrum ``self``, with elements whose conjugates are omitted multiplied by ``factor``.
+    """Return a copy of the one-sided spectrum ``self`` in which some elements are multiplied by ``factor``.
 
-    The complete spectrum has ``size`` elements along ``dim``. It also holds the complex conjugates of some elements of
-    ``self``; only these elements are multiplied. The result is a copy. The gradients of ``fft_r2c`` and ``fft_c2r`` are
-    computed with this operation.
+    These are the elements whose complex conjugates are in the complete spectrum, but not in ``self``. The complete
+    spectrum has ``size`` elements along ``dim``. The gradients of ``fft_r2c`` and ``fft_c2r`` are computed with this
+    operation.
     """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 

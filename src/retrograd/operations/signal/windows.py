@@ -50,10 +50,10 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Intermediate result, the array ``array``, in the computation of a window such as ``hann_window``.
+    """Array of intermediate results in the computation of a window such as ``hann_window``.
 
-    The computation is a sequence of functions of an array that are called by :meth:`then`. The result of each function
-    is rounded to the dtype of the array, as in PyTorch. A float16 or bfloat16 array is first converted to float32.
+    The method :meth:`then` applies a function to the array and rounds the result to the dtype of the array, as PyTorch
+    does after each step. A float16 or bfloat16 array is converted to float32 before the function is applied.
     """
 
     def __init__(self, np: Any, array: Any) -> None:
@@ -78,11 +78,12 @@ class _Steps:
 
 
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
-    """Return the result of ``name``, a function such as ``hann_window``: a window of ``length`` elements.
+    """Return a window of ``length`` elements, for a function such as ``hann_window``.
 
-    ``shape(indices, size)`` computes a symmetric window of ``size`` elements; ``indices`` is a ``_Steps`` object that
-    holds the indices from 0 to ``size - 1``, and the result is also such an object. If ``periodic`` is true, the window
-    is a symmetric window of ``length + 1`` elements without its last element.
+    ``name`` is the name of this function, for error messages. ``shape(indices, size)`` computes a symmetric window of
+    ``size`` elements; ``indices`` is a ``_Steps`` object that holds the indices from 0 to ``size - 1``, and the result
+    is also such an object. If ``periodic`` is true, the window is a symmetric window of ``length + 1`` elements without
+    its last element.
     """
     kind = _checked(name, length, dtype)
     np = array_module_for(device)

@@ -44,8 +44,8 @@ class DataLoader(Generic[Batch]):
 
     ``num_workers`` processes load batches in advance, up to ``prefetch_factor`` batches each. Each worker first calls
     ``worker_init_fn(id)``. If ``persistent_workers`` is true, the workers are kept for the next pass. ``timeout`` is
-    the limit in seconds for one batch. ``generator`` is used to draw the order and the seeds of the workers.
-    ``pin_memory`` has no effect.
+    the limit in seconds for one batch. If ``in_order`` is false, batches are yielded in the order in which the workers
+    finish them. ``generator`` is used to draw the order and the seeds of the workers. ``pin_memory`` has no effect.
 
     For the same seed, the order and the random numbers of the workers are the same as in PyTorch.
 
@@ -395,12 +395,12 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Return the number of the next batch to yield, or None if this batch has not arrived yet.
+        """Remove the next batch to yield from the queue of requested batches, and return its number.
 
-        ``_tasks`` is the queue of the requested batches. If ``in_order`` of the DataLoader is true, the next batch is
-        the first in the queue, otherwise the first that has arrived. It is removed from the queue. If a worker has
-        reached the end of an iterable data set, its batches at the front of the queue that will not arrive are also
-        removed.
+        The result is None if this batch has not arrived yet. If ``in_order`` of the DataLoader is true, the next batch
+        is the first in the queue, otherwise the first that has arrived. A worker that has reached the end of an
+        iterable data set does not answer its remaining requests. Such requests at the front of the queue are removed
+        first.
         """
         while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
             self._tasks.popleft()

@@ -34,8 +34,7 @@ def _tensors(value: Any) -> list[Tensor]:
 class _NodeNames:
     """Names of the autograd nodes that one call of ``model`` records, for :func:`graph_of`.
 
-    The name of a node begins with the path of the module that computed it: the module that returned first among those
-    whose output depends on the node.
+    The name of a node begins with the path of a module: the first module to return an output that depends on the node.
     """
 
     def __init__(self, model: Any) -> None:
@@ -78,7 +77,7 @@ class _NodeNames:
 
 
 def graph_of(model: Any, given: Any) -> Any:
-    """Return the graph that the call ``model(*given)`` records, as a GraphDef of TensorBoard.
+    """Return the autograd graph of the call ``model(*given)``, as a GraphDef of TensorBoard.
 
     ``given`` is a tuple or list of arguments, or a single argument.
     """

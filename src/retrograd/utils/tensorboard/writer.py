@@ -37,8 +37,8 @@ class FileWriter:
     def add_event(self, event: Any, step: Step = None, walltime: When = None) -> None:
         """Write ``event``, an Event message of TensorBoard, to the event file.
 
-        Its time is set to ``walltime`` in seconds, by default the current time. Its step is set to ``step`` unless
-        ``step`` is None.
+        The time of the event is set to ``walltime`` in seconds, by default the current time. Its step is set to
+        ``step`` unless ``step`` is None.
         """
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
@@ -50,7 +50,7 @@ class FileWriter:
         self.add_event(_events.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_def: Any, walltime: When = None) -> None:
-        """Write ``graph_def``, the graph of a model, and run metadata that name the CPU as its device."""
+        """Write ``graph_def``, the graph of a model, and TensorBoard's metadata of a run on the CPU."""
         self.add_event(_events.Event(graph_def=graph_def.SerializeToString()), None, walltime)
         stats = _steps.StepStats(dev_stats=[_steps.DeviceStepStats(device="/device:CPU:0")])
         run = _runs.RunMetadata(step_stats=stats).SerializeToString()
@@ -281,7 +281,7 @@ class SummaryWriter:
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        """Write the graph that the call ``model(*input_to_model)`` records.
+        """Write the autograd graph of the call ``model(*input_to_model)``.
 
         ``input_to_model`` is a tuple of arguments, or a single tensor. If ``verbose`` is true, the graph is also
         printed.
@@ -323,10 +323,10 @@ class SummaryWriter:
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
         run_name: str | None = None, global_step: Step = None,
     ) -> None:  # fmt: skip
-        """Write hyperparameters and metrics, both dicts by name, to a file in the subfolder ``run_name``.
+        """Write hyperparameters and metrics to a file in the subfolder ``run_name``.
 
-        The default of ``run_name`` is the current time. ``hparam_domain_discrete`` maps names of hyperparameters to
-        lists of their possible values.
+        ``hparam_dict`` and ``metric_dict`` map names to values. The default of ``run_name`` is the current time.
+        ``hparam_domain_discrete`` maps names of hyperparameters to lists of their possible values.
         """
         found = summaries.hyperparameters(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
@@ -346,13 +346,16 @@ class SummaryWriter:
     def add_custom_scalars_multilinechart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Show the scalars named ``tags`` in one chart named ``title``."""
+        """Show the scalars named ``tags`` in one chart named ``title``, in the group of charts ``category``."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: list[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Show the scalar ``tags[0]`` between ``tags[1]`` and ``tags[2]`` in one chart named ``title``."""
+        """Show the scalar ``tags[0]`` in a chart named ``title``, between the limits ``tags[1]`` and ``tags[2]``.
+
+        ``category`` is the name of a group of charts.
+        """
         if len(tags) != 3:
             raise AssertionError
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
