@@ -25,10 +25,10 @@ MAKERS = ("types.FunctionType", "types.LambdaType")
 COMPILES = {
     "runtime/codegen.py",
     "runner.py",  # runs the user's program
-    "dispatch/codegen.py",  # functions whose code is generated at their first call
+    "runtime/lazy_functions.py",  # functions whose code is generated at their first call
 }
 #: Files that assign to ``__code__``.
-ASSIGNS_CODE = {"dispatch/codegen.py"}
+ASSIGNS_CODE = {"runtime/lazy_functions.py"}
 
 
 def imported(tree: ast.AST) -> dict[str, str]:

@@ -18,11 +18,11 @@ import pytest
 import retrograd as torch
 from retrograd.core import devices, engine
 from retrograd.core.graph import AccumulateGrad
-from retrograd.dispatch.codegen import UNWRITTEN, is_generated
 from retrograd.dispatch.intercept import HANDLERS
 from retrograd.dispatch.op import ARRAYS
 from retrograd.profiler import ProfilerActivity, profile, record_function, recorder
 from retrograd.profiler.events import FunctionEvent, FunctionEventAvg
+from retrograd.runtime.lazy_functions import UNWRITTEN, is_generated
 from retrograd.runtime.timed_functions import PROFILED
 from tests.conformance.golden import load
 from tests.conformance.profiler_cases import (

@@ -1,7 +1,7 @@
 """Errors of calls: PyTorch's exception, which a public function raises in place of an exception of NumPy or Python.
 
-The exception is derived from the arguments after the call has failed. The original
-exception stays available as ``__context__``. ``RETROGRAD_TRACEBACK=full`` shows both.
+The exception is derived from the arguments after the call has failed. The original exception stays available as
+``__context__``. ``RETROGRAD_TRACEBACK=full`` shows both.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor
 from ..runtime import user_frame
+from ..runtime.lazy_functions import UNWRITTEN
+from ..runtime.specialization import INLINED
 from .argument_errors import explain, retry_with_override
-from .codegen import UNWRITTEN
 from .fallback import fall_back
 from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
 from .intercept import ask_classes_of_call, intercept_call
@@ -31,8 +32,7 @@ def finish_error(error: Exception, original: Exception) -> Exception | None:
     """Return the exception ``error`` with retrograd's frames removed from its traceback.
 
     The result is None if ``error`` is ``original``, the exception that the call raised, and its traceback must be kept.
-    With ``RETROGRAD_TRACEBACK=full`` it becomes the cause of
-    ``error``, so that Python prints both.
+    With ``RETROGRAD_TRACEBACK=full``, ``original`` becomes the cause of ``error``, so that Python prints both.
     """
     stripped = user_frame.strip_frames(error)
     if stripped is None and error is not original:
@@ -51,7 +51,8 @@ def _raised_in(error: Exception) -> Any:
     """Return the code of the function that the template called when ``error`` was raised, or None: the template itself."""
     entry = error.__traceback__
     entry = None if entry is None else entry.tb_next
-    while entry is not None and entry.tb_frame.f_code is fall_back.__code__:  # a call of its own without specialisation
+    helpers = {each.__code__ for each in INLINED}  # without specialisation, these are called
+    while entry is not None and entry.tb_frame.f_code in helpers:
         entry = entry.tb_next
     return None if entry is None else entry.tb_frame.f_code
 
@@ -62,17 +63,10 @@ def _is_of_user_code(form: Any, error: Exception) -> bool:
     A kernel that the program declares does not count.
     """
     kernel = form.op.kernel.__code__ if hasattr(form, "op") else None
-    entry = error.__traceback__
-    while entry is not None:
-        space = entry.tb_frame.f_globals
-        if (
-            entry.tb_frame.f_code is not kernel
-            and user_frame.MARK not in space
-            and str(space.get("__name__")).partition(".")[0] not in user_frame.LIBRARIES
-        ):
-            return True
-        entry = entry.tb_next
-    return _raised_in(error) in (intercept_call.__code__, ask_classes_of_call.__code__)
+    return user_frame.passed_user_code(error, kernel) or _raised_in(error) in (
+        intercept_call.__code__,
+        ask_classes_of_call.__code__,
+    )
 
 
 def _is_of_fallback(form: Any, error: Exception) -> bool:
@@ -130,9 +124,18 @@ def call_error(
             error = checked
     if not form.wrapped or hasattr(error, FINAL):
         return finish_error(error, original)
+    return _explained(form, error, original, args, rest, unknown, out)
+
+
+def _explained(
+    form: Any, error: Exception, original: Exception, args: list[Any], rest: Any, unknown: Any, out: Any
+) -> Exception | None:
+    """Return PyTorch's argument error if the arguments match no signature, otherwise ``error``; both finished.
+
+    See :func:`finish_error` for ``original``, and :func:`call_error` for the other parameters and the result.
+    """
     values, named, defaults = form.given(args, unknown, out)
-    target = None if form.spec is None else form.spec.target
-    found = explain(error, target, form.space, form.name, values, rest, named, defaults)
+    found = explain(error, form.target, form.space, form.name, values, rest, named, defaults)
     return finish_error(_mark_final(error if found is None else found), original)
 
 
@@ -167,20 +170,8 @@ def inference_error(op: Any, name: str, node: Any) -> RuntimeError:
     return RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}")
 
 
-def repeat_public_with_override(
-    form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any
-) -> Callable[[], Any] | None:
-    """Return the same as :func:`repeat_with_override`, for the public wrapper of a Python function."""
-    if _is_of_user_code(form, error):
-        return None
-    values = dict(zip(form.args, args, strict=True))
-    return retry_with_override(form.space, form.name, values, rest, unknown, form.passed_defaults)
-
-
 def public_error(form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any) -> Exception | None:
     """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
     if _is_of_user_code(form, error):
         return finish_error(error, error)
-    values = dict(zip(form.args, args, strict=True))
-    found = explain(error, form.target, form.space, form.name, values, rest, unknown, form.passed_defaults)
-    return finish_error(_mark_final(error if found is None else found), error)
+    return _explained(form, error, error, args, rest, unknown, None)

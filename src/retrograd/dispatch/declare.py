@@ -48,8 +48,8 @@ from typing import Any, Protocol
 
 import numpy
 
+from ..runtime.lazy_functions import lazy_function
 from . import generic_path, public_wrapper
-from .codegen import lazy_function
 from .fast_path import half_precision_kernel, install_fast_path
 from .form import AXIS, NEW_AXIS, OPERATOR, FastPathSpec
 from .introspection import DeclaredSignature

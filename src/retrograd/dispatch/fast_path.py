@@ -16,8 +16,8 @@ from typing import Any
 import numpy
 
 from ..core import dtypes
+from ..runtime.lazy_functions import UNWRITTEN, generated, set_code
 from . import generic_path, templates
-from .codegen import SPECIALIZING, UNWRITTEN, binding, set_code, specialized
 from .form import FastPathSpec, Form, KernelForm, VjpForm
 from .op import ARRAYS, Op
 from .operand_promotion import F32
@@ -33,10 +33,7 @@ def install_fast_path(
     """
     spec = slow if isinstance(slow, FastPathSpec) else None
     form = Form(op, slow if spec is None else spec.surface, spec, public, over, name, space)
-    template: Any = templates.modify if form.over else templates.call
-    if form.count == 0:
-        template = templates.call_fallback
-    install(template, form, function)
+    install(templates.call, form, function)
     if not form.over:
         op.tree = form.tree
 
@@ -46,14 +43,8 @@ def install(template: Any, form: Any, function: FunctionType) -> None:
 
     ``form`` describes ``function``; it is the first argument of ``template``.
     """
-    space, form.function = function.__globals__, function
-    space.update(form.default_values(), op=getattr(form, "op", None))
-    if SPECIALIZING:
-        parts = {"args": list(form.args), **form.absent()}
-        made = specialized(template, form, function.__name__, form.signature(), parts, space)
-    else:
-        made = binding(template, form, function.__name__, space)
-    set_code(function, made)
+    form.function = function
+    set_code(function, generated(template, form, function.__name__, function.__globals__))
 
 
 def install_all_fast_paths(op: Any) -> None:
@@ -73,10 +64,7 @@ def compile_vjp(op: Any, saved: Any, conjugate: bool, record: bool, only: int | 
     The method returns the gradients of the operands for the incoming gradient ``g``. ``saved``, ``conjugate``,
     ``record`` and ``only`` are as for :class:`VjpForm`.
     """
-    form = VjpForm(op, saved, conjugate, record, only)
-    if not SPECIALIZING:
-        return lambda node, g, edges, keep: templates.vjp(form, node, g, edges, keep)
-    return specialized(templates.vjp, form, "vjp", form.signature(), {}, {})
+    return generated(templates.vjp, VjpForm(op, saved, conjugate, record, only), "vjp", {})
 
 
 Op.compile_vjp = staticmethod(compile_vjp)
@@ -102,23 +90,9 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
     def first_call(*given: Any, **named: Any) -> Any:
         nonlocal made
         if made is None:
-            made = _compile_rule_kernel(op, by_dtype)
+            made = generated(templates.rule_kernel, KernelForm(op, by_dtype), "kernel", {})
         if ARRAYS.__dict__.get(op.name) is first_call:
             ARRAYS.__dict__[op.name] = made
         return made(*given, **named)
 
     return first_call
-
-
-def _compile_rule_kernel(op: Any, by_dtype: Any) -> Any:
-    """Generate and return a function that has the parameters of the kernel of ``op``.
-
-    If the first operand is a float32 array, the function calls the kernel; otherwise it calls ``by_dtype`` with the
-    same arguments.
-    """
-    form = KernelForm(op, by_dtype)
-    if not SPECIALIZING:
-        return binding(templates.rule_kernel, form, "kernel", form.default_values())
-    return specialized(
-        templates.rule_kernel, form, "kernel", form.signature(), {"args": list(form.args)}, form.default_values()
-    )

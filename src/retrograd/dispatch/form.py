@@ -33,8 +33,8 @@ COMPUTED, CONSTANT = "computed", "constant"
 OPERATOR = "operator"
 #: Parameters that are numbers, for which PyTorch accepts a 0-d tensor.
 NUMBERS_SAVED = frozenset({"alpha", "beta", "correction", "eps", "max_val", "min_val", "number", "value"})
-#: The numbers in ``Form.sources`` of the first operand's dtype, of the array module and of the first parameter.
-DTYPE, MODULE, PARAMETERS = -1, -2, -3
+#: The numbers in ``Form.sources`` of the first operand's dtype and of the first parameter.
+DTYPE, PARAMETERS = -1, -2
 
 
 class FastPathSpec:
@@ -105,7 +105,60 @@ class FastPathSpec:
         return made
 
 
-class Form:
+class FunctionForm:
+    """Base class of the descriptions: the parameters of the function.
+
+    args               the names of the named parameters
+    positional         how many of them are positional; the others are keyword-only
+    argument_defaults  a dictionary of default values by name
+    accepts_missing    whether parameters without a default get the default MISSING, so that PyTorch's error is raised
+                       for a missing argument
+    has_rest, has_unknown, takes_out   whether there are parameters ``*rest``, ``**unknown`` and ``out``
+    """
+
+    args: tuple[str, ...]
+    positional: int
+    argument_defaults: dict[str, Any]
+    accepts_missing = has_rest = has_unknown = takes_out = False
+    tree: ast.FunctionDef | None = None
+    #: The generated function.
+    function: Any = None
+
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
+        args = [ast.arg(each) for each in self.args]
+        defaults: list[Any] = [
+            ast.Name(f"default_{each}", ast.Load()) if each in self.argument_defaults
+            else ast.Name("MISSING", ast.Load()) if self.accepts_missing else None
+            for each in self.args
+        ]  # fmt: skip
+        free, keywords = args[: self.positional], args[self.positional :]
+        given, named = [each for each in defaults[: self.positional] if each is not None], defaults[self.positional :]
+        if self.takes_out:
+            keywords, named = [*keywords, ast.arg("out")], [*named, ast.Constant(None)]
+        rest, unknown = (
+            ast.arg("rest") if self.has_rest else None,
+            ast.arg("unknown") if self.has_unknown else None,
+        )
+        return ast.arguments([], free, rest, keywords, named, unknown, given)
+
+    def parts(self) -> dict[str, Any]:
+        """Return what replaces parameters of the template: a list of names for ``args``, constants for absent ones."""
+        found: dict[str, Any] = {"args": list(self.args)}
+        if not self.has_rest:
+            found["rest"] = ast.Tuple([], ast.Load())
+        if not self.has_unknown:
+            found["unknown"] = ast.Dict([], [])
+        if not self.takes_out:
+            found["out"] = ast.Constant(None)
+        return found
+
+    def default_values(self) -> dict[str, Any]:
+        """Return a dictionary of the globals in which the generated function finds its default values."""
+        return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
+
+
+class Form(FunctionForm):
     """Description of one function that calls the operation ``op``; its code is generated from a template.
 
     op      the operation
@@ -127,15 +180,14 @@ class Form:
     def __init__(
         self, op: Any, slow: Any, spec: FastPathSpec | None, public: str, over: bool, name: str, space: str = "torch"
     ) -> None:
-        self.tree: ast.FunctionDef | None = None
-        self.function: Any = None  # the function, once it is installed
-        wrapped = self.wrapped = public not in ("", OPERATOR)
+        wrapped = self.wrapped = self.accepts_missing = public not in ("", OPERATOR)
         if spec is not None and wrapped:
             spec = spec.for_users()
         self.op, self.slow, self.spec, self.public, self.over, self.name, self.space = (
             op, slow, spec, public, over, name, space,
         )  # fmt: skip
         self.count = len(op.tensors)
+        self.target = None if spec is None else spec.target
         self.indices = tuple(range(self.count))
         self.pointwise, self.general, self.view = (op.kind == each for each in ("pointwise", "general", "view"))
         self.takes_number = tuple([self.pointwise and bool(op.numbers) and i > 0 for i in self.indices])
@@ -188,6 +240,8 @@ class Form:
             self.takes_out, self.spread, named = False, spec.spread, spec.named
             ours = spec.read()
             self.ignored = tuple([(i, spec.defaults[each]) for i, each in enumerate(self.args) if each not in ours])
+        if self.public == OPERATOR:
+            self.argument_defaults = {}
         self.has_rest = wrapped or self.spread
         self.has_unknown = spec is not None and (wrapped or named)
         self.takes_rest, self.takes_unknown = self.has_rest and not self.spread, self.has_unknown
@@ -222,7 +276,6 @@ class Form:
                 self.parameters.append((j, PASSED, self.args.index(each), ()))
             else:
                 self.parameters.append((j, CONSTANT, op.defaults[each], ()))
-        self.passed = tuple([self.args.index(each) for each in op.params if each in self.args])
         varies = [j for j, kind, _, _ in self.parameters if kind != CONSTANT]
         self.defaults = tuple([(j, op.defaults[op.params[j]]) for j in varies if op.params[j] in op.defaults])
         # A 0-d tensor as such a parameter is converted by the fallback, because rules need the number.
@@ -244,12 +297,11 @@ class Form:
         """Return for each parameter of ``function`` a number that says which value ``templates.picked`` passes to it.
 
         ``function`` is a variant of the kernel or a condition. The number is i >= 0 for operand i, -1 for the parameter
-        ``_d`` (the dtype of the first operand), -2 for ``np`` (the array module), and -3 - j for parameter j of the
-        operation.
+        ``_d`` (the dtype of the first operand), and -2 - j for parameter j of the operation.
         """
         places = {each: i for i, each in enumerate(self.op.tensors)}
         places |= {each: PARAMETERS - j for j, each in enumerate(self.op.params)}
-        places |= {"_d": DTYPE, "np": MODULE}
+        places["_d"] = DTYPE
         return tuple([places[each] for each in arguments(function)])
 
     def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -266,39 +318,6 @@ class Form:
         elif self.space == "Tensor":  # methods have no out=, so that even out=None is an error
             defaults.pop("out", None)
         return values, named, defaults
-
-    def signature(self) -> ast.arguments:
-        """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
-        optional = [*([] if self.public == OPERATOR else self.argument_defaults)]
-        missing = self.public not in ("", OPERATOR)
-        args = [ast.arg(each) for each in self.args]
-        defaults = [
-            ast.Name(f"default_{each}" if each in optional else "MISSING", ast.Load())
-            if each in optional or missing else None
-            for each in self.args
-        ]  # fmt: skip
-        free, keywords = args[: self.positional], args[self.positional :]
-        given: list[Any] = [each for each in defaults[: self.positional] if each is not None]
-        named: list[Any] = defaults[self.positional :]
-        if self.takes_out:
-            keywords, named = [*keywords, ast.arg("out")], [*named, ast.Constant(None)]
-        rest = ast.arg("rest") if self.has_rest else None
-        return ast.arguments([], free, rest, keywords, named, ast.arg("unknown") if self.has_unknown else None, given)
-
-    def absent(self) -> dict[str, ast.expr]:
-        """Return a dictionary from template parameters that the function lacks to constants (``rest``: ``()``)."""
-        found: dict[str, ast.expr] = {}
-        if not self.has_rest:
-            found["rest"] = ast.Tuple([], ast.Load())
-        if not self.has_unknown:
-            found["unknown"] = ast.Dict([], [])
-        if not self.takes_out:
-            found["out"] = ast.Constant(None)
-        return found
-
-    def default_values(self) -> dict[str, Any]:
-        """Return a dictionary of the globals in which the generated function finds its default values."""
-        return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
 
 
 def _declines(function: Any) -> bool:
@@ -317,7 +336,7 @@ def _declines(function: Any) -> bool:
 METHOD, POSITIONAL, KEYWORD = "method", "positional", "keyword"
 
 
-class PublicForm:
+class PublicForm(FunctionForm):
     """Description of the public wrapper of the Python function ``target``, called ``name`` in the namespace ``space``.
 
     If ``fallback`` is true, the wrapper is the fallback of a generated function, which has already passed the call to
@@ -326,9 +345,8 @@ class PublicForm:
 
     def __init__(self, target: Any, space: str, name: str, fallback: bool = False) -> None:
         self.target, self.space, self.name, self.fallback = target, space, name, fallback
+        self.wrapped = self.accepts_missing = self.has_rest = self.has_unknown = True
         self.exact = False
-        self.tree: ast.FunctionDef | None = None
-        self.function: Any = None  # the function, once it is installed
         code = target.__code__
         spread = code.co_flags & inspect.CO_VARARGS  # a target with *args gets the positional arguments as they are
         self.args: tuple[str, ...] = () if spread else code.co_varnames[: code.co_argcount]
@@ -339,6 +357,7 @@ class PublicForm:
         self.passed_defaults = {
             each: value for each, value in self.argument_defaults.items() if each != "out" or space != "Tensor"
         }
+        self.positional = len(self.args)
         self.array_factory = getattr(target, "common", None)
         self.required = tuple([i for i, each in enumerate(self.args) if each not in defaults])
         self.loose = bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -353,15 +372,6 @@ class PublicForm:
             None if not takes_out else METHOD if space == "Tensor" else POSITIONAL if "out" in self.args else KEYWORD
         )
 
-    def signature(self) -> ast.arguments:
-        """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
-        args = [ast.arg(each) for each in self.args]
-        defaults: list[Any] = [
-            ast.Name(f"default_{each}" if each in self.argument_defaults else "MISSING", ast.Load())
-            for each in self.args
-        ]
-        return ast.arguments([], args, ast.arg("rest"), [], [], ast.arg("unknown"), defaults)
-
     def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.
 
@@ -370,16 +380,8 @@ class PublicForm:
         """
         return dict(zip(self.args, args, strict=True)), unknown, self.passed_defaults
 
-    def absent(self) -> dict[str, ast.expr]:
-        """Return an empty dictionary: the function has all parameters of the template."""
-        return {}
 
-    def default_values(self) -> dict[str, Any]:
-        """Return a dictionary of the globals in which the generated function finds its default values."""
-        return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
-
-
-class VjpForm:
+class VjpForm(FunctionForm):
     """Description of the method ``vjp`` (vector-Jacobian product) of a node class, generated from ``templates.vjp``.
 
     op         the operation
@@ -390,6 +392,8 @@ class VjpForm:
     """
 
     def __init__(self, op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> None:
+        self.args: tuple[str, ...] = ("node", "g", "edges", "keep")
+        self.positional, self.argument_defaults = len(self.args), {}
         self.op, self.record, self.only = op, record, only
         self.count, self.rules = len(op.rules), op.rules
         self.live = tuple(range(self.count)) if only is None else (only,)
@@ -420,37 +424,14 @@ class VjpForm:
         ]
         self.position = [None if each is None else each.index(i) for i, each in enumerate(self.sharing)]
 
-    def signature(self) -> ast.arguments:
-        """Return the parameters of the method: ``node``, ``g``, ``edges`` and ``keep``."""
-        names = ("node", "g", "edges", "keep")
-        return ast.arguments([], [ast.arg(each) for each in names], None, [], [], None, [])
 
-
-class KernelForm:
+class KernelForm(FunctionForm):
     """Description of the function that derivative rules call as the kernel of ``op``.
 
     The function calls the kernel for float32 arrays, and ``by_dtype`` for all other dtypes.
     """
 
     def __init__(self, op: Any, by_dtype: Callable[..., Any]) -> None:
-        self.op, self.by_dtype, self.tree = op, by_dtype, None
+        self.op, self.by_dtype, self.argument_defaults = op, by_dtype, op.defaults
         self.args, self.positional = (*op.tensors, *op.params), len(op.tensors) + op.positional
         self.keywords = self.args[self.positional :]
-
-    def signature(self) -> ast.arguments:
-        """Return the parameters of the kernel; their defaults are globals (:meth:`default_values`)."""
-        args = [ast.arg(each) for each in self.args]
-        defaults: list[Any] = [
-            ast.Name(f"default_{each}", ast.Load()) if each in self.op.defaults else None for each in self.args
-        ]
-        given = [each for each in defaults[: self.positional] if each is not None]
-        free, keywords = args[: self.positional], args[self.positional :]
-        return ast.arguments([], free, None, keywords, defaults[self.positional :], None, given)
-
-    def absent(self) -> dict[str, ast.expr]:
-        """Return an empty dictionary: the function has all parameters of the template."""
-        return {}
-
-    def default_values(self) -> dict[str, Any]:
-        """Return a dictionary of the globals in which the function finds its default values."""
-        return {f"default_{each}": value for each, value in self.op.defaults.items()}

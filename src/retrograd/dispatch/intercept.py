@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from itertools import chain
 from typing import Any
 
 from ..core import torch_function
@@ -103,13 +104,19 @@ def go_on(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return Call(function, args, kwargs, _handlers.get()).go_on()
 
 
+def _continued(function: Any) -> Call | None:
+    """Return the call that a handler has passed on, if it is the call of ``function`` which begins now, else None."""
+    going = _going.get()
+    return going if going is not None and going.function is function and not going.arrived else None
+
+
 def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Pass a call of ``function`` to the active modes, the classes of its arguments, and the handlers, in this order.
 
     Return the first result that one of them returns, or ``GO_ON`` if the function must compute the result itself.
     """
-    going = _going.get()
-    if going is not None and going.function is function and not going.arrived:
+    going = _continued(function)
+    if going is not None:
         going.arrived, rest = True, going.rest
     else:
         rest = _handlers.get()
@@ -128,6 +135,20 @@ def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return GO_ON
 
 
+def _is_wanted(function: Any, *arguments: Iterable[Any]) -> bool:
+    """Whether a mode, the class of an argument or a handler may intercept a call of ``function``.
+
+    ``arguments`` are lists of the arguments of the call.
+    """
+    level, modes = torch_function.state()
+    if modes and level < NONE:
+        if overridable_of(function) is not None:
+            return True
+    elif OVERRIDING and not level and overriding_arguments([*chain(*arguments)], Tensor):
+        return True
+    return any([each.wanted(function) is not None for each in _handlers.get()])  # noqa: C419 - faster
+
+
 def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any) -> Any:
     """Return the result of :func:`intercept` for a call of the function that ``form`` describes.
 
@@ -135,23 +156,15 @@ def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any
     arguments of the call, and ``out`` is its argument ``out=``.
     """
     function = form.function
-    going = _going.get()
-    if going is not None and going.function is function and not going.arrived:
+    going = _continued(function)
+    if going is not None:
         return intercept(function, going.args, going.kwargs)
-    level, modes = torch_function.state()
-    method, listening = False, False
-    if modes and level < NONE:
-        known = overridable_of(function)
-        if known is not None:
-            method, listening = known.name.startswith("Tensor."), True
-    elif OVERRIDING and not level:
-        listening = bool(overriding_arguments([*args, *rest, *unknown.values()], Tensor))
-    if not listening and all([each.wanted(function) is None for each in _handlers.get()]):  # noqa: C419 - faster
+    if not _is_wanted(function, args, rest, unknown.values()):
         return GO_ON
     if form.exact:
         return intercept(function, tuple(args), {})
     values, named, defaults = form.given(args, unknown, out)
-    return intercept(function, *as_given(values, rest, named, defaults, 1, method))
+    return intercept(function, *as_given(values, rest, named, defaults, 1, form.space == "Tensor"))
 
 
 def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
@@ -159,31 +172,17 @@ def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
 
     ``values`` are the local variables of the function at its beginning, that is, its parameters.
     """
-    going = _going.get()
-    if going is not None and going.function is function and not going.arrived:
+    going = _continued(function)
+    if going is not None:
         return intercept(function, going.args, going.kwargs)
-    level, modes = torch_function.state()
-    method, listening = False, False
-    if modes and level < NONE:
-        known = overridable_of(function)
-        if known is not None:
-            method, listening = known.name.startswith("Tensor."), True
-    elif OVERRIDING and not level:
-        flat: list[Any] = []
-        for each in values.values():
-            if each.__class__ is tuple:
-                flat += each
-            elif each.__class__ is dict:
-                flat += each.values()
-            else:
-                flat.append(each)
-        listening = bool(overriding_arguments(flat, Tensor))
-    if not listening and all([each.wanted(function) is None for each in _handlers.get()]):  # noqa: C419 - faster
+    given = parameters_of(function, values)
+    if not _is_wanted(function, given[0].values(), given[1], given[2].values()):
         return GO_ON
     code = function.__code__
     if function.__defaults__ is None and not code.co_kwonlyargcount and not code.co_flags & LOOSE:
         return intercept(function, tuple(values.values()), {})
-    return intercept(function, *as_given(*parameters_of(function, values), 2, method))
+    known = overridable_of(function)
+    return intercept(function, *as_given(*given, 2, known is not None and known.name.startswith("Tensor.")))
 
 
 def ask_classes_of_call(form: Any, args: list[Any], rest: Any, unknown: Any) -> Any:

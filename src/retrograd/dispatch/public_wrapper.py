@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core import torch_function
+from ..runtime.lazy_functions import lazy_function
 from . import templates
-from .codegen import lazy_function
 from .fast_path import install
 from .form import PublicForm
 from .intercept import GO_ON, OVERRIDING, ask_classes

@@ -15,6 +15,7 @@ Tensors. ``d`` is the dtype of the first operand.
 from __future__ import annotations
 
 from sys import _getframe
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -38,7 +39,6 @@ from .call_errors import (
     inference_error,
     is_of_numpy,
     public_error,
-    repeat_public_with_override,
     repeat_with_override,
 )
 from .fallback import PASSED, fall_back
@@ -54,6 +54,8 @@ from .signatures import check_keywords
 __retrograd_call__ = True  # frames between the user's call and the operation: user_frame.CALL_MARK
 ndarray, asarray = numpy.ndarray, numpy.asarray
 make_tuple = tuple.__new__
+#: The user's frame in a thread that runs only a generated function.
+NO_FRAME = SimpleNamespace(f_code=None, f_lasti=-1)
 ARRAYS, TENSORS = RULE_NAMESPACES[ndarray], RULE_NAMESPACES[Tensor]
 
 
@@ -70,7 +72,7 @@ def picked(k: int, a: Any, p: Any, d: Any) -> Any:
     ``k`` is the number of the value in :meth:`Form.sources`. ``a`` are the arrays of the operands, ``p`` the parameters
     of the operation, and ``d`` is the dtype of the first operand.
     """
-    return d if k == -1 else numpy if k == -2 else a[k] if k >= 0 else p[-3 - k]
+    return d if k == -1 else a[k] if k >= 0 else p[-2 - k]
 
 
 @inlined
@@ -107,21 +109,25 @@ def kernel_call(form: Any, kernel: Any, a: Any, p: Any) -> Any:
     )
 
 
-# --- A new tensor, or a view ----------------------------------------------------------------------------------------
+# --- A call ---------------------------------------------------------------------------------------------------------
 
 
 def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Template of a function that returns the result of an operation: new tensors, or views of the first operand.
+    """Template of a function that returns the result of an operation: new tensors, views, or the modified operand.
 
     ``args`` are the values of the function's named parameters, ``rest`` and ``unknown`` further positional and keyword
-    arguments of the call, and ``out`` is its argument ``out=``.
+    arguments of the call, and ``out`` is its argument ``out=``. If ``form.over`` is true, the result is written into the
+    first operand, and this operand is returned.
     """
-    computed = False
+    computed = slots(1)  # whether the result is complete, so that the call must not be repeated
+    computed[0] = False
     try:
         if HANDLERS:
             answer = intercept_call(form, [*args], rest, unknown, out)
             if answer is not GO_ON:
                 return answer
+        if form.count == 0:  # there is no fast path
+            return fall_back(form, args, rest, unknown, out)
         if (form.takes_rest and rest) or (form.takes_unknown and unknown) or (form.takes_out and out is not None):
             return fall_back(form, args, rest, unknown, out)
         if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
@@ -132,30 +138,37 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
         if form.when is not None:
             if not form.when(*[args[i] for i in form.when_arguments]):
                 return fall_back(form, args, rest, unknown, out)
+        if form.over:
+            if before_modification or not form.modifies:
+                return fall_back(form, args, rest, unknown, out)
         x = slots(form.count)
         for i in form.indices:
             bind(x, i, args[form.operands[i]])
         a = slots(form.count)
         e = slots(form.count)
+        mixed = slots(1)  # whether the operands must be converted to one dtype
         if form.count > 2:
-            mixed = False
+            mixed[0] = False
 
         # The operands: plain tensors of a dtype that the kernel accepts without conversion, and numbers.
         for i in form.indices:
             kind = x[i].__class__
             if kind is Tensor or kind in PLAIN:
                 a[i] = x[i]._array
-                # What current_edge() does for a view that is in no graph, and for one that is and was not modified since.
-                e[i] = (
-                    x[i]._grad_edge
-                    if (base := x[i]._view) is None
-                    or (
-                        x[i]._grad_edge is None
-                        if base._grad_edge is None
-                        else x[i]._grad_edge is not None and x[i]._counter and x[i]._view_version == x[i]._counter[0]
+                if not form.over:
+                    # What current_edge() does for a view that is in no graph, and for one that is and was not modified since.
+                    e[i] = (
+                        x[i]._grad_edge
+                        if (base := x[i]._view) is None
+                        or (
+                            x[i]._grad_edge is None
+                            if base._grad_edge is None
+                            else x[i]._grad_edge is not None
+                            and x[i]._counter
+                            and x[i]._view_version == x[i]._counter[0]
+                        )
+                        else current_edge(x[i])
                     )
-                    else current_edge(x[i])
-                )
                 if i == 0:
                     if a[0].__class__ is not ndarray:
                         return fall_back(form, args, rest, unknown, out)
@@ -164,14 +177,16 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
                     if (a[i].dtype is not d if i else d is not F32 and d is not F64) and a[i].dtype not in form.dtypes:
                         return fall_back(form, args, rest, unknown, out)
                 elif form.pointwise and i:
-                    mixed = a[1].dtype is not d if i == 1 else mixed or a[i].dtype is not d
+                    mixed[0] = a[1].dtype is not d if i == 1 else mixed[0] or a[i].dtype is not d
             elif form.takes_number[i] and kind in NUMBERS:
                 # A float beside integers makes floats of them, and short floats are calculated in float32.
-                a[i], e[i] = x[i], None
+                a[i] = x[i]
+                if not form.over:
+                    e[i] = None
                 usual = (kind is not bool if form.op.check is not None else True) and (
                     d is F32 or d is F64 or (kind is int and d in INTEGERS and 0 <= x[i] < 128)
                 )
-                mixed = not usual if i == 1 else mixed or not usual
+                mixed[0] = not usual if i == 1 else mixed[0] or not usual
             elif form.optional[i] and x[i] is None:
                 a[i] = e[i] = None
             else:
@@ -201,374 +216,281 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
                 bind(p, j, source)
         if any([p[j].__class__ is Tensor for j in form.number_parameters]):
             return fall_back(form, args, rest, unknown, out)
-
-        if form.pointwise:
-            if (form.count > 1 and mixed) or unsupported(form, d):
-                promoted = promote_operands(form.op, form.dtypes, *a)
-                if promoted is None:
-                    return fall_back(form, args, rest, unknown, out)
-                a[:], d = promoted
-        if form.if_arrays is not None:
-            if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
-                return fall_back(form, args, rest, unknown, out)
-        if form.identity_if is not None:
-            if form.identity_if(*[picked(k, a, p, d) for k in form.identity_arguments]):
-                return x[0]
-
-        # The kernel.
-        r = slots(form.results)
-        if form.ufunc is not None:
-            if all([p[j] == default for j, default in form.defaults]):
-                if form.parallel_ufunc is not None and a[0].size >= LARGE:
-                    found = form.parallel_ufunc(
-                        *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices]
-                    )
-                else:
-                    found = form.ufunc(*[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices])
-            elif any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
-                return fall_back(form, args, rest, unknown, out)
-            else:
-                b = slots(form.count)
-                for i in form.indices:
-                    bind(b, i, asarray(a[i], d) if is_number(form, i, a, x) else a[i])
-                found = kernel_call(form, form.op.kernel, b, p)
-        elif form.inline is not None:
-            found = form.inline(*[picked(k, a, p, d) for k in form.inline_arguments])
-            if form.inline_declines:
-                if found is None:
-                    if form.inline_only:
-                        return fall_back(form, args, rest, unknown, out)
-                    found = kernel_call(form, form.op.kernel, a, p)
-        elif form.pointwise and a[0].size >= MANY:
-            found = kernel_call(form, form.threaded_kernel, a, p)
-        else:
-            found = kernel_call(form, form.op.kernel, a, p)
-        if form.results == 1:
-            bind(r, 0, found)
-        else:
-            r[:] = found
-
-        computed = True
-
-        # The results as Tensors.
-        mode = recording()
-        y = slots(form.shown)
-        if form.op.several:
-            if form.view:
-                bind(y, 0, views_of(x[0], r[0]))
-            else:
-                bind(y, 0, tuple([wrap(each) for each in r[0]]))
-            if not mode:
-                if not form.view and in_inference():
-                    for each in y[0]:
-                        each._counter = ()
-                return returned(form, y)
-        elif form.view:
-            if not mode:
-                return view_of(x[0], r[0])
-            y[0], base, counter = new(Tensor), x[0]._view, x[0]._counter
-            if not counter:
-                if counter is not None:  # an inference tensor
-                    return view_of(x[0], r[0])
-                counter = x[0]._counter = [0, None]
-            y[0]._array, y[0]._counter, y[0]._view_version = r[0], counter, counter[0]
-            y[0]._grad_edge = y[0]._grad = None
-            if base is None:
-                y[0]._view, y[0]._creation_meta = x[0], 0
-            else:
-                y[0]._view, y[0]._creation_meta = base, x[0]._creation_meta
-        else:
-            for k in range(form.results):
-                if r[k].__class__ is not ndarray:
-                    r[k] = asarray(r[k])
-                if form.op.in_order:
-                    if r[k].ndim > 1 and not r[k].flags.c_contiguous:
-                        r[k] = r[k].copy()
-            for k in range(form.shown):
-                y[k] = new(Tensor)
-                y[k]._array = r[k]
-                y[k]._view = y[k]._grad = y[k]._grad_edge = y[k]._counter = None
-            if not mode:
-                if in_inference():
-                    for k in range(form.shown):
-                        y[k]._counter = ()
-                return returned(form, y)
-
-        # The node.
-        if form.records:
-            if mode is not True:
-                watched(form.op, (*x,), (*a,), (*p,), (*e,), y[0] if form.op.several else (*y, *r[form.shown :]))
-            elif form.op.several:
-                if e[0] is not None and d.kind in "fcV" and r[0]:
-                    node = counted(form.node, len(r[0]))()
-                    node.edges = (e[0],)
-                    save_values(form, None, node, x, a, e, p, r, y)
-                    node.number, node.hooks, node.shape, node.dtype = next_number(), None, r[0][0].shape, d
-                    note_location(node)
-                    for position, array in enumerate(r[0]):
-                        edge = y[0][position]._grad_edge = new(OutputEdge)
-                        edge.node, edge.position, edge.shape, edge.dtype = node, position, array.shape, d
-                        edge.hooks, edge.number = None, next_number()
-            else:
-                record(form, x, a, e, p, r, y, d)
-        return returned(form, y)
+        if form.over:
+            return modify(form, args, rest, unknown, out, x, a, e, p, d, mixed, computed)
+        return compute(form, args, rest, unknown, out, x, a, e, p, d, mixed, computed)
     except FloatingPointError as error:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
-        if computed or not is_of_numpy(form, error):
+        if computed[0] or not is_of_numpy(form, error):
             raise
         again = None
     except Exception as error:
-        again = None if computed else repeat_with_override(form, error, [*args], rest, unknown, out)
+        again = None if computed[0] else repeat_with_override(form, error, [*args], rest, unknown, out)
         if again is None:
-            error = call_error(form, error, [*args], rest, unknown, out, computed)  # type: ignore[assignment]
+            error = call_error(form, error, [*args], rest, unknown, out, computed[0])  # type: ignore[assignment]
             if error is None:
                 raise
             raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
     return fall_back(form, args, rest, unknown, out) if again is None else again()
+
+
+# --- A new tensor, or a view ----------------------------------------------------------------------------------------
+
+
+@inlined
+def compute(
+    form: Any, args: Any, rest: Any, unknown: Any, out: Any, x: Any, a: Any, e: Any, p: Any, d: Any, mixed: Any, computed: Any,
+) -> Any:  # fmt: skip
+    """Call the kernel, and return its results as new tensors or views of the first operand, with their graph node.
+
+    This is the last part of :func:`call`. ``mixed[0]`` is true if operands must be converted; ``computed[0]`` is set to
+    True when the kernel has succeeded.
+    """
+    if form.pointwise:
+        if (form.count > 1 and mixed[0]) or unsupported(form, d):
+            promoted = promote_operands(form.op, form.dtypes, *a)
+            if promoted is None:
+                return fall_back(form, args, rest, unknown, out)
+            a[:], d = promoted
+    if form.if_arrays is not None:
+        if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
+            return fall_back(form, args, rest, unknown, out)
+    if form.identity_if is not None:
+        if form.identity_if(*[picked(k, a, p, d) for k in form.identity_arguments]):
+            return x[0]
+
+    # The kernel.
+    r = slots(form.results)
+    if form.ufunc is not None:
+        if all([p[j] == default for j, default in form.defaults]):
+            if form.parallel_ufunc is not None and a[0].size >= LARGE:
+                found = form.parallel_ufunc(
+                    *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices]
+                )
+            else:
+                found = form.ufunc(*[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices])
+        elif any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
+            return fall_back(form, args, rest, unknown, out)
+        else:
+            b = slots(form.count)
+            for i in form.indices:
+                bind(b, i, asarray(a[i], d) if is_number(form, i, a, x) else a[i])
+            found = kernel_call(form, form.op.kernel, b, p)
+    elif form.inline is not None:
+        found = form.inline(*[picked(k, a, p, d) for k in form.inline_arguments])
+        if form.inline_declines:
+            if found is None:
+                if form.inline_only:
+                    return fall_back(form, args, rest, unknown, out)
+                found = kernel_call(form, form.op.kernel, a, p)
+    elif form.pointwise and a[0].size >= MANY:
+        found = kernel_call(form, form.threaded_kernel, a, p)
+    else:
+        found = kernel_call(form, form.op.kernel, a, p)
+    if form.results == 1:
+        bind(r, 0, found)
+    else:
+        r[:] = found
+
+    computed[0] = True
+
+    # The results as Tensors.
+    mode = recording()
+    y = slots(form.shown)
+    if form.op.several:
+        if form.view:
+            bind(y, 0, views_of(x[0], r[0]))
+        else:
+            bind(y, 0, tuple([wrap(each) for each in r[0]]))
+        if not mode:
+            if not form.view and in_inference():
+                for each in y[0]:
+                    each._counter = ()
+            return returned(form, y)
+    elif form.view:
+        if not mode:
+            return view_of(x[0], r[0])
+        y[0], base, counter = new(Tensor), x[0]._view, x[0]._counter
+        if not counter:
+            if counter is not None:  # an inference tensor
+                return view_of(x[0], r[0])
+            counter = x[0]._counter = [0, None]
+        y[0]._array, y[0]._counter, y[0]._view_version = r[0], counter, counter[0]
+        y[0]._grad_edge = y[0]._grad = None
+        if base is None:
+            y[0]._view, y[0]._creation_meta = x[0], 0
+        else:
+            y[0]._view, y[0]._creation_meta = base, x[0]._creation_meta
+    else:
+        for k in range(form.results):
+            if r[k].__class__ is not ndarray:
+                r[k] = asarray(r[k])
+            if form.op.in_order:
+                if r[k].ndim > 1 and not r[k].flags.c_contiguous:
+                    r[k] = r[k].copy()
+        for k in range(form.shown):
+            y[k] = new(Tensor)
+            y[k]._array = r[k]
+            y[k]._view = y[k]._grad = y[k]._grad_edge = y[k]._counter = None
+        if not mode:
+            if in_inference():
+                for k in range(form.shown):
+                    y[k]._counter = ()
+            return returned(form, y)
+
+    # The node.
+    if form.records:
+        if mode is not True:
+            watched(form.op, (*x,), (*a,), (*p,), (*e,), y[0] if form.op.several else (*y, *r[form.shown :]))
+        elif form.op.several:
+            if e[0] is not None and d.kind in "fcV" and r[0]:
+                node = counted(form.node, len(r[0]))()
+                node.edges = (e[0],)
+                save_values(form, None, node, x, a, e, p, r, y)
+                node.number, node.hooks, node.shape, node.dtype = next_number(), None, r[0][0].shape, d
+                note_location(node)
+                for position, array in enumerate(r[0]):
+                    edge = y[0][position]._grad_edge = new(OutputEdge)
+                    edge.node, edge.position, edge.shape, edge.dtype = node, position, array.shape, d
+                    edge.hooks, edge.number = None, next_number()
+        else:
+            record(form, x, a, e, p, r, y, d)
+    return returned(form, y)
 
 
 # --- In place -------------------------------------------------------------------------------------------------------
 
 
-def modify(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Template of a function that writes the result of an operation into its first operand, and returns this operand.
+@inlined
+def modify(
+    form: Any, args: Any, rest: Any, unknown: Any, out: Any, x: Any, a: Any, e: Any, p: Any, d: Any, mixed: Any, computed: Any,
+) -> Any:  # fmt: skip
+    """Write the result of the kernel into the first operand, create the graph node, and return the operand.
 
-    The parameters have the same meaning as for :func:`call`.
+    This is the last part of :func:`call`. ``mixed[0]`` is true if operands must be converted; ``computed[0]`` is set to
+    True when the result has been written.
     """
-    computed = False
-    try:
-        if HANDLERS:
-            answer = intercept_call(form, [*args], rest, unknown, out)
-            if answer is not GO_ON:
-                return answer
-        if (form.takes_rest and rest) or (form.takes_unknown and unknown):
+    versions = x[0]._counter
+    if not versions:
+        if versions is not None:
             return fall_back(form, args, rest, unknown, out)
-        if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
-            return fall_back(form, args, rest, unknown, out)
-        for i in form.numbers:
-            if args[i].__class__ in SCALARS:
-                args[i] = plain_number(args[i])
-        if form.when is not None:
-            if not form.when(*[args[i] for i in form.when_arguments]):
-                return fall_back(form, args, rest, unknown, out)
-        if before_modification or not form.modifies:
-            return fall_back(form, args, rest, unknown, out)
-        x = slots(form.count)
-        for i in form.indices:
-            bind(x, i, args[form.operands[i]])
-        a = slots(form.count)
-        e = slots(form.count)
-        if form.count > 2:
-            mixed = False
+        versions = x[0]._counter = [0, None]
 
-        # The operands.
-        for i in form.indices:
-            kind = x[i].__class__
-            if kind is Tensor or kind in PLAIN:
-                a[i] = x[i]._array
-                if i == 0:
-                    if a[0].__class__ is not ndarray:
-                        return fall_back(form, args, rest, unknown, out)
-                    d = a[0].dtype
-                if form.general:
-                    if (a[i].dtype is not d if i else d is not F32 and d is not F64) and a[i].dtype not in form.dtypes:
-                        return fall_back(form, args, rest, unknown, out)
-                elif form.pointwise and i:
-                    mixed = a[1].dtype is not d if i == 1 else mixed or a[i].dtype is not d
-            elif form.takes_number[i] and kind in NUMBERS:
-                a[i] = x[i]
-                usual = (kind is not bool if form.op.check is not None else True) and (
-                    d is F32 or d is F64 or (kind is int and d in INTEGERS and 0 <= x[i] < 128)
-                )
-                mixed = not usual if i == 1 else mixed or not usual
-            else:
-                return fall_back(form, args, rest, unknown, out)
-        versions = x[0]._counter
-        if not versions:
-            if versions is not None:
-                return fall_back(form, args, rest, unknown, out)
-            versions = x[0]._counter = [0, None]
-
-        # Their edges. The fallback handles leaves, views created in a special way, hooks, and operands that share memory.
-        if form.op.has_rules:
-            mode = recording()
-            if mode:
-                base = x[0]._view
-                if base is not None and (
-                    x[0]._creation_meta
-                    or base._grad_edge.__class__ is AccumulateGrad
-                    or (base._grad_edge is None and x[0]._grad_edge is not None)
-                ):
-                    return fall_back(form, args, rest, unknown, out)
-                e[0] = x[0]._grad_edge if base is None else current_edge(x[0])
-                for i in form.indices[1:]:
-                    if is_number(form, i, a, x):
-                        e[i] = None
-                    else:
-                        e[i] = x[i]._grad_edge if x[i]._view is None else current_edge(x[i])
-                if all([e[i] is None for i in form.indices]):
-                    mode = False
-                elif (
-                    mode is not True
-                    or d.kind != "f"
-                    or (e[0] is not None and (e[0].__class__ is AccumulateGrad or e[0].hooks is not None))
-                    or any([not is_number(form, i, a, x) and x[i]._counter is versions for i in form.saved_operands])
-                ):
-                    return fall_back(form, args, rest, unknown, out)
-                elif form.saves_first:
-                    old = a[0].copy()
-        if a[0].base is not None and 0 in a[0].strides:  # elements may share memory
-            return fall_back(form, args, rest, unknown, out)
-        for i in form.indices[1:]:
-            if (
-                not is_number(form, i, a, x)
-                and a[i] is not a[0]
-                and (a[0].base is not None or a[i].base is not None)
-                and share_memory(a[i], a[0])
+    # Their edges. The fallback handles leaves, views created in a special way, hooks, and operands that share memory.
+    if form.op.has_rules:
+        mode = recording()
+        if mode:
+            base = x[0]._view
+            if base is not None and (
+                x[0]._creation_meta
+                or base._grad_edge.__class__ is AccumulateGrad
+                or (base._grad_edge is None and x[0]._grad_edge is not None)
             ):
                 return fall_back(form, args, rest, unknown, out)
-
-        p = slots(len(form.parameters))
-        for j, kind, source, given in form.parameters:
-            if kind == PASSED:
-                bind(p, j, args[source])
-            elif kind == AXIS or kind == NEW_AXIS:
-                if args[source].__class__ is not int:
-                    return fall_back(form, args, rest, unknown, out)
-                bind(p, j, args[source] if args[source] >= 0 else args[source] + rank(kind, a))
-                if not 0 <= p[j] < rank(kind, a):
-                    return fall_back(form, args, rest, unknown, out)
-            elif kind == COMPUTED:
-                bind(
-                    p,
-                    j,
-                    source(a[0], rest)
-                    if form.spread
-                    else source(a[0], *[args[k] if k >= 0 else p[-1 - k] for k in given]),
-                )
-                if p[j] is None:
-                    return fall_back(form, args, rest, unknown, out)
-            else:
-                bind(p, j, source)
-        if any([p[j].__class__ is Tensor for j in form.number_parameters]):
+            e[0] = x[0]._grad_edge if base is None else current_edge(x[0])
+            for i in form.indices[1:]:
+                if is_number(form, i, a, x):
+                    e[i] = None
+                else:
+                    e[i] = x[i]._grad_edge if x[i]._view is None else current_edge(x[i])
+            if all([e[i] is None for i in form.indices]):
+                mode = False
+            elif (
+                mode is not True
+                or d.kind != "f"
+                or (e[0] is not None and (e[0].__class__ is AccumulateGrad or e[0].hooks is not None))
+                or any([not is_number(form, i, a, x) and x[i]._counter is versions for i in form.saved_operands])
+            ):
+                return fall_back(form, args, rest, unknown, out)
+            elif form.saves_first:
+                old = a[0].copy()
+    if a[0].base is not None and 0 in a[0].strides:  # elements may share memory
+        return fall_back(form, args, rest, unknown, out)
+    for i in form.indices[1:]:
+        if (
+            not is_number(form, i, a, x)
+            and a[i] is not a[0]
+            and (a[0].base is not None or a[i].base is not None)
+            and share_memory(a[i], a[0])
+        ):
+            return fall_back(form, args, rest, unknown, out)
+    if form.if_arrays is not None:
+        if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
             return fall_back(form, args, rest, unknown, out)
 
-        if form.if_arrays is not None:
-            if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
-                return fall_back(form, args, rest, unknown, out)
-
-        # The kernel.
-        plain_dtypes = form.pointwise and not ((form.count > 1 and mixed) or unsupported(form, d))
-        if form.ufunc is not None and plain_dtypes and all([p[j] == default for j, default in form.defaults]):
-            try:
-                if form.parallel_ufunc is not None and a[0].size >= LARGE:
-                    form.parallel_ufunc(
-                        *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0]
-                    )
-                else:
-                    form.ufunc(
-                        *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0]
-                    )
-            except (Warning, FloatingPointError):  # NumPy raises them after everything is written
-                pass
-            written = True
-        elif (
-            form.write is not None
-            and errors.get() is USUAL  # otherwise NumPy may raise an error before or after it has written
-            and (not form.pointwise or (plain_dtypes and (d is F32 or d is F64)))
-            and (form.write_if is None or form.write_if(*[picked(k, a, p, d) for k in form.write_if_arguments]))
-        ):
-            form.write(*[picked(k, a, p, d) for k in form.write_arguments])
-            written = True
-        else:
-            written = False
-        if not written:
-            if any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
-                return fall_back(form, args, rest, unknown, out)
-            target = a[0]
-            if form.pointwise and not plain_dtypes:
-                promoted = promote_operands(form.op, form.dtypes, *a)
-                if promoted is None:
-                    return fall_back(form, args, rest, unknown, out)
-                a[:], _ = promoted
-            result = kernel_call(form, form.op.kernel, a, p)
-            if result.shape != target.shape or result.dtype.kind != d.kind:
-                check_result(x[0], result)
-            try:
-                target[...] = result
-            except (Warning, FloatingPointError):  # NumPy raises them after everything is written
-                pass
-            a[0] = target
-        computed = True
-        versions[0] += 1
+    # The kernel.
+    plain_dtypes = form.pointwise and not ((form.count > 1 and mixed[0]) or unsupported(form, d))
+    if form.ufunc is not None and plain_dtypes and all([p[j] == default for j, default in form.defaults]):
         try:
-            frame = _getframe(1)
-            while MARK in frame.f_globals:
-                frame = frame.f_back  # type: ignore[assignment]
-            versions[1] = frame.f_code, frame.f_lasti
-        except (ValueError, AttributeError):  # a thread runs just this function: no frame is above
-            versions[1] = None, -1
+            if form.parallel_ufunc is not None and a[0].size >= LARGE:
+                form.parallel_ufunc(
+                    *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0]
+                )
+            else:
+                form.ufunc(*[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0])
+        except (Warning, FloatingPointError):  # NumPy raises them after everything is written
+            pass
+        written = True
+    elif (
+        form.write is not None
+        and errors.get() is USUAL  # otherwise NumPy may raise an error before or after it has written
+        and (not form.pointwise or (plain_dtypes and (d is F32 or d is F64)))
+        and (form.write_if is None or form.write_if(*[picked(k, a, p, d) for k in form.write_if_arguments]))
+    ):
+        form.write(*[picked(k, a, p, d) for k in form.write_arguments])
+        written = True
+    else:
+        written = False
+    if not written:
+        if any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
+            return fall_back(form, args, rest, unknown, out)
+        target = a[0]
+        if form.pointwise and not plain_dtypes:
+            promoted = promote_operands(form.op, form.dtypes, *a)
+            if promoted is None:
+                return fall_back(form, args, rest, unknown, out)
+            a[:], _ = promoted
+        result = kernel_call(form, form.op.kernel, a, p)
+        if result.shape != target.shape or result.dtype.kind != d.kind:
+            check_result(x[0], result)
+        try:
+            target[...] = result
+        except (Warning, FloatingPointError):  # NumPy raises them after everything is written
+            pass
+        a[0] = target
+    computed[0] = True
+    versions[0] += 1
+    frame = slots(1)
+    find_user_frame(frame)
+    versions[1] = frame[0].f_code, frame[0].f_lasti
 
-        # The node.
-        if form.op.has_rules:
-            if mode:
-                s = slots(form.count)
-                if form.saves_first:
-                    bind(s, 0, old)
-                for i in form.indices[1:]:
-                    bind(s, i, a[i])
-                if form.count < 3 and base is None and (form.count == 1 or e[1] is None):
-                    node = form.lone_nodes[0]()
-                    node.edge = e[0]
-                    save_values(form, 0, node, x, s, e, p, a, x)
-                elif form.count == 2 and base is None and e[0] is None:
-                    node = form.lone_nodes[1]()
-                    node.edge = e[1]
-                    save_values(form, 1, node, x, s, e, p, a, x)
-                else:
-                    node = form.node()
-                    node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
-                    save_values(form, None, node, x, s, e, p, a, x)
-                node.number, node.hooks, node.dtype = next_number(), None, d
-                node.shape = a[0].shape if e[0] is None else e[0].shape
-                node.code, node.instruction = versions[1]
-                if base is None:
-                    x[0]._grad_edge = node
-                else:
-                    rebase_history(x[0], node)
-        return x[0]
-    except FloatingPointError as error:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
-        if computed or not is_of_numpy(form, error):
-            raise
-        again = None
-    except Exception as error:
-        again = None if computed else repeat_with_override(form, error, [*args], rest, unknown, out)
-        if again is None:
-            error = call_error(form, error, [*args], rest, unknown, out, computed)  # type: ignore[assignment]
-            if error is None:
-                raise
-            raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
-    return fall_back(form, args, rest, unknown, out) if again is None else again()
-
-
-def call_fallback(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
-    """Template of a function of an operation without operands: it calls the fallback, because there is no fast path.
-
-    The parameters have the same meaning as for :func:`call`.
-    """
-    try:
-        if HANDLERS:
-            answer = intercept_call(form, [*args], rest, unknown, out)
-            if answer is not GO_ON:
-                return answer
-        return fall_back(form, args, rest, unknown, out)
-    except Exception as error:
-        again = repeat_with_override(form, error, [*args], rest, unknown, out)
-        if again is None:
-            error = call_error(form, error, [*args], rest, unknown, out, False)  # type: ignore[assignment]
-            if error is None:
-                raise
-            raise error from error.__cause__
-    return again()
+    # The node.
+    if form.op.has_rules:
+        if mode:
+            s = slots(form.count)
+            if form.saves_first:
+                bind(s, 0, old)
+            for i in form.indices[1:]:
+                bind(s, i, a[i])
+            if form.count < 3 and base is None and (form.count == 1 or e[1] is None):
+                node = form.lone_nodes[0]()
+                node.edge = e[0]
+                save_values(form, 0, node, x, s, e, p, a, x)
+            elif form.count == 2 and base is None and e[0] is None:
+                node = form.lone_nodes[1]()
+                node.edge = e[1]
+                save_values(form, 1, node, x, s, e, p, a, x)
+            else:
+                node = form.node()
+                node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
+                save_values(form, None, node, x, s, e, p, a, x)
+            node.number, node.hooks, node.dtype = next_number(), None, d
+            node.shape = a[0].shape if e[0] is None else e[0].shape
+            node.code, node.instruction = versions[1]
+            if base is None:
+                x[0]._grad_edge = node
+            else:
+                rebase_history(x[0], node)
+    return x[0]
 
 
 # --- The node -------------------------------------------------------------------------------------------------------
@@ -673,14 +595,21 @@ def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: An
 @inlined
 def note_location(node: Any) -> None:
     """Store the location of the user's call in ``node``: the code object, and the offset of the instruction in it."""
+    frame = slots(1)
+    find_user_frame(frame)
+    node.code = frame[0].f_code
+    node.instruction = frame[0].f_lasti
+
+
+@inlined
+def find_user_frame(frame: Any) -> None:
+    """Assign the frame of the user's call to ``frame[0]``."""
     try:
-        frame = _getframe(1)
-        while MARK in frame.f_globals:
-            frame = frame.f_back  # type: ignore[assignment]
-        node.code = frame.f_code
-        node.instruction = frame.f_lasti
+        frame[0] = _getframe(1)
+        while MARK in frame[0].f_globals:
+            frame[0] = frame[0].f_back
     except (ValueError, AttributeError):  # a thread runs just this function: no frame is above
-        node.code, node.instruction = None, -1
+        frame[0] = NO_FRAME
 
 
 @inlined
@@ -816,7 +745,7 @@ def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
             raise TypeError
         return form.target(*args)
     except Exception as error:
-        again = repeat_public_with_override(form, error, [*args], rest, unknown)
+        again = repeat_with_override(form, error, [*args], rest, unknown, None)
         if again is None:
             error = public_error(form, error, [*args], rest, unknown)  # type: ignore[assignment]
             if error is None:

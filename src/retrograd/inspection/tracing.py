@@ -114,7 +114,7 @@ def _why(frame: FrameType, result: Tensor) -> str:
     at = f" at {at}" if at else ""
     if name in _DETACHING:
         return _DETACHING[name] + at
-    operation = frame.f_globals.get("op")
+    operation = getattr(frame.f_globals.get("form"), "op", None)
     outside = frame.f_back is None or user_frame.MARK not in frame.f_back.f_globals
     arguments = _arguments(frame)
     if (operation is None and not outside) or any(each is result for each in arguments):
@@ -149,7 +149,7 @@ def _note_operands(frame: FrameType, node: Any) -> None:
     The reasons are recorded only if ``frame`` is the call of the operation that created ``node``.
     """
     edges = node.spread(node.edge) if node.lone else node.edges
-    operation = frame.f_globals.get("op") or frame.f_locals.get("op")
+    operation = getattr(frame.f_globals.get("form"), "op", None) or frame.f_locals.get("op")
     operands = frame.f_locals.get("tensors")
     if operation is None or operation is not getattr(node, "operation", None) or operands.__class__ is not tuple:
         operands = [each for each in _arguments(frame) if each is None or isinstance(each, (Tensor, *NUMBERS))]

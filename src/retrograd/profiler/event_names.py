@@ -15,9 +15,9 @@ from types import FunctionType
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..dispatch.codegen import is_generated
 from ..dispatch.op import FUNCTIONS, METHODS, OPS
 from ..dispatch.signatures import signatures
+from ..runtime.lazy_functions import is_generated
 
 Name = str | Callable[..., str]
 
@@ -247,7 +247,7 @@ def _public_names(imported: int) -> dict[FunctionType, Name | None]:
 def _name_inside(function: Any) -> Name | None:
     """Return the event name of ``function``, which is not public, or None if profilers do not show its calls.
 
-    Only the calls of functions that are generated for operations (``dispatch/codegen.py``) are shown.
+    Only the calls of functions that are generated for operations (``runtime/lazy_functions.py``) are shown.
     """
     return _with_prefix(_inside(function)) if is_generated(function) else None
 

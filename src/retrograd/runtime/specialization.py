@@ -18,7 +18,9 @@ arguments. The following code is reduced if the named parts are static:
     getattr(x, name), setattr(x, name, value)    to ``x.name`` and an assignment
     form.function(a, b)                 to the expression that the function returns, if it is a lambda expression, or a
                                         kernel without other statements
-    helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`
+    helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`: the call must be a
+                                        statement, the value of ``return``, or of a helper that only returns an
+                                        expression
 
 Any other static value becomes a global variable of the copy.
 """
@@ -629,6 +631,8 @@ class _Specializer:
                 place = _at(ast.Attribute(self.expr(target), self.expr(key).value, ast.Store()), node)
                 return [_at(ast.Assign([place], self.expr(value)), node)]
             case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args)) if self.is_inlined(node):
+                return self.inlined_body(self.space[name], args)
+            case ast.Return(value=ast.Call(func=ast.Name(id=name), args=args)) if name in self.inlined:
                 return self.inlined_body(self.space[name], args)
         made = self.rebuilt(node)
         return [made]

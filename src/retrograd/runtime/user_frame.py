@@ -66,13 +66,25 @@ def strip_frames(error: Exception) -> Exception | None:
         return _no_memory(error)
     if not isinstance(error, FOR_USERS) or os.environ.get("RETROGRAD_TRACEBACK") == "full":
         return None
+    return None if passed_user_code(error) else error.with_traceback(None)
+
+
+def passed_user_code(error: Exception, ignored: CodeType | None = None) -> bool:
+    """Whether the traceback of ``error`` has a frame of the user's code, for example of a hook.
+
+    Frames of the package and of the ``LIBRARIES`` do not count, nor do those of the code object ``ignored``.
+    """
     entry = error.__traceback__
     while entry is not None:
         space = entry.tb_frame.f_globals
-        if MARK not in space and str(space.get("__name__")).partition(".")[0] not in LIBRARIES:
-            return None
+        if (
+            MARK not in space
+            and str(space.get("__name__")).partition(".")[0] not in LIBRARIES
+            and entry.tb_frame.f_code is not ignored
+        ):
+            return True
         entry = entry.tb_next
-    return error.with_traceback(None)
+    return False
 
 
 def _no_memory(error: MemoryError) -> RuntimeError:

@@ -1,0 +1,117 @@
+"""Functions that are generated from templates, and functions whose code is generated at their first call.
+
+A template is an ordinary function whose first parameter, ``form``, describes the function to be generated
+(``runtime/specialization.py``).
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import threading
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, Protocol
+
+from . import user_frame
+from .codegen import PREFIX, compile_source, compile_tree
+from .specialization import function_definition, specialize, template_of
+
+#: Whether functions are specialised; otherwise they run the templates as they stand (``RETROGRAD_CODEGEN=0``).
+SPECIALIZING = os.environ.get("RETROGRAD_CODEGEN", "1") != "0"
+
+
+class Form(Protocol):
+    """Description of a function to be generated."""
+
+    #: The syntax tree of the generated function.
+    tree: ast.FunctionDef | None
+
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the function."""
+
+    def parts(self) -> dict[str, Any]:
+        """Return a dictionary from parameters of the template to what replaces them in the function.
+
+        The value is a list of names of the function's parameters, or an expression. Parameters of the template that are
+        not in the dictionary are parameters of the function, too.
+        """
+
+    def default_values(self) -> dict[str, Any]:
+        """Return a dictionary of the globals in which the function finds its default values."""
+
+
+def generated(template: Any, form: Form, name: str, space: dict[str, Any]) -> Any:
+    """Return a function called ``name`` that runs ``template`` for the description ``form``, with the globals ``space``.
+
+    The function is a copy of the template in which the attributes of ``form`` are constants; its syntax tree is stored
+    as ``form.tree``. With ``RETROGRAD_CODEGEN=0`` it calls the template.
+    """
+    arguments, parts = form.signature(), form.parts()
+    space.update(form.default_values())
+    space.update({user_frame.MARK: True, user_frame.CALL_MARK: True, "__name__": None})  # see Note [Silenced modules]
+    space["form"] = form
+    names = [each.arg for each in template_of(template).tree.args.args[1:]]
+    if SPECIALIZING:
+        for key, value in template.__globals__.items():
+            space.setdefault(key, value)
+        parts = {key: parts[key] for key in names if key in parts}
+        form.tree = tree = specialize(template, form, name, arguments, parts, space)
+    else:
+        space["template"] = template
+        values = [parts.get(each, ast.Name(each, ast.Load())) for each in names]
+        values = [
+            ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
+            for each in values
+        ]
+        call = ast.Call(ast.Name("template", ast.Load()), [ast.Name("form", ast.Load()), *values], [])
+        tree = function_definition(name, arguments, [ast.Return(call)])
+    return compile_tree(tree, template.__code__.co_filename, space)
+
+
+def set_code(function: FunctionType, made: Any) -> None:
+    """Give ``function`` the code and the defaults of the function ``made``."""
+    function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+    function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
+
+
+#: The file name of the code of functions that are not generated yet.
+UNWRITTEN = f"{PREFIX}first call>"
+
+
+def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
+    """Return a function called ``name`` with the globals ``space``, whose code is generated at its first call.
+
+    The first call runs ``write(function)``, which must set the ``__code__`` of ``function``. The package creates about
+    2,500 such functions on import; to generate their code at that time would make the import slow.
+    """
+    function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
+    space.update(write=write, function=function, generate=generate, brief=user_frame.strip_frames, __name__=None)
+    space[user_frame.MARK] = space[user_frame.CALL_MARK] = True
+    return function
+
+
+#: Held while the code of a function is generated, because several threads may call the function first.
+_GENERATING = threading.RLock()
+
+
+def generate(function: FunctionType) -> None:
+    """Generate the code of ``function``, which :func:`lazy_function` created, unless another thread has done so."""
+    with _GENERATING:
+        if function.__code__.co_filename == UNWRITTEN:
+            function.__globals__["write"](function)
+
+
+def is_generated(function: Any) -> bool:
+    """Whether ``function`` was created by :func:`lazy_function`."""
+    return function.__class__ is FunctionType and function.__globals__.get("function") is function
+
+
+_FIRST_CALL: CodeType = compile_source(
+    UNWRITTEN,
+    [
+        "def first_call(*args, **kwargs):", "    try:", "        generate(function)", "        return function(*args, **kwargs)",
+        "    except Exception as _error:", "        _error = brief(_error)", *("        " + each for each in user_frame.RERAISE),
+    ],
+    {}, "first_call",
+).__code__  # fmt: skip
