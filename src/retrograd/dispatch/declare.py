@@ -393,7 +393,7 @@ def public_form(function: Any, space: str, name: str) -> Any:
             else generic_path.apply
         )
         public_function = _stub(
-            op, public_wrapper.public_fallback(run, op, space, name), public_kind, name, over, space
+            op, public_wrapper.public_fallback(run, function, space, name), public_kind, name, over, space
         )
         public_function.__doc__ = function.__doc__
         return public_function

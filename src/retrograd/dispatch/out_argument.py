@@ -12,12 +12,17 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+from numpy import ndarray
+
 from ..core import dtypes, promotion
 from ..core.grad_mode import recording, restore_recording, set_recording
+from ..core.saved_tensor_hooks import before_modification
 from ..core.tensor import Tensor, share_memory, wrap
 from ..core.views import bump_version, check_in_place, check_partial_overlap
 from ..runtime.user_frame import warn
 from .generic_path import resized
+from .intercept import HANDLERS
+from .op import MISSING
 from .return_types import RESULTS, named
 from .transform_tensor import innermost
 
@@ -41,13 +46,22 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
     key = name if space == "torch" else f"{space}.{name}"
     rest, out = dict(named), named["out"]
     del rest["out"]
+    flat = [each for one in (*args, *rest.values()) for each in (one if isinstance(one, (tuple, list)) else (one,))]
+    read = [each for each in flat if isinstance(each, Tensor)]
+    found = MISSING
+    if key not in CREATING and out.__class__ is Tensor and _is_usual(out, flat, key in REDUCING):
+        found = call(*args, **rest)
+        if found.__class__ is Tensor and found._array.shape == out._array.shape:
+            overload = _overload(key, read, rest.get("dim", args[1] if len(args) > 1 else None), False)
+            if _mismatch(overload, 0, found._array.dtype, out._array.dtype) is None:
+                out._array[...] = found._array
+                bump_version(out)
+                return out
     if name in TAKE_NUMBERS and isinstance(out, (bool, int, float, complex)):
         out = wrap(dtypes.number_to_array(out, promotion.dtype_of_number(out).numpy))
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if not all(isinstance(each, Tensor) for each in outs):
         raise TypeError(f"{name}(): argument 'out' must be Tensor")
-    flat = [each for one in (*args, *rest.values()) for each in (one if isinstance(one, (tuple, list)) else (one,))]
-    read = [each for each in flat if isinstance(each, Tensor)]
     special = innermost((*read, *outs))
     if special is not None:
         raise special.refuse_out(name)
@@ -56,11 +70,12 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
         _check_dtype_argument(key, rest.setdefault("dtype", None), outs[0].dtype)
         if key != "mean":
             rest["dtype"] = outs[0].dtype
-    before = set_recording(False)
-    try:
-        found = call(*args, **rest)
-    finally:
-        restore_recording(before)
+    if found is MISSING:
+        before = set_recording(False)
+        try:
+            found = call(*args, **rest)
+        finally:
+            restore_recording(before)
     several = isinstance(found, (tuple, list))
     results = tuple(found) if several else (found,)
     if several is (outs[0] is out):
@@ -91,6 +106,45 @@ def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
     if name not in RESULTS:
         named(name, [each for each, value in vars(kind).items() if isinstance(value, property)])
     return RESULTS[name](outs)
+
+
+#: Classes of arguments besides tensors with which a call can be a usual one.
+SIMPLE = frozenset((bool, int, float, str, type(None)))
+
+
+def _is_usual(out: Tensor, values: Sequence[Any], reducing: bool) -> bool:
+    """Whether ``out`` is a plain tensor that shares no memory with ``values``, and no tensor requires gradients.
+
+    Then only the shape and the dtype of the result need to be checked. ``values`` are the other arguments of the call,
+    with the items of lists. If ``reducing`` is true, the operands must have the dtype of ``out``, a floating-point or
+    complex one, so that the result has it, too.
+    """
+    array = out._array
+    if (
+        out._view is not None
+        or out._grad_edge is not None
+        or out._counter == ()  # an inference tensor
+        or array.__class__ is not ndarray
+        or array.base is not None
+        or (reducing and array.dtype.kind not in "fc")
+        or HANDLERS
+        or before_modification
+    ):
+        return False
+    for each in values:
+        if each.__class__ is Tensor:
+            if (
+                each is out
+                or each._grad_edge is not None
+                or each._view is not None
+                or each._array.__class__ is not ndarray
+                or (reducing and each._array.dtype is not array.dtype)
+                or share_memory(each._array, array)
+            ):
+                return False
+        elif each.__class__ not in SIMPLE:
+            return False
+    return True
 
 
 # --- Checks of the outputs ------------------------------------------------------------------------------------------
@@ -167,10 +221,9 @@ def _check(key: str, overload: str, index: int, result: Tensor, target: Tensor, 
     The function checks the dtype, gradients, and overlap in memory with the operands ``read``. ``key`` and ``overload``
     are names in ``outs.txt`` of the function and of the overload.
     """
-    tests = _table()["tests"].get(f"{overload}#{index}") or _table()["tests"].get(overload, USUAL)
-    for test, text in tests:
-        if not TESTS[test](result.dtype, target.dtype):
-            raise _error(text, result.dtype, target.dtype)
+    text = _mismatch(overload, index, result._array.dtype, target._array.dtype)
+    if text is not None:
+        raise _error(text, result.dtype, target.dtype)
     graded = target.requires_grad and recording() and _table()["graded out"].get(key) == "in-place"
     if graded and key in CREATING:
         raise RuntimeError("cannot resize variables that require grad")
@@ -180,11 +233,28 @@ def _check(key: str, overload: str, index: int, result: Tensor, target: Tensor, 
             raise RuntimeError(OVERLAP)
         return
     if target._array.shape != result._array.shape and any(each is target for each in read):
-        if tests is USUAL or key in _table()["broadcast"]:
+        if _tests(overload, index) is USUAL or key in _table()["broadcast"]:
             shapes = f"{list(target._array.shape)} doesn't match the broadcast shape {list(result._array.shape)}"
             raise RuntimeError(f"output with shape {shapes}")
     elif key not in _table()["may overlap"]:
         check_partial_overlap(target, read)
+
+
+def _tests(overload: str, index: int) -> Sequence[tuple[str, str]]:
+    """Return the tests in ``outs.txt`` of the dtype of the output at ``index``, with the error text of each."""
+    tests = _table()["tests"]
+    found: Sequence[tuple[str, str]] = tests.get(f"{overload}#{index}") or tests.get(overload, USUAL)
+    return found
+
+
+@cache
+def _mismatch(overload: str, index: int, result: Any, out: Any) -> str | None:
+    """Return the error text in ``outs.txt`` if a result may not be written into an output, otherwise None.
+
+    ``result`` and ``out`` are their NumPy dtypes, and ``index`` is the index of the output.
+    """
+    dtypes_ = dtypes.dtype_of(result), dtypes.dtype_of(out)
+    return next((text for test, text in _tests(overload, index) if not TESTS[test](*dtypes_)), None)
 
 
 OVERLAP = (

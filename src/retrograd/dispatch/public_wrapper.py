@@ -45,12 +45,13 @@ def public_wrapper(target: Callable[..., Any], space: str, name: str, fallback: 
     return made
 
 
-def public_fallback(apply: Callable[..., Any], op: Any, space: str, name: str) -> Callable[..., Any]:
-    """Return the fallback of the public function ``name`` of the operation ``op`` in the namespace ``space``.
+def public_fallback(apply: Callable[..., Any], function: Any, space: str, name: str) -> Callable[..., Any]:
+    """Return the fallback of the public function ``name`` of an operation in the namespace ``space``.
 
-    The fallback calls ``apply(op, operands, parameters)``. It also supports ``out=``, raises an error for missing
-    arguments, and passes the call to ``__torch_function__`` of an argument's class.
+    The fallback calls ``apply(op, operands, parameters)``, or for ``out=`` the package's ``function`` of the operation.
+    It also raises an error for missing arguments, and passes the call to ``__torch_function__`` of an argument's class.
     """
+    op = function.op
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
 
@@ -61,10 +62,14 @@ def public_fallback(apply: Callable[..., Any], op: Any, space: str, name: str) -
             answer = ask_classes(space, name, values, rest, named, {"out": None, **op.defaults})
             if answer is not GO_ON:
                 return answer
-        if rest or any(each is MISSING for each in (*given, *params)):
+        for each in (*given, *params):
+            if each is MISSING:
+                raise TypeError
+        if rest:
             raise TypeError
         if out is not None:
-            return call_into_out(lambda *given: apply(op, given, params), space, name, given, {"out": out})
+            named = dict(zip(only, params[op.positional :], strict=True))
+            return call_into_out(function, space, name, (*given, *params[: op.positional]), {**named, "out": out})
         return apply(op, given, params)
 
     return slow
