@@ -2,7 +2,8 @@
 
 ``.ci/run`` runs the whole suite, the linters, the types, the layers and the demo on the Python that it is started with
 (``python3``), and on the others the tests of operations, autograd, generated code, views, printing and compilation
-(``scripts/test.py --selection``). ``.ci/run --all`` runs the whole suite on all of them.
+(``scripts/test.py --selection``). ``.ci/run --all`` runs the whole suite on all of them, and once more with
+``RETROGRAD_CODEGEN=0``: every function then runs its template as it stands.
 
 The supported versions are those of the classifiers in ``pyproject.toml``. An interpreter is looked for on the path and
 among pyenv's versions. A version without one is reported as ``NOT TESTED`` and does not fail the run.
@@ -32,11 +33,12 @@ CLOSING = re.compile(r"(?:\d+ [a-z]+, )*\d+ [a-z]+ in [\d.]+s(?: \([\d:]+\))?")
 
 
 class Step(NamedTuple):
-    """A command, and whether it runs tests."""
+    """A command, whether it runs tests, and environment variables ``NAME=value`` for it."""
 
     title: str
     command: list[str]
     tests: bool = False
+    variables: tuple[str, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -89,6 +91,7 @@ def steps(pythons: dict[str, str], everything: bool) -> list[Step]:
     return [
         Step("tests, {}.{}".format(*sys.version_info), [main, test], tests=True),
         *(Step(f"tests, {version}", [python, test, *selection], tests=True) for version, python in pythons.items()),
+        *([Step("tests, generic", [main, test], tests=True, variables=("RETROGRAD_CODEGEN=0",))] if everything else []),
         Step("lint", [*inside, "ruff", "check", "."]),
         Step("format", [*inside, "ruff", "format", "--check", "."]),
         Step("types", [*inside, "mypy"]),
@@ -99,9 +102,12 @@ def steps(pythons: dict[str, str], everything: bool) -> list[Step]:
 
 def run(step: Step) -> Outcome:
     """Run a step with its output passed on; tests pass only if pytest's closing line counts a passed test."""
-    print(f"\n== {step.title}: {' '.join(step.command)}", flush=True)
+    print(f"\n== {step.title}: {' '.join([*step.variables, *step.command])}", flush=True)
+    environment = {**os.environ, **dict(each.split("=", 1) for each in step.variables)}
     start, tail = time.monotonic(), b""
-    with subprocess.Popen(step.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen(
+        step.command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         assert process.stdout is not None
         while chunk := os.read(process.stdout.fileno(), 1 << 16):
             sys.stdout.buffer.write(chunk)

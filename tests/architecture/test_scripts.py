@@ -129,6 +129,15 @@ def test_other_versions_run_the_selection_or_with_all_the_whole_suite() -> None:
         (step,) = [each for each in ci.steps({"3.99": "python3.99"}, everything) if each.title == "tests, 3.99"]
         assert step.command == ["python3.99", str(SCRIPTS / "test.py"), *([] if everything else ["--selection"])]
         assert step.tests
+        generic = [each for each in ci.steps({}, everything) if each.variables]
+        assert [each.variables for each in generic] == [("RETROGRAD_CODEGEN=0",)] * everything
+
+
+def test_a_step_sets_its_variables(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    ci = load("ci")
+    program = "import os; print('31 passed in 1.0s' if os.environ['RETROGRAD_CODEGEN'] == '0' else '')"
+    step = ci.Step("tests", [sys.executable, "-c", program], tests=True, variables=("RETROGRAD_CODEGEN=0",))
+    assert ci.run(step).passed and b"== tests: RETROGRAD_CODEGEN=0" in capfdbinary.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
-from .specialization import function_definition, specialize, template_of
+from .specialization import specialize, template_of
 
 #: Whether functions are specialised; otherwise they run the templates as they stand (``RETROGRAD_CODEGEN=0``).
 SPECIALIZING = os.environ.get("RETROGRAD_CODEGEN", "1") != "0"
@@ -64,9 +64,21 @@ def generated(template: Any, form: Form, name: str, space: dict[str, Any]) -> An
             ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
             for each in values
         ]
-        call = ast.Call(ast.Name("template", ast.Load()), [ast.Name("form", ast.Load()), *values], [])
-        tree = function_definition(name, arguments, [ast.Return(call)])
+        space["strip_frames"] = user_frame.strip_frames
+        tree = specialize(_run_template, form, name, arguments, {"values": values}, space)
+        template = _run_template
     return compile_tree(tree, template.__code__.co_filename, space)
+
+
+def _run_template(form: Any, values: Any) -> Any:
+    """Template of a function that calls the function ``template``, a global variable, instead of being a copy of it."""
+    try:
+        return template(form, *values)  # type: ignore[name-defined]  # noqa: F821
+    except Exception as error:
+        error = strip_frames(error)  # type: ignore[name-defined, assignment]  # noqa: F821
+        if error is None:
+            raise
+        raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
 
 
 def set_code(function: FunctionType, made: Any) -> None:

@@ -711,15 +711,17 @@ def specialize(
         name: Name of the returned function.
         arguments: Parameters of the returned function.
         parts: Dict by names of parameters of the template. For a parameter that is a list of arguments, the value is
-            the list of their names in ``arguments``. For a parameter that the returned function does not have, the
-            value is the expression that replaces it.
+            the list of their names in ``arguments``, or of the expressions that replace them. For a parameter that the
+            returned function does not have, the value is the expression that replaces it.
         space: Global variables of the returned function: initially those that the template uses. Static values are
             added to this dict.
     """
     tree = template_of(template).tree
     known = {tree.args.args[0].arg: form}
     lists: dict[str, list[ast.expr]] = {
-        key: [ast.Name(each, ast.Load()) for each in names] for key, names in parts.items() if isinstance(names, list)
+        key: [each if isinstance(each, ast.expr) else ast.Name(each, ast.Load()) for each in items]
+        for key, items in parts.items()
+        if isinstance(items, list)
     }
     renamed = {key: value for key, value in parts.items() if not isinstance(value, list)}
     every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
