@@ -5,60 +5,12 @@ same file name as in PyTorch. ``probability_utils`` contains the base class of d
 ``logits``.
 """
 
-# ruff: noqa: F401 - re-exports
-
 from __future__ import annotations
 
+from types import ModuleType
+
 from ..compat.pickle_names import show_as_torch
-from . import (
-    bernoulli,
-    beta,
-    binomial,
-    categorical,
-    cauchy,
-    chi2,
-    constraint_registry,
-    constraints,
-    continuous_bernoulli,
-    dirichlet,
-    distribution,
-    exp_family,
-    exponential,
-    fishersnedecor,
-    gamma,
-    generalized_pareto,
-    geometric,
-    gumbel,
-    half_cauchy,
-    half_normal,
-    independent,
-    inverse_gamma,
-    kl,
-    kumaraswamy,
-    laplace,
-    lkj_cholesky,
-    log_normal,
-    logistic_normal,
-    lowrank_multivariate_normal,
-    mixture_same_family,
-    multinomial,
-    multivariate_normal,
-    negative_binomial,
-    normal,
-    one_hot_categorical,
-    pareto,
-    poisson,
-    relaxed_bernoulli,
-    relaxed_categorical,
-    studentT,
-    transformed_distribution,
-    transforms,
-    uniform,
-    utils,
-    von_mises,
-    weibull,
-    wishart,
-)  # fmt: skip
+from . import transforms
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -99,103 +51,36 @@ from .relaxed_bernoulli import RelaxedBernoulli
 from .relaxed_categorical import RelaxedOneHotCategorical
 from .studentT import StudentT
 from .transformed_distribution import TransformedDistribution
-from .transforms import (
-    AbsTransform,
-    AffineTransform,
-    CatTransform,
-    ComposeTransform,
-    CorrCholeskyTransform,
-    CumulativeDistributionTransform,
-    ExpTransform,
-    IndependentTransform,
-    LowerCholeskyTransform,
-    PositiveDefiniteTransform,
-    PowerTransform,
-    ReshapeTransform,
-    SigmoidTransform,
-    SoftmaxTransform,
-    SoftplusTransform,
-    StackTransform,
-    StickBreakingTransform,
-    TanhTransform,
-    Transform,
-    identity_transform,
-)
+from .transforms import *  # noqa: F403 - all transforms
 from .uniform import Uniform
 from .von_mises import VonMises
 from .weibull import Weibull
 from .wishart import Wishart
 
 __all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ContinuousBernoulli",
-    "Dirichlet",
-    "Distribution",
-    "Exponential",
-    "ExponentialFamily",
-    "FisherSnedecor",
-    "Gamma",
-    "GeneralizedPareto",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "InverseGamma",
-    "Kumaraswamy",
-    "LKJCholesky",
-    "Laplace",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "StudentT",
-    "Poisson",
-    "Uniform",
-    "VonMises",
-    "Weibull",
-    "Wishart",
-    "TransformedDistribution",
-    "biject_to",
-    "kl_divergence",
-    "register_kl",
-    "transform_to",
-    "AbsTransform",
-    "AffineTransform",
-    "CatTransform",
-    "ComposeTransform",
-    "CorrCholeskyTransform",
-    "CumulativeDistributionTransform",
-    "ExpTransform",
-    "IndependentTransform",
-    "LowerCholeskyTransform",
-    "PositiveDefiniteTransform",
-    "PowerTransform",
-    "ReshapeTransform",
-    "SigmoidTransform",
-    "SoftplusTransform",
-    "TanhTransform",
-    "SoftmaxTransform",
-    "StackTransform",
-    "StickBreakingTransform",
-    "Transform",
-    "identity_transform",
-]
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
+    "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric",
+    "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace",
+    "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "Poisson", "Uniform", "VonMises",
+    "Weibull", "Wishart", "TransformedDistribution", "biject_to", "kl_divergence", "register_kl", "transform_to",
+]  # fmt: skip
+__all__ += transforms.__all__
 
-_PARTS = [each for each in list(globals().values()) if getattr(each, "__package__", None) == __name__]
-for _part in _PARTS:
+
+def _name_getters(module: ModuleType) -> None:
+    """Rename the getters of properties defined by lambda expressions, such as ``mean = property(lambda self: self.loc)``.
+
+    Each getter of a class of ``module`` gets the name of its property. By this name, ``help`` finds the docstring of the
+    property in the base class.
+    """
+    for owner in [each for each in vars(module).values() if isinstance(each, type)]:
+        for name, each in vars(owner).items():
+            if isinstance(each, property) and each.fget is not None and each.fget.__name__ == "<lambda>":
+                each.fget.__name__, each.fget.__qualname__ = name, f"{owner.__qualname__}.{name}"
+
+
+for _part in [each for each in globals().values() if getattr(each, "__package__", None) == __name__]:
     show_as_torch(_part)
+    _name_getters(_part)
