@@ -31,9 +31,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(self._set_parameter(probs, logits).size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = property(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
@@ -41,17 +39,14 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         mode[self.probs == 0.5] = math.nan
         return mode
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         with torch.no_grad():
             return torch.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
@@ -61,9 +56,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._as_enumeration(torch.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (torch.logit(self.probs),)
+    _natural_params = property(lambda self: (torch.logit(self.probs),))
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return torch.log1p(torch.exp(x))

@@ -33,17 +33,9 @@ class Binomial(ProbsOrLogits):
     def support(self) -> Any:
         return constraints.integer_interval(0, self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * self.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = property(lambda self: self.total_count * self.probs)
+    mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -51,8 +43,7 @@ class Binomial(ProbsOrLogits):
             return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         # log(1 + exp(logits)) without overflow; the positive part is a mean of two forms, so that 0 has a gradient.
         positive = (self.logits.clamp(min=0) + self.logits - self.logits.clamp(max=0)) / 2
         softplus = self.total_count * positive + self.total_count * torch.log1p(torch.exp(-torch.abs(self.logits)))

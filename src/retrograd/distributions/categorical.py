@@ -50,9 +50,7 @@ class Categorical(ProbsOrLogits):
 
     variance = mean
 
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(dim=-1)
+    mode = property(lambda self: self.probs.argmax(dim=-1))
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -61,8 +59,7 @@ class Categorical(ProbsOrLogits):
         return drawn.T.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         places, logits = torch.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return logits.gather(-1, places[..., :1]).squeeze(-1)
 
@@ -98,10 +95,7 @@ class CategoricalBased(Distribution):
         """Return the logarithms of the probabilities of the classes, along the last dimension."""
         return self._categorical.logits
 
-    @property
-    def param_shape(self) -> torch.Size:
-        """Return the shape of ``probs``."""
-        return self._categorical.param_shape
+    param_shape = property(lambda self: self._categorical.param_shape, doc="Return the shape of ``probs``.")
 
 
 __all__ = ["Categorical"]

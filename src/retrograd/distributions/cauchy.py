@@ -28,9 +28,7 @@ class Cauchy(Distribution):
     def mean(self) -> Tensor:
         return torch.full(self._extended_shape(), math.nan, dtype=self.loc.dtype, device=self.loc.device)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -41,13 +39,11 @@ class Cauchy(Distribution):
         return self.loc + drawn * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return torch.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

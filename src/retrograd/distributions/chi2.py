@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd import Tensor
-
 from . import constraints
 from .gamma import Gamma
 
@@ -22,10 +20,7 @@ class Chi2(Gamma):
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
-    @property
-    def df(self) -> Tensor:
-        """Return the number of degrees of freedom."""
-        return self.concentration * 2
+    df = property(lambda self: self.concentration * 2, doc="Return the number of degrees of freedom.")
 
     def _expand_into(self, new: Any, batch_shape: Any) -> None:
         new.concentration, new.rate = (each.expand(batch_shape) for each in (self.concentration, self.rate))

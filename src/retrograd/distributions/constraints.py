@@ -340,13 +340,8 @@ class _IndependentConstraint(Constraint):
             raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
 
-    @property
-    def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
+    event_dim = property(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value: Tensor) -> Tensor:
         checked = self.base_constraint.check(value)
@@ -371,13 +366,8 @@ class MixtureSameFamilyConstraint(Constraint):
             raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
         self.base_constraint = base_constraint
 
-    @property
-    def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
+    event_dim = property(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Tensor) -> Tensor:
         checked = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
@@ -395,9 +385,7 @@ class _PartwiseConstraint(Constraint):
             raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq, self.dim = list(cseq), dim
 
-    @property
-    def is_discrete(self) -> bool:
-        return any(each.is_discrete for each in self.cseq)
+    is_discrete = property(lambda self: any(each.is_discrete for each in self.cseq))
 
     def _check_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():
@@ -416,9 +404,7 @@ class _Cat(_PartwiseConstraint):
         if len(self.lengths) != len(self.cseq):
             raise AssertionError(f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
 
-    @property
-    def event_dim(self) -> int:
-        return max(each.event_dim for each in self.cseq)
+    event_dim = property(lambda self: max(each.event_dim for each in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)

@@ -76,9 +76,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         near = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * middle.pow(2)) * middle
         return torch.where(self._outside_limits(), far, near)
 
-    @property
-    def stddev(self) -> Tensor:
-        return torch.sqrt(self.variance)
+    stddev = property(lambda self: torch.sqrt(self.variance))
 
     @property
     def variance(self) -> Tensor:
@@ -95,14 +93,12 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         cut = self._safe_probs()
         far = (torch.pow(cut, value) * torch.pow(1.0 - cut, 1.0 - value) + cut - 1.0) / (2.0 * cut - 1.0)
         result = torch.where(self._outside_limits(), far, value)
@@ -119,9 +115,7 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         no, yes = torch.log1p(-self.probs), torch.log(self.probs)
         return self.mean * (no - yes) - self._log_norm() - no
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.logits,)
+    _natural_params = property(lambda self: (self.logits,))
 
     def _log_normalizer(self, x: Any) -> Tensor:  # type: ignore[override]
         low, high = (each - 0.5 for each in self._lims)

@@ -221,6 +221,11 @@ class Distribution(TorchNamed):
 
     # -- Validation and repr
 
+    def _check_sample(self, value: Any) -> None:
+        """Call :meth:`_validate_sample` unless the distribution was created with ``validate_args=False``."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Any) -> None:
         """Raise ValueError if ``value`` is not a valid argument of ``log_prob``.
 

@@ -47,8 +47,7 @@ class GeneralizedPareto(Distribution):
         return self.icdf(uniform(self._extended_shape(sample_shape), self.loc))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = (value - self.loc) / self.scale
         zero, concentration = self._exponential()
         power = 1 / concentration + torch.ones_like(z)
@@ -57,8 +56,7 @@ class GeneralizedPareto(Distribution):
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """Return the logarithm of the probability of a sample greater than ``value``."""
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         z = (value - self.loc) / self.scale
         zero, concentration = self._exponential()
         return torch.where(zero, -z, -torch.log1p(concentration * z) / concentration)
@@ -82,9 +80,7 @@ class GeneralizedPareto(Distribution):
         safe = torch.where(finite, self.concentration, 0.5)
         return torch.where(finite, self.loc + self.scale / (1 - safe), math.nan)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:

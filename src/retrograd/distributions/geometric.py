@@ -34,17 +34,9 @@ class Geometric(ProbsOrLogits):
                     f"distribution {self!r} to be positive but found invalid values:\n{self.probs.detach()[never]}"
                 )
 
-    @property
-    def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
-
-    @property
-    def mode(self) -> Tensor:
-        return torch.zeros_like(self.probs)
-
-    @property
-    def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs
+    mean = property(lambda self: 1.0 / self.probs - 1.0)
+    mode = property(lambda self: torch.zeros_like(self.probs))
+    variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs)
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -53,8 +45,7 @@ class Geometric(ProbsOrLogits):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         value, probs = broadcast_all(value, self.probs)
         probs = probs.masked_fill(probs.eq(1) & value.eq(0), 0)  # probs 1 and value 0: 0 * log(0) must be 0
         return value * (-probs).log1p() + self.probs.log()

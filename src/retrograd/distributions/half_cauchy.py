@@ -20,13 +20,10 @@ class HalfCauchy(HalfDistribution):
     def mean(self) -> Tensor:
         return torch.full(self._extended_shape(), math.inf, dtype=self.scale.dtype, device=self.scale.device)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    variance = property(lambda self: self.base_dist.variance)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return super().log_prob(torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device))
 
 

@@ -31,18 +31,14 @@ class HalfDistribution(TransformedDistribution):
         """Return the scale of the symmetric variable whose absolute value is the sample."""
         return self.base_dist.scale  # type: ignore[attr-defined]
 
-    @property
-    def mode(self) -> Tensor:
-        return torch.zeros_like(self.scale)
+    mode = property(lambda self: torch.zeros_like(self.scale))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return torch.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -57,13 +53,8 @@ class HalfNormal(HalfDistribution):
 
     whole = Normal
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
 
 __all__ = ["HalfNormal"]

@@ -40,9 +40,7 @@ class Independent(Distribution):
         new.base_dist = self.base_dist.expand(batch_shape + self.event_shape[: self.reinterpreted_batch_ndims])
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
 
-    @property
-    def has_rsample(self) -> bool:
-        return self.base_dist.has_rsample
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
 
     @property
     def has_enumerate_support(self) -> bool:
@@ -54,17 +52,9 @@ class Independent(Distribution):
         dims = self.reinterpreted_batch_ndims
         return constraints.independent(result, dims) if dims else result
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         return self.base_dist.sample(sample_shape)

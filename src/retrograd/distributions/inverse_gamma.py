@@ -44,9 +44,7 @@ class InverseGamma(TransformedDistribution):
         result = self.rate / (self.concentration - 1)
         return torch.where(self.concentration > 1, result, math.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = property(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:

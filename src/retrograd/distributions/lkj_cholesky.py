@@ -59,8 +59,7 @@ class LKJCholesky(Distribution):
             return result + torch.diag_embed(left.sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         diagonal, rest = value.diagonal(dim1=-1, dim2=-2)[..., 1:], self.dim - 1
         order = torch.arange(2, self.dim + 1, device=self.concentration.device)
         order = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - order

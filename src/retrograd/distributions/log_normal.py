@@ -26,23 +26,15 @@ class LogNormal(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self) -> Tensor:
-        """Return the mean of the logarithm of a sample."""
-        return self.base_dist.loc  # type: ignore[attr-defined]
+    loc = property(lambda self: self.base_dist.loc, doc="Return the mean of the logarithm of a sample.")
 
     @property
     def scale(self) -> Tensor:
         """Return the standard deviation of the logarithm of a sample."""
         return self.base_dist.scale  # type: ignore[attr-defined]
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.loc + self.scale.pow(2) / 2).exp()
-
-    @property
-    def mode(self) -> Tensor:
-        return (self.loc - self.scale.square()).exp()
+    mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
+    mode = property(lambda self: (self.loc - self.scale.square()).exp())
 
     @property
     def variance(self) -> Tensor:

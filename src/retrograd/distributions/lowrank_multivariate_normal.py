@@ -86,13 +86,8 @@ class LowRankMultivariateNormal(Distribution):
     def _full(self, matrices: Tensor) -> Tensor:
         return matrices.expand(self._batch_shape + self._event_shape + self._event_shape)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
 
     @lazy_property
     def variance(self) -> Tensor:
@@ -134,8 +129,7 @@ class LowRankMultivariateNormal(Distribution):
         )  # fmt: skip
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
         distance = lowrank_mahalanobis(factor, diagonal, value - self.loc, self._capacitance_tril)
         log_det = lowrank_logdet(diagonal, self._capacitance_tril)

@@ -76,9 +76,7 @@ class MixtureSameFamily(Distribution):
         """Return ``value`` with a dimension for the components inserted before the event dimensions."""
         return value.unsqueeze(-1 - len(self.event_shape))
 
-    @property
-    def mean(self) -> Tensor:
-        return self._average(self.component_distribution.mean)
+    mean = property(lambda self: self._average(self.component_distribution.mean))
 
     @property
     def variance(self) -> Tensor:
@@ -91,8 +89,7 @@ class MixtureSameFamily(Distribution):
         return torch.sum(result * self.mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check_sample(x)
         result = self.component_distribution.log_prob(self._with_component_dim(x))
         return torch.logsumexp(result + torch.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 

@@ -38,13 +38,8 @@ class Multinomial(CategoricalBased):
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = property(lambda self: self.probs * self.total_count)
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         sample_shape = Size(sample_shape)
@@ -63,8 +58,7 @@ class Multinomial(CategoricalBased):
         return n * of_one - torch.lgamma(n + 1) + arrangements
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         ways = torch.lgamma(value.sum(-1) + 1) - torch.lgamma(value + 1).sum(-1)
         return ways + (value * logits.masked_fill(value.eq(0) & logits.eq(-math.inf), 0)).sum(-1)

@@ -123,13 +123,8 @@ class MultivariateNormal(Distribution):
         """Return the inverse of the covariance matrix."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = property(lambda self: self.loc)
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -140,8 +135,7 @@ class MultivariateNormal(Distribution):
         return self.loc + times_vectors(self._unbroadcasted_scale_tril, noise)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         factor = self._unbroadcasted_scale_tril
         distance = mahalanobis(factor, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - log_diagonal(factor)

@@ -36,17 +36,9 @@ class NegativeBinomial(ProbsOrLogits):
     ) -> None:
         super().__init__(self._set_parameter_and_count(total_count, probs, logits).size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * torch.exp(self.logits)
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.mean / torch.sigmoid(-self.logits)
+    mean = property(lambda self: self.total_count * torch.exp(self.logits))
+    mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
+    variance = property(lambda self: self.mean / torch.sigmoid(-self.logits))
 
     @lazy_property
     def _gamma(self) -> Gamma:
@@ -58,8 +50,7 @@ class NegativeBinomial(ProbsOrLogits):
             return torch.poisson(self._gamma.sample(sample_shape=sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         chance = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         ways = -torch.lgamma(self.total_count + value) + torch.lgamma(1.0 + value) + torch.lgamma(self.total_count)
         return chance - ways.masked_fill(self.total_count + value == 0.0, 0.0)

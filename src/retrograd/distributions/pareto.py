@@ -36,9 +36,7 @@ class Pareto(TransformedDistribution):
         alpha = self.alpha.clamp(min=1)  # the mean is infinite for alpha <= 1
         return alpha * self.scale / (alpha - 1)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mode = property(lambda self: self.scale)
 
     @property
     def variance(self) -> Tensor:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import retrograd as torch
 from retrograd import Tensor
 
 from .distribution import Distribution
@@ -31,14 +30,8 @@ class ProbsOrLogits(Distribution):
         """Return the probabilities, computed from ``logits`` if only ``logits`` was passed."""
         return logits_to_probs(self.logits, self._is_binary)
 
-    @property
-    def _param(self) -> Tensor:
-        return self.__dict__["logits" if "logits" in self.__dict__ else "probs"]
-
-    @property
-    def param_shape(self) -> torch.Size:
-        """Return the shape of ``probs`` and ``logits``."""
-        return self._param.size()
+    _param = property(lambda self: self.__dict__["logits" if "logits" in self.__dict__ else "probs"])
+    param_shape = property(lambda self: self._param.size(), doc="Return the shape of ``probs`` and ``logits``.")
 
     def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
         """Store ``probs`` or ``logits``, whichever is not None, as an attribute, and return it as a tensor.

@@ -36,8 +36,7 @@ class ExpRelaxedCategorical(CategoricalBased):
 
     def log_prob(self, value: Tensor) -> Tensor:
         count = self._categorical._num_events
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
         norm = torch.full_like(self.temperature, float(count)).lgamma() - self.temperature.log().mul(-(count - 1))
         score = logits - value.mul(self.temperature)

@@ -33,9 +33,7 @@ class StudentT(Distribution):
         mean[self.df <= 1] = math.nan
         return mean
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -50,8 +48,7 @@ class StudentT(Distribution):
         return self.loc + self.scale * (normal * torch.rsqrt(self._chi2.rsample(sample_shape) / self.df))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         y, half = (value - self.loc) / self.scale, 0.5 * (self.df + 1.0)
         norm = (
             self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi)

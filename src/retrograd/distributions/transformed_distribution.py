@@ -55,9 +55,7 @@ class TransformedDistribution(Distribution):
         more = len(self.event_shape) - found.event_dim
         return constraints.independent(found, more) if more > 0 else found
 
-    @property
-    def has_rsample(self) -> bool:
-        return self.base_dist.has_rsample
+    has_rsample = property(lambda self: self.base_dist.has_rsample)
 
     def _transformed(self, x: Tensor) -> Tensor:
         for each in self.transforms:
@@ -72,8 +70,7 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         event_dim, y = len(self.event_shape), value
         total: Any = 0.0
         for each in reversed(self.transforms):

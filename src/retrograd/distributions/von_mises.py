@@ -29,8 +29,7 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         norm = torch.log(torch.special.i0e(self.concentration)) + self.concentration
         return self.concentration * torch.cos(value - self.loc) - math.log(2 * math.pi) - norm
 
@@ -58,14 +57,8 @@ class VonMises(Distribution):
                 done = done | accept
         return ((x + math.pi + loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
-    @property
-    def mean(self) -> Tensor:
-        """Return the mean direction, ``loc``."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = property(lambda self: self.loc, doc="Return the mean direction, ``loc``.")
+    mode = property(lambda self: self.loc)
 
     @lazy_property
     def variance(self) -> Tensor:

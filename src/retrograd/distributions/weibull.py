@@ -31,9 +31,7 @@ class Weibull(TransformedDistribution):
         steps = [PowerTransform(exponent=self.concentration.reciprocal()), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base, steps, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * torch.exp(torch.lgamma(1 + self.concentration.reciprocal()))
+    mean = property(lambda self: self.scale * torch.exp(torch.lgamma(1 + self.concentration.reciprocal())))
 
     @property
     def mode(self) -> Tensor:

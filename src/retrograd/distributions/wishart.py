@@ -109,9 +109,7 @@ class Wishart(ExponentialFamily):
         """Return the inverse of the covariance matrix of the vectors."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix
+    mean = property(lambda self: self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix)
 
     @property
     def mode(self) -> Tensor:
@@ -169,8 +167,7 @@ class Wishart(ExponentialFamily):
         return wrong.any(batch) if batch else wrong
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check_sample(value)
         df, size, factor = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
         trace = torch.cholesky_solve(value, factor).diagonal(dim1=-2, dim2=-1).sum(dim=-1)
         return (
@@ -185,9 +182,7 @@ class Wishart(ExponentialFamily):
             + torch.mvlgamma(df / 2, p=size) - (df - size - 1) / 2 * mvdigamma(df / 2, size) + df * size / 2
         )  # fmt: skip
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        return (-self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2)
+    _natural_params = property(lambda self: (-self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2))
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
         size = self._event_shape[-1]
