@@ -7,7 +7,7 @@ same file name as in PyTorch. ``probability_utils`` contains the base class of d
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from ..compat.pickle_names import show_as_torch
 from . import transforms
@@ -77,8 +77,9 @@ def _name_getters(module: ModuleType) -> None:
     """
     for owner in [each for each in vars(module).values() if isinstance(each, type)]:
         for name, each in vars(owner).items():
-            if isinstance(each, property) and each.fget is not None and each.fget.__name__ == "<lambda>":
-                each.fget.__name__, each.fget.__qualname__ = name, f"{owner.__qualname__}.{name}"
+            getter = each.fget if isinstance(each, property) else None
+            if isinstance(getter, FunctionType) and getter.__name__ == "<lambda>":
+                getter.__name__, getter.__qualname__ = name, f"{owner.__qualname__}.{name}"
 
 
 for _part in [each for each in globals().values() if getattr(each, "__package__", None) == __name__]:

@@ -10,10 +10,9 @@ from retrograd import Tensor
 from retrograd.nn.functional import binary_cross_entropy_with_logits
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
 from .probability_utils import ProbsOrLogits
-from .utils import broadcast_all
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Bernoulli(ProbsOrLogits, ExponentialFamily):

@@ -9,9 +9,8 @@ from retrograd import Tensor
 
 from . import constraints
 from .dirichlet import Dirichlet
-from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Beta(ExponentialFamily):

@@ -8,8 +8,8 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE
 from .probability_utils import ProbsOrLogits
+from .utils import SINGLE_SAMPLE
 
 
 class Binomial(ProbsOrLogits):

@@ -9,9 +9,9 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
+from .distribution import Distribution
 from .probability_utils import ProbsOrLogits
-from .utils import given_one_of
+from .utils import SINGLE_SAMPLE, given_one_of
 
 
 class Categorical(ProbsOrLogits):
@@ -44,10 +44,7 @@ class Categorical(ProbsOrLogits):
     def support(self) -> Any:
         return constraints.integer_interval(0, self._num_events - 1)
 
-    @property
-    def mean(self) -> Tensor:
-        return torch.full(self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device)
-
+    mean = property(lambda self: self.probs.new_full(self._extended_shape(), math.nan))
     variance = mean
 
     mode = property(lambda self: self.probs.argmax(dim=-1))

@@ -9,8 +9,8 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
-from .utils import broadcast_all
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Cauchy(Distribution):
@@ -24,15 +24,9 @@ class Cauchy(Distribution):
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.size(), validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return torch.full(self._extended_shape(), math.nan, dtype=self.loc.dtype, device=self.loc.device)
-
+    mean = property(lambda self: self.loc.new_full(self._extended_shape(), math.nan))
     mode = property(lambda self: self.loc)
-
-    @property
-    def variance(self) -> Tensor:
-        return torch.full(self._extended_shape(), math.inf, dtype=self.loc.dtype, device=self.loc.device)
+    variance = property(lambda self: self.loc.new_full(self._extended_shape(), math.inf))
 
     def rsample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         drawn = self.loc.new_empty(self._extended_shape(sample_shape)).cauchy_()

@@ -10,8 +10,8 @@ from retrograd.nn.functional import one_hot
 
 from ..operations.creation.gamma_sampling import sample_dirichlet
 from . import constraints
-from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
+from .utils import SINGLE_SAMPLE
 
 
 class Dirichlet(ExponentialFamily):

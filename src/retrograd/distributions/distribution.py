@@ -15,10 +15,8 @@ from ..compat.pickle_names import TorchNamed
 from ..dispatch.transform_tensor import TransformTensor
 from ..runtime.user_frame import warn
 from . import constraints
-from .utils import lazy_property
+from .utils import SINGLE_SAMPLE, lazy_property
 
-#: The ``sample_shape`` of a single draw.
-SINGLE_SAMPLE = Size()
 OURS = ("retrograd.distributions", "torch.distributions")
 
 

@@ -8,9 +8,8 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
-from .utils import broadcast_all
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Exponential(ExponentialFamily):

@@ -9,9 +9,9 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
+from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class FisherSnedecor(Distribution):

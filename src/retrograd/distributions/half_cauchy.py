@@ -16,10 +16,7 @@ class HalfCauchy(HalfDistribution):
 
     whole = Cauchy
 
-    @property
-    def mean(self) -> Tensor:
-        return torch.full(self._extended_shape(), math.inf, dtype=self.scale.dtype, device=self.scale.device)
-
+    mean = property(lambda self: self.scale.new_full(self._extended_shape(), math.inf))
     variance = property(lambda self: self.base_dist.variance)
 
     def log_prob(self, value: Tensor) -> Tensor:

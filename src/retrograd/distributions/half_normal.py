@@ -10,7 +10,7 @@ from retrograd import Tensor
 
 from . import constraints
 from .normal import Normal
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, base_parameter
 from .transforms import AbsTransform
 
 
@@ -26,10 +26,7 @@ class HalfDistribution(TransformedDistribution):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(self.whole(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
-    @property
-    def scale(self) -> Tensor:
-        """Return the scale of the symmetric variable whose absolute value is the sample."""
-        return self.base_dist.scale  # type: ignore[attr-defined]
+    scale = base_parameter("scale", "Return the scale of the symmetric variable whose absolute value is the sample.")
 
     mode = property(lambda self: torch.zeros_like(self.scale))
 

@@ -7,8 +7,8 @@ from typing import Any
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
-from .utils import sum_rightmost
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE, sum_rightmost
 
 
 class Independent(Distribution):

@@ -10,7 +10,7 @@ from retrograd import Tensor
 
 from . import constraints
 from .gamma import Gamma
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, base_parameter
 from .transforms import PowerTransform
 
 
@@ -29,15 +29,8 @@ class InverseGamma(TransformedDistribution):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(exponent=-base.rate.new_ones(())), validate_args=validate_args)
 
-    @property
-    def concentration(self) -> Tensor:
-        """Return the concentration of the gamma variable whose reciprocal is the sample."""
-        return self.base_dist.concentration  # type: ignore[attr-defined]
-
-    @property
-    def rate(self) -> Tensor:
-        """Return the rate of the gamma variable whose reciprocal is the sample."""
-        return self.base_dist.rate  # type: ignore[attr-defined]
+    concentration = base_parameter("concentration", "Return the concentration of the gamma-distributed reciprocal.")
+    rate = base_parameter("rate", "Return the rate of the gamma-distributed reciprocal.")
 
     @property
     def mean(self) -> Tensor:

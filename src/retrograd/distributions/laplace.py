@@ -9,8 +9,8 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
-from .utils import broadcast_all
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Laplace(Distribution):

@@ -10,8 +10,8 @@ from retrograd import Size, Tensor
 
 from . import constraints
 from .beta import Beta
-from .distribution import SINGLE_SAMPLE, Distribution
-from .utils import broadcast_all
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class LKJCholesky(Distribution):

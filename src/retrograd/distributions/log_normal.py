@@ -8,7 +8,7 @@ from retrograd import Tensor
 
 from . import constraints
 from .normal import Normal
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, base_parameter
 from .transforms import ExpTransform
 
 
@@ -26,12 +26,8 @@ class LogNormal(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    loc = property(lambda self: self.base_dist.loc, doc="Return the mean of the logarithm of a sample.")
-
-    @property
-    def scale(self) -> Tensor:
-        """Return the standard deviation of the logarithm of a sample."""
-        return self.base_dist.scale  # type: ignore[attr-defined]
+    loc = base_parameter("loc", "Return the mean of the logarithm of a sample.")
+    scale = base_parameter("scale", "Return the standard deviation of the logarithm of a sample.")
 
     mean = property(lambda self: (self.loc + self.scale.pow(2) / 2).exp())
     mode = property(lambda self: (self.loc - self.scale.square()).exp())

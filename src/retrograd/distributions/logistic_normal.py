@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from retrograd import Tensor
-
 from . import constraints
 from .normal import Normal
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, base_parameter
 from .transforms import StickBreakingTransform
 
 
@@ -28,15 +26,8 @@ class LogisticNormal(TransformedDistribution):
         base = base if base.batch_shape else base.expand([1])
         super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self) -> Tensor:
-        """Return the means of the normal variables before the transform."""
-        return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
-
-    @property
-    def scale(self) -> Tensor:
-        """Return the standard deviations of the normal variables before the transform."""
-        return self.base_dist.base_dist.scale  # type: ignore[attr-defined]
+    loc = base_parameter("base_dist.loc", "Return the means of the normal variables.")
+    scale = base_parameter("base_dist.scale", "Return the standard deviations of the normal variables.")
 
 
 __all__ = ["LogisticNormal"]

@@ -9,9 +9,9 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
+from .distribution import Distribution
 from .multivariate_normal import log_diagonal, mahalanobis, times_vectors
-from .utils import lazy_property, standard_normal
+from .utils import SINGLE_SAMPLE, lazy_property, standard_normal
 
 
 def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:

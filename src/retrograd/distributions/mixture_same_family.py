@@ -9,7 +9,8 @@ from retrograd import Size, Tensor
 
 from . import constraints
 from .categorical import Categorical
-from .distribution import SINGLE_SAMPLE, Distribution
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE
 
 
 class MixtureSameFamily(Distribution):

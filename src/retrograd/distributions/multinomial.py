@@ -11,8 +11,7 @@ from retrograd import Size, Tensor
 from . import constraints
 from .binomial import Binomial
 from .categorical import CategoricalBased
-from .distribution import SINGLE_SAMPLE
-from .utils import broadcast_all
+from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Multinomial(CategoricalBased):

@@ -9,8 +9,8 @@ import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
-from .utils import lazy_property, standard_normal
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE, lazy_property, standard_normal
 
 
 def times_vectors(matrices: Tensor, vectors: Tensor) -> Tensor:
@@ -57,10 +57,58 @@ def precision_to_scale_tril(precision: Tensor) -> Tensor:
 MATRICES = {
     "covariance_matrix": "covariance_matrix", "precision_matrix": "precision_matrix", "scale_tril": "scale_tril matrix"
 }  # fmt: skip
-ONE_OF = "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
 
 
-class MultivariateNormal(Distribution):
+class CovarianceBased(Distribution):
+    """Base class of distributions with a covariance matrix, its inverse and its Cholesky factor.
+
+    Only one of the three matrices is passed; the other two are computed on first access, from the Cholesky factor
+    before broadcasting.
+    """
+
+    _unbroadcasted_scale_tril: Tensor
+    _kept = ("_unbroadcasted_scale_tril",)
+
+    @staticmethod
+    def _given_matrix(matrices: tuple[Tensor | None, ...], error: type[Exception]) -> tuple[str, Tensor]:
+        """Return the name and the value of the element of ``matrices`` that is not None.
+
+        ``matrices`` are in the order of :data:`MATRICES`. ``error`` is raised unless exactly one of them is not None.
+        """
+        given = [(name, each) for name, each in zip(MATRICES, matrices, strict=True) if each is not None]
+        if len(given) != 1:
+            raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        return given[0]
+
+    def _set_scale_tril(self, name: str, matrix: Tensor) -> None:
+        """Store the Cholesky factor of the covariance, computed from ``matrix``, the matrix called ``name``."""
+        if name == "precision_matrix":
+            matrix = precision_to_scale_tril(matrix)
+        elif name == "covariance_matrix":
+            matrix = torch.linalg.cholesky(matrix)
+        self._unbroadcasted_scale_tril = matrix
+
+    def _full(self, matrices: Tensor) -> Tensor:
+        """Return ``matrices`` expanded to the batch shape."""
+        return matrices.expand(*self._batch_shape, -1, -1)
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """Return the Cholesky factor of the covariance matrix of the normal vectors."""
+        return self._full(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """Return the covariance matrix of the normal vectors."""
+        return self._full(torch.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """Return the inverse of the covariance matrix of the normal vectors."""
+        return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(CovarianceBased):
     """Multivariate normal distribution of mean ``loc``.
 
     The covariance is specified by exactly one of ``covariance_matrix``, its inverse ``precision_matrix``, and its
@@ -78,7 +126,6 @@ class MultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
-    _kept = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
@@ -86,11 +133,7 @@ class MultivariateNormal(Distribution):
     ) -> None:  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = (covariance_matrix, precision_matrix, scale_tril)
-        given = [(name, each) for name, each in zip(MATRICES, matrices, strict=True) if each is not None]
-        if len(given) != 1:
-            raise ValueError(ONE_OF)
-        ((name, matrix),) = given
+        name, matrix = self._given_matrix((covariance_matrix, precision_matrix, scale_tril), ValueError)
         if matrix.dim() < 2:
             raise ValueError(
                 f"{MATRICES[name]} must be at least two-dimensional, with optional leading batch dimensions"
@@ -99,29 +142,7 @@ class MultivariateNormal(Distribution):
         setattr(self, name, matrix.expand(*batch_shape, -1, -1))
         self.loc = loc.expand(*batch_shape, -1)
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            factor = precision_to_scale_tril if name == "precision_matrix" else torch.linalg.cholesky
-            self._unbroadcasted_scale_tril = factor(matrix)
-
-    def _full(self, matrices: Tensor) -> Tensor:
-        return matrices.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """Return the Cholesky factor of the covariance matrix."""
-        return self._full(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """Return the covariance matrix."""
-        return self._full(torch.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """Return the inverse of the covariance matrix."""
-        return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
+        self._set_scale_tril(name, matrix)
 
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)

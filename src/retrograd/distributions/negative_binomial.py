@@ -9,10 +9,9 @@ from retrograd import Tensor
 from retrograd.nn.functional import logsigmoid
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE
 from .gamma import Gamma
 from .probability_utils import ProbsOrLogits
-from .utils import lazy_property
+from .utils import SINGLE_SAMPLE, lazy_property
 
 
 class NegativeBinomial(ProbsOrLogits):

@@ -10,7 +10,7 @@ from retrograd.nn.functional import one_hot
 
 from . import constraints
 from .categorical import CategoricalBased
-from .distribution import SINGLE_SAMPLE
+from .utils import SINGLE_SAMPLE
 
 
 class OneHotCategorical(CategoricalBased):

@@ -7,11 +7,10 @@ from typing import Any
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE
 from .probability_utils import ProbsOrLogits
-from .transformed_distribution import TransformedDistribution
+from .transformed_distribution import TransformedDistribution, base_parameter
 from .transforms import SigmoidTransform
-from .utils import broadcast_all, clamp_probs, uniform
+from .utils import SINGLE_SAMPLE, broadcast_all, clamp_probs, uniform
 
 
 class LogitRelaxedBernoulli(ProbsOrLogits):
@@ -48,20 +47,9 @@ class RelaxedDistribution(TransformedDistribution):
 
     has_rsample = True
 
-    @property
-    def temperature(self) -> Tensor:
-        """Return the temperature, which is positive; samples become discrete as the temperature approaches 0."""
-        return self.base_dist.temperature  # type: ignore[attr-defined]
-
-    @property
-    def logits(self) -> Tensor:
-        """Return the logits: the log-odds or, for several classes, unnormalised logarithms of the probabilities."""
-        return self.base_dist.logits  # type: ignore[attr-defined]
-
-    @property
-    def probs(self) -> Tensor:
-        """Return the probabilities of the discrete distribution that this distribution approximates."""
-        return self.base_dist.probs  # type: ignore[attr-defined]
+    temperature = base_parameter("temperature", "Return the temperature: the smaller, the more discrete the samples.")
+    logits = base_parameter("logits", "Return the log-odds or, for several classes, unnormalised log-probabilities.")
+    probs = base_parameter("probs", "Return the probabilities of the approximated discrete distribution.")
 
 
 class RelaxedBernoulli(RelaxedDistribution):

@@ -9,10 +9,9 @@ from retrograd import Tensor
 
 from . import constraints
 from .categorical import CategoricalBased
-from .distribution import SINGLE_SAMPLE
 from .relaxed_bernoulli import RelaxedDistribution
 from .transforms import ExpTransform
-from .utils import broadcast_all, clamp_probs, uniform
+from .utils import SINGLE_SAMPLE, broadcast_all, clamp_probs, uniform
 
 
 class ExpRelaxedCategorical(CategoricalBased):

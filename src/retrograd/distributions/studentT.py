@@ -10,8 +10,8 @@ from retrograd import Tensor
 
 from . import constraints
 from .chi2 import Chi2
-from .distribution import SINGLE_SAMPLE, Distribution
-from .utils import broadcast_all, standard_normal
+from .distribution import Distribution
+from .utils import SINGLE_SAMPLE, broadcast_all, standard_normal
 
 
 class StudentT(Distribution):

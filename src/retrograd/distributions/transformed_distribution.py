@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import retrograd as torch
 from retrograd import Tensor
 
 from . import constraints
-from .distribution import SINGLE_SAMPLE, Distribution
+from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
-from .utils import sum_rightmost
+from .utils import SINGLE_SAMPLE, sum_rightmost
+
+
+def base_parameter(path: str, doc: str) -> property:
+    """Return a property whose value is the attribute ``path`` of ``base_dist``, with the docstring ``doc``.
+
+    The parameters of ``LogNormal``, for example, are those of its base distribution, ``Normal``.
+    """
+    return property(attrgetter(f"base_dist.{path}"), doc=doc)
 
 
 class TransformedDistribution(Distribution):

@@ -174,13 +174,18 @@ class _InverseTransform(Transform):
 # -- Elementwise transforms ------------------------------------------------------------------------------------------
 
 
-class ExpTransform(_ParameterlessTransform):
-    """Transform ``exp(x)``."""
+class _IncreasingTransform(_ParameterlessTransform):
+    """Base class of increasing functions, without parameters, of one real number."""
 
     domain = constraints.real
-    codomain = constraints.positive
     bijective = True
     sign = +1
+
+
+class ExpTransform(_IncreasingTransform):
+    """Transform ``exp(x)``."""
+
+    codomain = constraints.positive
 
     def _call(self, x: Tensor) -> Tensor:
         return x.exp()
@@ -230,13 +235,10 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
     return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
 
 
-class SigmoidTransform(_ParameterlessTransform):
+class SigmoidTransform(_IncreasingTransform):
     """Transform ``1 / (1 + exp(-x))``, clamped to exclude 0 and 1; the inverse is the logit function."""
 
-    domain = constraints.real
     codomain = constraints.unit_interval
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return _clipped_sigmoid(x)
@@ -250,13 +252,10 @@ class SigmoidTransform(_ParameterlessTransform):
         return -softplus(-x) - softplus(x)
 
 
-class SoftplusTransform(_ParameterlessTransform):
+class SoftplusTransform(_IncreasingTransform):
     """Transform ``log(1 + exp(x))``."""
 
-    domain = constraints.real
     codomain = constraints.positive
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return softplus(x)
@@ -268,17 +267,14 @@ class SoftplusTransform(_ParameterlessTransform):
         return -softplus(-x)
 
 
-class TanhTransform(_ParameterlessTransform):
+class TanhTransform(_IncreasingTransform):
     """Transform ``tanh(x)``.
 
     For large arguments, the result is rounded to ±1, whose inverse is infinite. With ``cache_size=1``, the inverse of
     the last result is instead the last argument.
     """
 
-    domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
-    bijective = True
-    sign = +1
 
     def _call(self, x: Tensor) -> Tensor:
         return x.tanh()

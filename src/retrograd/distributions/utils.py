@@ -11,6 +11,8 @@ from typing import Any
 import retrograd as torch
 from retrograd import Tensor
 
+#: The ``sample_shape`` of a single draw.
+SINGLE_SAMPLE = torch.Size()
 euler_constant = 0.57721566490153286060
 
 

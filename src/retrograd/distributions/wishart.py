@@ -11,10 +11,9 @@ from retrograd import Size, Tensor
 from ..runtime.user_frame import warn
 from . import constraints
 from .chi2 import Chi2
-from .distribution import SINGLE_SAMPLE
 from .exp_family import ExponentialFamily
-from .multivariate_normal import MATRICES, ONE_OF, log_diagonal, precision_to_scale_tril
-from .utils import lazy_property
+from .multivariate_normal import CovarianceBased, log_diagonal
+from .utils import SINGLE_SAMPLE
 
 
 def mvdigamma(x: Tensor, p: int) -> Tensor:
@@ -25,7 +24,7 @@ def mvdigamma(x: Tensor, p: int) -> Tensor:
     return torch.digamma(x.unsqueeze(-1) - steps.div(2)).sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(CovarianceBased, ExponentialFamily):
     """Wishart distribution of positive definite matrices.
 
     A sample is the sum of ``x x^T`` over ``df`` normal vectors ``x`` of mean 0. The covariance of the vectors is
@@ -38,7 +37,6 @@ class Wishart(ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
-    _kept = ("_unbroadcasted_scale_tril",)
     _pickled_attributes = ("_batch_dims",)
     _batch_dims = property(lambda self: [-1 - axis for axis in range(len(self.batch_shape))])
 
@@ -46,11 +44,7 @@ class Wishart(ExponentialFamily):
         self, df: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
         scale_tril: Tensor | None = None, validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        matrices = (covariance_matrix, precision_matrix, scale_tril)
-        given = [(name, each) for name, each in zip(MATRICES, matrices, strict=True) if each is not None]
-        if len(given) != 1:
-            raise AssertionError(ONE_OF)
-        ((name, matrix),) = given
+        name, matrix = self._given_matrix((covariance_matrix, precision_matrix, scale_tril), AssertionError)
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         df = df if isinstance(df, Tensor) else torch.tensor(df, dtype=matrix.dtype, device=matrix.device)
@@ -63,11 +57,7 @@ class Wishart(ExponentialFamily):
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
         if self.df.lt(size).any():
             warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            factor = precision_to_scale_tril if name == "precision_matrix" else torch.linalg.cholesky
-            self._unbroadcasted_scale_tril = factor(matrix)
+        self._set_scale_tril(name, matrix)
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self) -> Chi2:
@@ -90,24 +80,6 @@ class Wishart(ExponentialFamily):
             "scale_tril": constraints.lower_cholesky,
             "df": constraints.greater_than(self.event_shape[-1] - 1),
         }
-
-    def _full(self, matrices: Tensor) -> Tensor:
-        return matrices.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """Return the Cholesky factor of the covariance matrix of the vectors."""
-        return self._full(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """Return the covariance matrix of the vectors."""
-        return self._full(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """Return the inverse of the covariance matrix of the vectors."""
-        return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     mean = property(lambda self: self.df.view(*self._batch_shape, 1, 1) * self.covariance_matrix)
 
