@@ -60,6 +60,10 @@ class Binomial(ProbsOrLogits):
         return self._as_enumeration(torch.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
 
     def _one_count(self, what: str) -> int:
+        """Return the element of ``total_count`` that all distributions of the batch share.
+
+        Raise NotImplementedError if ``total_count`` has different elements; ``what`` is the method that the error names.
+        """
         count = int(self.total_count.max())
         if not self.total_count.min() == count:
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")

@@ -45,7 +45,7 @@ class Categorical(ProbsOrLogits):
         return constraints.integer_interval(0, self._num_events - 1)
 
     mean = property(lambda self: self.probs.new_full(self._extended_shape(), math.nan))
-    variance = mean
+    variance = property(lambda self: self.probs.new_full(self._extended_shape(), math.nan))
 
     mode = property(lambda self: self.probs.argmax(dim=-1))
 
@@ -71,7 +71,8 @@ class Categorical(ProbsOrLogits):
 class CategoricalBased(Distribution):
     """Base class of ``Multinomial`` and other distributions that are derived from a :class:`Categorical`.
 
-    A sample of such a distribution is a vector that has one element for each class.
+    A sample of such a distribution is a vector that has one element for each class. The last dimension of ``probs`` and
+    ``logits`` is the dimension of the classes.
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
@@ -82,16 +83,8 @@ class CategoricalBased(Distribution):
         shape = self._categorical.param_shape
         super().__init__(self._categorical.batch_shape, shape[-1:], validate_args=validate_args)
 
-    @property
-    def probs(self) -> Tensor:
-        """Return the probabilities of the classes, along the last dimension."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Return the logarithms of the probabilities of the classes, along the last dimension."""
-        return self._categorical.logits
-
+    probs = property(lambda self: self._categorical.probs, doc="Return the probabilities of the classes.")
+    logits = property(lambda self: self._categorical.logits, doc="Return the log-probabilities of the classes.")
     param_shape = property(lambda self: self._categorical.param_shape, doc="Return the shape of ``probs``.")
 
 

@@ -57,6 +57,7 @@ biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
 
 
 def _between(constraint: Any) -> transforms.Transform:
+    """Return a transform from the real numbers to the interval ``constraint``."""
     lower, upper = constraint.lower_bound, constraint.upper_bound
     if all(isinstance(each, Number) for each in (lower, upper)) and (lower, upper) == (0, 1):
         return transforms.SigmoidTransform()

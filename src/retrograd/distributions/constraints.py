@@ -177,6 +177,7 @@ class _HalfOpenInterval(_Between):
 
 
 def _whole(value: Any) -> Any:
+    """Return a boolean tensor that is true for each integer in ``value``."""
     return value % 1 == 0
 
 
@@ -432,11 +433,8 @@ class _Stack(_PartwiseConstraint):
 dependent, dependent_property = _Dependent(), _DependentProperty
 independent, cat, stack = _IndependentConstraint, _Cat, _Stack
 boolean, one_hot, multinomial = _Boolean(), _OneHot(), _Multinomial
-nonnegative_integer, positive_integer, integer_interval = (
-    _IntegerGreaterThan(0),
-    _IntegerGreaterThan(1),
-    _IntegerInterval,
-)
+nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
+integer_interval = _IntegerInterval
 real, positive, nonnegative = _Real(), _GreaterThan(0.0), _GreaterThanEq(0.0)
 real_vector = independent(real, 1)
 greater_than, greater_than_eq, less_than = _GreaterThan, _GreaterThanEq, _LessThan

@@ -75,8 +75,6 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         near = 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * middle.pow(2)) * middle
         return torch.where(self._outside_limits(), far, near)
 
-    stddev = property(lambda self: torch.sqrt(self.variance))
-
     @property
     def variance(self) -> Tensor:
         cut, square = self._safe_probs(), (self.probs - 0.5).pow(2)

@@ -14,7 +14,7 @@ from .half_normal import HalfDistribution
 class HalfCauchy(HalfDistribution):
     """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0 and scale ``scale``."""
 
-    whole = Cauchy
+    _whole = Cauchy
 
     mean = property(lambda self: self.scale.new_full(self._extended_shape(), math.inf))
     variance = property(lambda self: self.base_dist.variance)

@@ -21,10 +21,10 @@ class HalfDistribution(TransformedDistribution):
     support = constraints.nonnegative
     has_rsample = True
     #: The symmetric distribution.
-    whole: ClassVar[Any]
+    _whole: ClassVar[Any]
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(self.whole(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+        super().__init__(self._whole(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
     scale = base_parameter("scale", "Return the scale of the symmetric variable whose absolute value is the sample.")
 
@@ -48,7 +48,7 @@ class HalfDistribution(TransformedDistribution):
 class HalfNormal(HalfDistribution):
     """Half-normal distribution: the absolute value of a normal variable of mean 0 and standard deviation ``scale``."""
 
-    whole = Normal
+    _whole = Normal
 
     mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
     variance = property(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))

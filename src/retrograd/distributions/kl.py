@@ -129,6 +129,7 @@ _INFINITE: list[tuple[str, type, tuple[type, ...]]] = [
 
 
 def _infinite(attribute: str) -> Formula:
+    """Return a function that computes infinity, in the shape of the attribute ``attribute`` of ``p``."""
     return lambda p, q: torch.full_like(getattr(p, attribute), math.inf)
 
 
@@ -138,6 +139,7 @@ for _attribute, _p, _all in _INFINITE:
 
 
 def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
+    """Return ``found``, in which each element is replaced by infinity where the boolean tensor ``inside`` is false."""
     found[~inside] = math.inf
     return found
 
@@ -312,6 +314,7 @@ def _uniform(p: Any, q: Any) -> Tensor:
 
 
 def _within(p: Any, q: Any) -> Tensor:
+    """Return a boolean tensor that is true where the interval of the uniform distribution ``q`` contains that of ``p``."""
     return (q.low <= p.low) & (p.high <= q.high)
 
 
@@ -351,6 +354,7 @@ def _trace_of_squares(*matrices: Tensor) -> Tensor:
 
 
 def _solved(triangular: Tensor, other: Tensor) -> Tensor:
+    """Return the solution ``x`` of ``triangular @ x = other`` for a lower triangular matrix."""
     return torch.linalg.solve_triangular(triangular, other, upper=False)
 
 
@@ -420,6 +424,7 @@ def _to_normal(p: Any, q: Any) -> Tensor:
 
 
 def _by_moments(p: Any, q: Any) -> Tensor:
+    """Return the divergence of ``p`` and the normal distribution ``q``, which depends on mean, variance and entropy."""
     return -p.entropy() + _to_normal(p, q)
 
 
@@ -509,7 +514,7 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Any, q: Any) -> Tensor:
     norm = (q.alpha * q.scale.pow(q.alpha)).log()
-    return _infinite_unless(p.low >= q.scale, (_mean_of_log(p)) * (q.alpha + 1) - p.entropy() - norm)
+    return _infinite_unless(p.low >= q.scale, _mean_of_log(p) * (q.alpha + 1) - p.entropy() - norm)
 
 
 def _to_continuous_bernoulli(p: Any, q: Any) -> Tensor:

@@ -39,6 +39,7 @@ class Kumaraswamy(TransformedDistribution):
         )
 
     def _moment(self, order: int) -> Tensor:
+        """Return the expected value of ``x ** order`` over samples ``x``."""
         a, b = self.concentration1, self.concentration0
         first = 1 + order / a
         return b * torch.exp(torch.lgamma(first) + torch.lgamma(b) - torch.lgamma(first + b))

@@ -14,15 +14,21 @@ from .multivariate_normal import log_diagonal, mahalanobis, times_vectors
 from .utils import SINGLE_SAMPLE, lazy_property, standard_normal
 
 
+def tril_of_identity_plus(matrix: Tensor) -> Tensor:
+    """Return the Cholesky factor of ``I + matrix``; the diagonal of ``matrix`` is overwritten."""
+    size = matrix.shape[-1]
+    matrix = matrix.contiguous()
+    matrix.view(-1, size * size)[:, :: size + 1] += 1
+    return torch.linalg.cholesky(matrix)
+
+
 def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
     """Return the Cholesky factor of ``I + W.mT @ D^-1 @ W``, the capacitance matrix of the covariance ``W @ W.mT + D``.
 
     ``W`` is ``factor``, of shape (size, rank), and ``D`` is the matrix with the diagonal ``diagonal``, of shape (size).
     The result has the shape (rank, rank).
     """
-    capacitance = torch.matmul(factor.mT / diagonal.unsqueeze(-2), factor).contiguous()
-    capacitance.view(-1, factor.shape[-1] ** 2)[:, :: factor.shape[-1] + 1] += 1
-    return torch.linalg.cholesky(capacitance)
+    return tril_of_identity_plus(torch.matmul(factor.mT / diagonal.unsqueeze(-2), factor))
 
 
 def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
@@ -100,10 +106,7 @@ class LowRankMultivariateNormal(Distribution):
         # Factoring out D^1/2 on both sides leaves I + (D^-1/2 W) (D^-1/2 W)^T, which is well conditioned.
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
-        inner = torch.matmul(scaled, scaled.mT).contiguous()
-        n = self._event_shape[0]
-        inner.view(-1, n * n)[:, :: n + 1] += 1
-        return self._full(root * torch.linalg.cholesky(inner))
+        return self._full(root * tril_of_identity_plus(torch.matmul(scaled, scaled.mT)))
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:

@@ -231,6 +231,7 @@ class PowerTransform(Transform):
 
 
 def _clipped_sigmoid(x: Tensor) -> Tensor:
+    """Return the sigmoid of ``x``, clamped to exclude 0 and 1."""
     limits = torch.finfo(x.dtype)
     return torch.clamp(torch.sigmoid(x), min=limits.tiny, max=1.0 - limits.eps)
 
