@@ -4,6 +4,7 @@ moments, entropies and divergences; samples have the gradients of the distributi
 
 from __future__ import annotations
 
+import inspect
 import math
 import subprocess
 import sys
@@ -434,3 +435,14 @@ def test_log_prob_with_shared_matrix_solves_once() -> None:
                               for i in range(4)], -1)  # fmt: skip
     assert torch.allclose(d.log_prob(x), one_by_one)
     assert d.log_prob(x[0, 0, 0]).shape == (2, 4)
+
+
+@pytest.mark.parametrize("name", ["mean", "mode", "variance", "stddev", "support"])
+def test_every_property_has_a_docstring_and_its_own_name(name: str) -> None:
+    for cls in (
+        each for each in map(vars(D).get, D.__all__) if isinstance(each, type) and issubclass(each, D.Distribution)
+    ):
+        found = inspect.getattr_static(cls, name)
+        if isinstance(found, property):
+            assert inspect.getdoc(getattr(cls, name)), cls
+            assert found.fget is not None and found.fget.__name__ == name, cls

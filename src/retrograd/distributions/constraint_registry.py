@@ -78,40 +78,33 @@ def _shifted_exp(bound: str, scale: int) -> Factory:
 
 
 def _fill(registry: ConstraintRegistry, simplex: Factory) -> None:
+    """Register the transforms that both registries have; ``simplex`` creates the transform for ``constraints.simplex``."""
+
+    def independent(constraint: Any) -> transforms.Transform:
+        base = registry(constraint.base_constraint)
+        return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)
+
     above, below = _shifted_exp("lower_bound", 1), _shifted_exp("upper_bound", -1)
     for constraint, factory in (
-        (constraints.real, lambda constraint: transforms.identity_transform),
-        (
-            constraints.independent,
-            lambda constraint: transforms.IndependentTransform(
-                registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims
-            ),
-        ),
+        (constraints.real, lambda _: transforms.identity_transform),
+        (constraints.independent, independent),
         (constraints.greater_than, above),
         (constraints.greater_than_eq, above),
         (constraints.less_than, below),
         (constraints.interval, _between),
         (constraints.half_open_interval, _between),
         (constraints.simplex, simplex),
-        (constraints.corr_cholesky, lambda constraint: transforms.CorrCholeskyTransform()),
-        (
-            constraints.cat,
-            lambda constraint: transforms.CatTransform(
-                [registry(each) for each in constraint.cseq], constraint.dim, constraint.lengths
-            ),
-        ),
-        (
-            constraints.stack,
-            lambda constraint: transforms.StackTransform([registry(each) for each in constraint.cseq], constraint.dim),
-        ),
+        (constraints.corr_cholesky, lambda _: transforms.CorrCholeskyTransform()),
+        (constraints.cat, lambda each: transforms.CatTransform(list(map(registry, each.cseq)), each.dim, each.lengths)),
+        (constraints.stack, lambda each: transforms.StackTransform(list(map(registry, each.cseq)), each.dim)),
     ):
         registry.register(constraint, factory)
 
 
-_fill(biject_to, lambda constraint: transforms.StickBreakingTransform())
-_fill(transform_to, lambda constraint: transforms.SoftmaxTransform())
-transform_to.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())
+_fill(biject_to, lambda _: transforms.StickBreakingTransform())
+_fill(transform_to, lambda _: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda _: transforms.LowerCholeskyTransform())
 for _constraint in (constraints.positive_definite, constraints.positive_semidefinite):
-    transform_to.register(_constraint, lambda constraint: transforms.PositiveDefiniteTransform())
+    transform_to.register(_constraint, lambda _: transforms.PositiveDefiniteTransform())
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]

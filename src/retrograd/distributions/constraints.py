@@ -63,9 +63,11 @@ class _Dependent(Constraint):
 
         An argument that is not passed has the same value as in this placeholder.
         """
-        known = (self._is_discrete if is_discrete is NotImplemented else is_discrete,
-                 self._event_dim if event_dim is NotImplemented else event_dim)  # fmt: skip
-        return _Dependent(is_discrete=known[0], event_dim=known[1])
+        if is_discrete is NotImplemented:
+            is_discrete = self._is_discrete
+        if event_dim is NotImplemented:
+            event_dim = self._event_dim
+        return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
 
     def check(self, x: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
@@ -322,7 +324,18 @@ def _all_of_event(checked: Tensor, kept: int) -> Tensor:
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
-class _IndependentConstraint(Constraint):
+class _BasedConstraint(Constraint):
+    """Base class of constraints whose events consist of events of the constraint ``base_constraint``."""
+
+    def __init__(self, base_constraint: Constraint) -> None:
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
+        self.base_constraint = base_constraint
+
+    is_discrete = property(lambda self: self.base_constraint.is_discrete)
+
+
+class _IndependentConstraint(_BasedConstraint):
     """Constraint ``base_constraint`` with some batch dimensions reinterpreted as event dimensions.
 
     These are the last ``reinterpreted_batch_ndims`` batch dimensions. An event therefore consists of several events of
@@ -330,18 +343,15 @@ class _IndependentConstraint(Constraint):
     """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
-        for name, value, kind in (
-            ("base_constraint", base_constraint, Constraint),
-            ("reinterpreted_batch_ndims", reinterpreted_batch_ndims, int),
-        ):
-            if not isinstance(value, kind):
-                article = "a" if kind is Constraint else "an"
-                raise AssertionError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+        super().__init__(base_constraint)
+        if not isinstance(reinterpreted_batch_ndims, int):
+            raise AssertionError(
+                f"reinterpreted_batch_ndims must be an int, got {type(reinterpreted_batch_ndims).__name__}"
+            )
         if reinterpreted_batch_ndims < 0:
             raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
-        self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    is_discrete = property(lambda self: self.base_constraint.is_discrete)
     event_dim = property(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value: Tensor) -> Tensor:
@@ -355,19 +365,22 @@ class _IndependentConstraint(Constraint):
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
-class MixtureSameFamilyConstraint(Constraint):
+def with_event_dim(constraint: Constraint, event_dim: int) -> Constraint:
+    """Return ``constraint``, with its events extended to at least ``event_dim`` dimensions.
+
+    If the events of ``constraint`` have fewer dimensions, its last batch dimensions become event dimensions.
+    """
+    more = event_dim - constraint.event_dim
+    return independent(constraint, more) if more > 0 else constraint
+
+
+class MixtureSameFamilyConstraint(_BasedConstraint):
     """Constraint to values of a mixture (``MixtureSameFamily``).
 
     ``base_constraint`` is the constraint to values of the components, the distributions that are mixed. Its bounds may
     differ between the components; a value must satisfy ``base_constraint`` for every component.
     """
 
-    def __init__(self, base_constraint: Constraint) -> None:
-        if not isinstance(base_constraint, Constraint):
-            raise AssertionError(f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
-        self.base_constraint = base_constraint
-
-    is_discrete = property(lambda self: self.base_constraint.is_discrete)
     event_dim = property(lambda self: self.base_constraint.event_dim)
 
     def check(self, value: Tensor) -> Tensor:

@@ -55,11 +55,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     The function is also used for subclasses of ``type_p`` and ``type_q``: ``kl_divergence`` calls the function
     registered for the closest base classes of its arguments.
     """
-    for each in (type_p, type_q):
+    for name, each in (("type_p", type_p), ("type_q", type_q)):
         if not issubclass(each, Distribution):
-            raise TypeError(
-                f"Expected type_{'p' if each is type_p else 'q'} to be a Distribution subclass but got {each}"
-            )
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {each}")
 
     def decorator(formula: Formula) -> Formula:
         _REGISTRY[type_p, type_q] = formula
@@ -265,14 +263,8 @@ def _geometric(p: Any, q: Any) -> Tensor:
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Any, q: Any) -> Tensor:
     ratio, away, theirs = p.scale / q.scale, p.loc / q.scale, q.loc / q.scale
-    return (
-        -ratio.log()
-        + away
-        - theirs
-        + ratio * euler_constant
-        + torch.exp(theirs + (1 + ratio).lgamma() - away)
-        - (1 + euler_constant)
-    )
+    found = -ratio.log() + away - theirs + ratio * euler_constant
+    return found + torch.exp(theirs + (1 + ratio).lgamma() - away) - (1 + euler_constant)
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -579,9 +571,8 @@ def _uniform_gumbel(p: Any, q: Any) -> Tensor:
 def _normal_laplace(p: Any, q: Any) -> Tensor:
     away = p.loc - q.loc
     ratio = away / p.scale
-    distance = math.sqrt(2 / math.pi) * p.scale * torch.exp(-0.5 * ratio.pow(2)) + away * torch.erf(
-        math.sqrt(0.5) * ratio
-    )
+    spread = math.sqrt(2 / math.pi) * p.scale * torch.exp(-0.5 * ratio.pow(2))
+    distance = spread + away * torch.erf(math.sqrt(0.5) * ratio)
     return (2 * q.scale).log() + distance / q.scale - p.entropy()
 
 

@@ -28,15 +28,13 @@ class Kumaraswamy(TransformedDistribution):
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
-        zeros = torch.zeros_like(self.concentration0)
+        zeros, ones = torch.zeros_like(self.concentration0), torch.ones_like(self.concentration0)
         steps = [
             PowerTransform(exponent=self.concentration0.reciprocal()),
             AffineTransform(loc=1.0, scale=-1.0),
             PowerTransform(exponent=self.concentration1.reciprocal()),
         ]
-        super().__init__(
-            Uniform(zeros, torch.ones_like(zeros), validate_args=validate_args), steps, validate_args=validate_args
-        )
+        super().__init__(Uniform(zeros, ones, validate_args=validate_args), steps, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
         """Return the expected value of ``x ** order`` over samples ``x``."""

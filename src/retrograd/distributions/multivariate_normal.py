@@ -162,9 +162,8 @@ class MultivariateNormal(CovarianceBased):
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - log_diagonal(factor)
 
     def entropy(self) -> Tensor:
-        result = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_diagonal(
-            self._unbroadcasted_scale_tril
-        )
+        log_det = log_diagonal(self._unbroadcasted_scale_tril)
+        result = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + log_det
         return result.expand(self._batch_shape) if self._batch_shape else result
 
 

@@ -60,9 +60,7 @@ class TransformedDistribution(Distribution):
     def support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
-        found = self.transforms[-1].codomain
-        more = len(self.event_shape) - found.event_dim
-        return constraints.independent(found, more) if more > 0 else found
+        return constraints.with_event_dim(self.transforms[-1].codomain, len(self.event_shape))
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
 

@@ -310,8 +310,14 @@ class AffineTransform(Transform):
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     event_dim = property(lambda self: self._event_dim)
-    domain = constraints.dependent_property(lambda self: _behind(constraints.real, self.event_dim), is_discrete=False)
-    codomain = constraints.dependent_property(lambda self: _behind(constraints.real, self.event_dim), is_discrete=False)
+
+    @constraints.dependent_property(is_discrete=False)
+    def domain(self) -> Any:
+        return constraints.with_event_dim(constraints.real, self.event_dim)
+
+    @constraints.dependent_property(is_discrete=False)
+    def codomain(self) -> Any:
+        return constraints.with_event_dim(constraints.real, self.event_dim)
 
     @property
     def sign(self) -> Any:
@@ -521,15 +527,6 @@ class CorrCholeskyTransform(Transform):
 # -- Composite transforms --------------------------------------------------------------------------------------------
 
 
-def _behind(constraint: Any, event_dim: int) -> Any:
-    """Return ``constraint``, with its events extended to at least ``event_dim`` dimensions.
-
-    If the events of ``constraint`` have fewer dimensions, its last batch dimensions become event dimensions.
-    """
-    more = event_dim - constraint.event_dim
-    return constraints.independent(constraint, more) if more > 0 else constraint
-
-
 class ComposeTransform(Transform):
     """Composition of the transforms ``parts``; ``parts[0]`` is applied first."""
 
@@ -544,7 +541,7 @@ class ComposeTransform(Transform):
         event_dim = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
             event_dim = max(event_dim + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
-        return _behind(self.parts[0].domain, event_dim)
+        return constraints.with_event_dim(self.parts[0].domain, event_dim)
 
     @constraints.dependent_property
     def codomain(self) -> Any:
@@ -553,7 +550,7 @@ class ComposeTransform(Transform):
         event_dim = self.parts[0].domain.event_dim
         for part in self.parts:
             event_dim = max(event_dim + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
-        return _behind(self.parts[-1].codomain, event_dim)
+        return constraints.with_event_dim(self.parts[-1].codomain, event_dim)
 
     @lazy_property
     def bijective(self) -> bool:

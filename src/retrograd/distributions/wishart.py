@@ -99,11 +99,8 @@ class Wishart(CovarianceBased, ExponentialFamily):
         size = self._event_shape[-1]
         factor = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed(dim1=-2, dim2=-1)
         rows, columns = torch.tril_indices(size, size, offset=-1)
-        factor[..., rows, columns] = torch.randn(
-            sample_shape + self._batch_shape + Size((size * (size - 1) // 2,)),
-            dtype=self.df.dtype,
-            device=self.df.device,
-        )
+        shape = (*sample_shape, *self._batch_shape, size * (size - 1) // 2)
+        factor[..., rows, columns] = torch.randn(shape, dtype=self.df.dtype, device=self.df.device)
         factor = self._unbroadcasted_scale_tril @ factor
         return factor @ factor.mT
 
