@@ -75,7 +75,7 @@ def _run_template(form: Any, values: Any) -> Any:
     try:
         return template(form, *values)  # type: ignore[name-defined]  # noqa: F821
     except Exception as error:
-        error = strip_frames(error)  # type: ignore[name-defined, assignment]  # noqa: F821
+        error = strip_frames(error)  # type: ignore[name-defined]  # noqa: F821
         if error is None:
             raise
         raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
