@@ -19,11 +19,13 @@ from ..compat.type_names import type_name
 from ..core import devices, dtypes
 from ..core.dtypes import dtype, float32, float64
 from ..core.grad_mode import recording
+from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS
 from ..dispatch.intercept import GO_ON, Call, Handler
 from ..dispatch.op import Op
 from ..nn import functional
+from ..operations.creation.conversion import cast_to
 from ..runtime.user_frame import warn
 
 #: Operations that PyTorch runs in half precision …
@@ -161,7 +163,7 @@ class _Casting(Handler):
         kind = "cuda" if any(devices.device_of(each._array) != devices.CPU for each in found) else "cpu"
         if kind not in on:
             return GO_ON
-        short = get_autocast_dtype(kind)
+        short = _half_precision_dtype(kind)
         chosen = [each for each in found if _eligible(each)]
         before = _on.set(on - {kind})
         try:
@@ -203,12 +205,14 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
     ``autocast`` ends.
     """
     kept = _cast_cache.get()
-    worth = x.requires_grad and x.is_leaf and x._view is None and x.dtype is float32 and target is not float32
+    # Not x.requires_grad, x.dtype and x.to(): handlers would intercept them.
+    leaf = x._view is None and x._grad_edge.__class__ is AccumulateGrad
+    worth = leaf and x._array.dtype == float32.numpy and target is not float32
     if kept is None or not worth or not _caching.get() or not recording():
-        return x.to(target)
+        return cast_to(x, target)
     key = id(x), target
     if key not in kept:
-        kept[key] = x, x.to(target)
+        kept[key] = x, cast_to(x, target)
     return kept[key][1]
 
 
@@ -299,7 +303,10 @@ def get_autocast_dtype(device_type: str) -> dtype:
 
     The default is bfloat16 for ``"cpu"`` and float16 for ``"cuda"``.
     """
-    kind = _device(device_type)
+    return _half_precision_dtype(_device(device_type))
+
+
+def _half_precision_dtype(kind: str) -> dtype:
     return (_dtypes.get() or {}).get(kind, dtypes.bfloat16 if kind in ("cpu", "hpu", "mtia", "xla") else dtypes.float16)
 
 

@@ -148,7 +148,7 @@ class Tensor:
         Subclasses override this method. An override calls ``super().__torch_function__`` for functions that it does not
         change.
         """
-        if not all(issubclass(cls, each) for each in types):
+        if types != (cls,) and not all(issubclass(cls, each) for each in types):
             return NotImplemented
         result = torch_function.call_without_overrides(func, args, kwargs or {})
         plain = cls is Tensor or (func.__class__ is not FunctionType and func in Tensor._unwrapped())

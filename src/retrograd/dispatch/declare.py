@@ -371,6 +371,8 @@ def _stub(
     function.derivative = op.derivative  # type: ignore[attr-defined]
     function.over = over  # type: ignore[attr-defined]
     op.forms.append((function, slow))
+    if not public_kind and not over:
+        op.function = function
     return function
 
 

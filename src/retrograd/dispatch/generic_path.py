@@ -52,6 +52,11 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
         special = innermost(tensors)
         if special is not None:
             return special.process(op, tensors, params, False)
+        if op.function is not None and op.kind != "view" and recording().__class__ is bool:
+            plain = [_as_plain(each) for each in tensors]
+            if any([each is not old for each, old in zip(plain, tensors, strict=True)]):
+                named = zip(op.params[op.positional :], params[op.positional :], strict=True)
+                return op.function(*plain, *params[: op.positional], **dict(named))
     arrays, result = run(op, tensors, params)
     edges = tuple([current_edge(each) if isinstance(each, Tensor) else None for each in tensors])
     if op.kind == "view":
@@ -63,6 +68,18 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
     if op.has_rules and recording() and any([edge is not None for edge in edges]):
         record(op, tensors, arrays, params, outs, edges)
     return outs if isinstance(result, tuple) else outs[0]
+
+
+def _as_plain(x: Any) -> Any:
+    """Return a Tensor with the array and the gradient edge of ``x``, an instance of a subclass that overrides calls.
+
+    Any other ``x`` is returned as it is.
+    """
+    return (
+        x
+        if x.__class__ in PLAIN or not isinstance(x, Tensor)
+        else at_edge(x._array, x._version_counter, current_edge(x))
+    )
 
 
 def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:

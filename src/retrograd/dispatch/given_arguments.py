@@ -38,8 +38,12 @@ def as_given(
     method    whether the function is a method of Tensor
     defaulted if true, an argument that equals its default is included if the user has passed it, otherwise left out
     """
-    given = {key: value for key, value in values.items() if value is not MISSING}
     frame = _calling_frame(sys._getframe(depth + 1))
+    if defaulted and not rest and frame is not None:
+        passed_by_position = _passed_by_position(frame, values, named, defaults, method)
+        if passed_by_position is not None:
+            return passed_by_position, {}
+    given = {key: value for key, value in values.items() if value is not MISSING}
     count, keywords = (0, ()) if frame is None else _arguments_in(frame, {**given, **named})
     passed_by_name = keywords if defaulted else ()
     unnamed = {
@@ -93,6 +97,33 @@ def _calling_frame(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def _passed_by_position(
+    frame: FrameType, values: dict[str, Any], named: dict[str, Any], defaults: dict[str, Any], method: bool
+) -> tuple[Any, ...] | None:
+    """Return the arguments of a call without keywords, the usual case, or None if it is not certain that it is one.
+
+    The parameters have the same meaning as for :func:`as_given`; ``frame`` is that of the caller.
+    """
+    count, keywords = getattr(user_frame.expression(frame), "fixed", (0, True))
+    if keywords:
+        return None
+    names, given = (*values,), (*values.values(),)
+    if method and count < len(given) and given[count] is not MISSING:
+        if given[count] is defaults.get(names[count], MISSING):  # passed by x.method(value), not by Tensor.method(x)
+            return None
+        count += 1  # the object of a method call is not among its arguments
+    for index in range(count, len(given)):
+        if given[index] is not MISSING and given[index] is not defaults.get(names[index], MISSING):
+            return None
+    for key, value in named.items():
+        if value is not defaults.get(key, MISSING):
+            return None
+    for index in range(count):
+        if given[index] is MISSING:
+            return None
+    return given[:count]
+
+
 def _arguments_in(frame: FrameType, values: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
     """Return the number of positional arguments (0 if unknown) and the names of the keyword arguments of a call.
 
@@ -105,7 +136,13 @@ def _arguments_in(frame: FrameType, values: dict[str, Any]) -> tuple[int, tuple[
         return 0, tuple(dict.fromkeys(name for names in tuples for name in names if isinstance(name, str)))
     if not isinstance(call, ast.Call):
         return 0, ()
+    fixed: tuple[int, tuple[str, ...]] | None = getattr(call, "fixed", None)
+    if fixed is not None:
+        return fixed
     names = dict.fromkeys(each.arg for each in call.keywords if each.arg)
+    if len(names) == len(call.keywords) and not any(isinstance(each, ast.Starred) for each in call.args):
+        call.fixed = len(call.args), tuple(names)  # type: ignore[attr-defined]  # the same in every call
+        return call.fixed  # type: ignore[attr-defined]
     if len(names) < len(call.keywords):
         for each in frame.f_locals.values():
             if each.__class__ is dict and all(key in values and values[key] is value for key, value in each.items()):

@@ -151,6 +151,7 @@ class Op:
         self.ufunc: Any = None  # set with `dtypes` and `united` when the first function is specialised
         self.united: dict[Any, Any] | None = None
         self.tree: Any = None  # the syntax tree of the last specialised function
+        self.function: Any = None  # the function that the package calls
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}  # see node_class
         self.forms: list[tuple[Any, Any]] = []  # its public functions, each with its fallback

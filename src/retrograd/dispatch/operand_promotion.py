@@ -52,7 +52,7 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     groups: list[dtypes.dtype | None] = [None, None, None]
     for each in operands:
         if isinstance(each, Tensor):
-            kind, dtype = (0 if each._array.ndim else 1), each.dtype
+            kind, dtype = (0 if each._array.ndim else 1), dtypes.dtype_of(each._array.dtype)
         else:
             kind, dtype = 2, promotion.dtype_of_number(plain_number(each))
         previous = groups[kind]

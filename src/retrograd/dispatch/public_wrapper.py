@@ -16,7 +16,7 @@ from ..runtime.lazy_functions import lazy_function
 from . import templates
 from .fast_path import install
 from .form import PublicForm
-from .intercept import GO_ON, OVERRIDING, ask_classes
+from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes
 from .introspection import RecordedSignature
 from .op import MISSING
 from .out_argument import call_into_out
@@ -69,7 +69,9 @@ def public_fallback(apply: Callable[..., Any], function: Any, space: str, name: 
             raise TypeError
         if out is not None:
             named = dict(zip(only, params[op.positional :], strict=True))
-            return call_into_out(function, space, name, (*given, *params[: op.positional]), {**named, "out": out})
+            # Handlers, which have got this call already, would get that of ``function``, too.
+            call = (lambda *_, **__: apply(op, given, params)) if HANDLERS else function
+            return call_into_out(call, space, name, (*given, *params[: op.positional]), {**named, "out": out})
         return apply(op, given, params)
 
     return slow
