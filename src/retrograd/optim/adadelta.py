@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.tensor import Tensor
-from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
-from .optimizer import check_not_negative, check_rate
+from .elementwise import ElementwiseOptimizer
+from .optimizer import options
 
 
 class Adadelta(ElementwiseOptimizer):
@@ -18,7 +17,7 @@ class Adadelta(ElementwiseOptimizer):
     Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
     """
 
-    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    checked = ("lr", "rho", "eps", "weight_decay")
     capturable_on = ("cuda", "xpu", "hpu", "privateuseone")
     moved = ("square_avg", "acc_delta")
 
@@ -27,42 +26,16 @@ class Adadelta(ElementwiseOptimizer):
         foreach: bool | None = None, *, capturable: bool = False, maximize: bool = False,
         differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_rate(lr)
-        if not 0.0 <= rho <= 1.0:
-            raise ValueError(f"Invalid rho value: {rho}")
-        check_not_negative(eps=("epsilon value", eps), weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
-
-    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        return {
-            "step": initial_step_count(group, param),
-            "square_avg": full_like_param(param),
-            "acc_delta": full_like_param(param),
-        }
-
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        increment_step(state)
-        return {
-            "lr": option_value(group, group["lr"]),
-            **{name: group[name] for name in ("rho", "eps", "weight_decay", "maximize")},
-        }
+        super().__init__(params, options(locals(), foreach="differentiable", maximize="capturable"))
 
     @staticmethod
-    def rule(
-        F: Any, param: Any, grad: Any, square: Any, steps: Any, *, lr: Any, rho: float, eps: float,
-        weight_decay: float, maximize: bool,
-    ) -> None:  # fmt: skip
+    def rule(F: Any, param: Any, grad: Any, square: Any, steps: Any, *, lr: Any, rho: float, eps: float) -> None:
         """Update ``param`` in place by one Adadelta step; ``square`` and ``steps`` are also updated in place.
 
         ``square`` is the running mean of the squared gradients and ``steps`` the running mean of the squared steps.
         The decay rate of the two means is ``rho``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in
         ``fused.py``).
         """
-        grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, rho)
         F.addcmul_(square, grad, grad, 1 - rho)
         ratio = F.div(F.sqrt(F.shift(steps, eps)), F.sqrt(F.shift(square, eps)))

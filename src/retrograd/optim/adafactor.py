@@ -6,11 +6,11 @@ from typing import Any
 
 from ..core import dtypes
 from ..core.tensor import Tensor
-from .elementwise import WholeParameterOptimizer, full_like_param, gradient, increment_step, option_value
-from .optimizer import check_rate, step_counter
+from .elementwise import PerParameterOptimizer, full_like_param, gradient, increment_step
+from .optimizer import check_rate, options, step_counter
 
 
-class Adafactor(WholeParameterOptimizer):
+class Adafactor(PerParameterOptimizer):
     """Adafactor optimiser: Adam without momentum, with less memory for the running mean of squared gradients.
 
     For a matrix, only the means of the rows and of the columns of this running mean are stored. A step is the gradient
@@ -27,6 +27,7 @@ class Adafactor(WholeParameterOptimizer):
         self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0, weight_decay: float = 0.0, *, foreach: bool | None = None, maximize: bool = False,
     ) -> None:  # fmt: skip
+        defaults = options(locals())
         check_rate(lr, "Learning rate should be >= 0 but is: {}")
         for holds, words, value in (
             (beta2_decay <= 0.0, "beta2_decay should be <= 0", beta2_decay),
@@ -37,13 +38,9 @@ class Adafactor(WholeParameterOptimizer):
         ):
             if not holds:
                 raise ValueError(f"{words} but is: {value}")
-        defaults = {
-            "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize,
-        }  # fmt: skip
         super().__init__(params, defaults)
 
-    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         grad, state = gradient(param), self.state[param]
         if not state:
             state["step"] = step_counter()
@@ -52,16 +49,16 @@ class Adafactor(WholeParameterOptimizer):
                 state["col_var"] = grad.new_zeros((*grad.shape[:-2], 1, grad.shape[-1]))
             else:
                 state["variance"] = full_like_param(grad)
-        grad = -grad if group["maximize"] else grad
-        step, lr = increment_step(state), option_value(group, group["lr"])
-        least, eps = group["eps"]
+        grad = -grad if values["maximize"] else grad
+        step, lr = increment_step(state), values["lr"]
+        least, eps = values["eps"]
         least = dtypes.finfo(param.dtype).eps if least is None else least
         size = max(eps, _root_mean_square(param)) * min(lr, step**-0.5)
-        if group["weight_decay"] != 0:
-            param.mul_(1 - lr * group["weight_decay"])
-        square = _mean_square(state, grad, step ** group["beta2_decay"], least)
+        if values["weight_decay"] != 0:
+            param.mul_(1 - lr * values["weight_decay"])
+        square = _mean_square(state, grad, step ** values["beta2_decay"], least)
         update = square.clamp_(min=least * least).rsqrt_().mul_(grad)
-        param.add_(update, alpha=-size / max(1.0, _root_mean_square(update) / group["d"]))
+        param.add_(update, alpha=-size / max(1.0, _root_mean_square(update) / values["d"]))
 
 
 def _root_mean_square(x: Tensor) -> float:

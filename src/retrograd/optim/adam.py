@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import numba_steps
-from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
+from .elementwise import ElementwiseOptimizer, as_number
 from .numba_steps import with_loop
-from .optimizer import check_betas, check_fused, check_not_negative, check_rate
+from .optimizer import options
+
+
+def _loop_scalars(shrink: Any, betas: Any, eps: float, size: Any, correction: Any) -> tuple[Any, ...]:
+    return shrink, 1 - betas[0], betas[1], 1 - betas[1], eps, size, correction
 
 
 class Adam(ElementwiseOptimizer):
@@ -35,7 +38,9 @@ class Adam(ElementwiseOptimizer):
         "amsgrad": False, "maximize": False, "foreach": None, "capturable": False, "differentiable": False,
         "decoupled_weight_decay": False, "fused": None,
     }  # fmt: skip
+    checked = ("lr", "eps", "betas", "weight_decay")
     moved = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
+    moved_if = {"max_exp_avg_sq": "amsgrad"}
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
@@ -43,76 +48,47 @@ class Adam(ElementwiseOptimizer):
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
-        _check_tensors(lr, betas, bool(foreach and not capturable))
-        check_rate(lr)
-        check_not_negative(eps=("epsilon value", eps))
-        check_betas(betas)
-        check_not_negative(weight_decay=("weight_decay value", weight_decay))
-        for kind in (float, Tensor):
-            if isinstance(betas[0], kind) and isinstance(betas[1], kind):
-                break
-        else:
+        super().__init__(params, options(locals(), maximize="foreach"))
+
+    def check_options(self, values: dict[str, Any]) -> None:
+        betas, many_at_once = values["betas"], bool(values["foreach"] and not values["capturable"])
+        for name, value in (("lr", values["lr"]), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
+            if isinstance(value, Tensor):
+                if many_at_once:
+                    raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+                if value.numel() != 1:
+                    raise ValueError(f"Tensor {name} must be 1-element")
+        super().check_options(values)
+        if not any(isinstance(betas[0], kind) and isinstance(betas[1], kind) for kind in (float, Tensor)):
             raise ValueError("betas must be either both floats or both Tensors")
-        defaults = {
-            "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-            "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
-        }  # fmt: skip
-        super().__init__(params, defaults)
-        check_fused(fused, foreach, differentiable)
+        values["betas"] = tuple(betas)
 
-    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        state = {
-            "step": initial_step_count(group, param),
-            "exp_avg": full_like_param(param),
-            "exp_avg_sq": full_like_param(param),
-        }
-        return state | ({"max_exp_avg_sq": full_like_param(param)} if group["amsgrad"] else {})
-
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        step = increment_step(state)
-        lr, (beta1, beta2) = option_value(group, group["lr"]), (option_value(group, beta) for beta in group["betas"])
-        decay = option_value(group, group["weight_decay"])
-        decoupled = group["decoupled_weight_decay"]
-        return {
-            "shrink": 1 - lr * decay if decoupled else None, "weight_decay": 0 if decoupled else decay,
-            "maximize": group["maximize"], "beta1": beta1, "beta2": beta2, "eps": group["eps"],
-            "size": lr / (1 - beta1**step), "correction": (1 - beta2**step) ** 0.5,
-        }  # fmt: skip
+    def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
+        beta1, beta2 = betas = values["betas"]
+        if isinstance(beta1, Tensor):
+            beta1, beta2 = betas = tuple(as_number(beta, values) for beta in betas)
+        return {"betas": betas, "size": values["lr"] / (1 - beta1**step), "correction": (1 - beta2**step) ** 0.5}
 
     @staticmethod
-    @with_loop(numba_steps.adam)
+    @with_loop("adam", 4, _loop_scalars)
     def rule(
-        F: Any, param: Any, grad: Any, mean: Any, square: Any, greatest: Any = None, *, shrink: Any, weight_decay: Any,
-        maximize: bool, beta1: Any, beta2: Any, eps: float, size: Any, correction: Any,
+        F: Any, param: Any, grad: Any, mean: Any, square: Any, greatest: Any = None, *, betas: tuple[Any, Any],
+        eps: float, size: Any, correction: Any,
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one Adam step; ``mean``, ``square`` and ``greatest`` are also updated in place.
 
         ``mean`` and ``square`` are the running means of the gradient and of its square. ``greatest`` is the maximum of
         ``square`` over all steps, or None without ``amsgrad``. ``size`` is the learning rate divided by the bias
-        correction of ``mean``; ``correction`` is the root of the bias correction of ``square``. ``param`` is first
-        multiplied by ``shrink``, unless ``shrink`` is None. ``F`` provides the operations (``ArrayOps`` or
-        ``TensorOps`` in ``fused.py``).
+        correction of ``mean``; ``correction`` is the root of the bias correction of ``square``. ``F`` provides the
+        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
-        if shrink is not None:
-            F.mul_(param, shrink)
-        grad = F.direction(param, grad, weight_decay, maximize)
-        F.lerp_(mean, grad, 1 - beta1)
-        F.mul_(square, beta2)
-        F.addcmul_(square, grad, grad, 1 - beta2)
+        F.lerp_(mean, grad, 1 - betas[0])
+        F.mul_(square, betas[1])
+        F.addcmul_(square, grad, grad, 1 - betas[1])
         if greatest is not None:
             F.maximum_(greatest, square)
             square = greatest
         F.addcdiv_(param, mean, F.root(square, correction, eps), -size)
-
-
-def _check_tensors(lr: Any, betas: Any, many_at_once: bool) -> None:
-    for name, value in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[1])):
-        if isinstance(value, Tensor):
-            if many_at_once:
-                raise ValueError(f"{name} as a Tensor is not supported for capturable=False and foreach=True")
-            if value.numel() != 1:
-                raise ValueError(f"Tensor {name} must be 1-element")
 
 
 __all__ = ["Adam"]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.tensor import Tensor
-from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
-from .optimizer import check_betas, check_not_negative, check_rate
+from .elementwise import ElementwiseOptimizer
+from .optimizer import options
 
 
 class Adamax(ElementwiseOptimizer):
@@ -18,7 +17,7 @@ class Adamax(ElementwiseOptimizer):
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
     """
 
-    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    checked = ("lr", "eps", "betas", "weight_decay")
     moved = ("exp_avg", "exp_inf")
 
     def __init__(
@@ -26,44 +25,23 @@ class Adamax(ElementwiseOptimizer):
         weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
         capturable: bool = False,
     ) -> None:  # fmt: skip
-        check_rate(lr)
-        check_not_negative(eps=("epsilon value", eps))
-        check_betas(betas)
-        check_not_negative(weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
-    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        return {
-            "step": initial_step_count(group, param),
-            "exp_avg": full_like_param(param),
-            "exp_inf": full_like_param(param),
-        }
-
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        beta1, beta2 = group["betas"]
-        return {
-            "weight_decay": group["weight_decay"], "maximize": group["maximize"], "beta1": beta1, "beta2": beta2,
-            "eps": group["eps"], "size": option_value(group, group["lr"]) / (1 - beta1 ** increment_step(state)),
-        }  # fmt: skip
+    def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
+        return {"size": values["lr"] / (1 - values["betas"][0] ** step)}
 
     @staticmethod
     def rule(
-        F: Any, param: Any, grad: Any, mean: Any, greatest: Any, *, weight_decay: float, maximize: bool, beta1: float,
-        beta2: float, eps: float, size: Any,
-    ) -> None:  # fmt: skip
+        F: Any, param: Any, grad: Any, mean: Any, greatest: Any, *, betas: tuple[float, float], eps: float, size: Any
+    ) -> None:
         """Update ``param`` in place by one Adamax step; ``mean`` and ``greatest`` are also updated in place.
 
         ``mean`` is the running mean of the gradient. ``greatest`` is the maximum of the absolute gradients over the
-        steps; it is multiplied by ``beta2`` at every step. ``size`` is the learning rate divided by the bias correction
+        steps; it is multiplied by ``betas[1]`` at every step. ``size`` is the learning rate divided by the bias correction
         of ``mean``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
-        grad = F.direction(param, grad, weight_decay, maximize)
-        F.lerp_(mean, grad, 1 - beta1)
-        F.mul_(greatest, beta2)
+        F.lerp_(mean, grad, 1 - betas[0])
+        F.mul_(greatest, betas[1])
         F.maximum_(greatest, F.shift(F.abs(grad), eps))
         F.addcdiv_(param, mean, greatest, -size)
 

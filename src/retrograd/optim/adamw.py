@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .adam import Adam
+from .optimizer import options
 
 
 class AdamW(Adam):
@@ -20,10 +21,7 @@ class AdamW(Adam):
         weight_decay: Any = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
-            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
-        )  # fmt: skip
+        super().__init__(params, **options(locals()), decoupled_weight_decay=True)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

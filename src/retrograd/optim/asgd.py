@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
-from .optimizer import check_not_negative, check_rate
+from .elementwise import ElementwiseOptimizer, full_like_param, initial_step_count
+from .optimizer import options
 
 
 class ASGD(ElementwiseOptimizer):
@@ -18,7 +18,7 @@ class ASGD(ElementwiseOptimizer):
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
     """
 
-    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    checked = ("lr", "weight_decay")
     counted = ("step", "eta", "mu")
     captured = "params, mus, etas, and state_steps"
     moved = ("ax",)
@@ -28,39 +28,26 @@ class ASGD(ElementwiseOptimizer):
         weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
         capturable: bool = False,
     ) -> None:  # fmt: skip
-        check_rate(lr)
-        check_not_negative(weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
         step = initial_step_count(group, param)
         return {"step": step, "eta": step + group["lr"], "mu": step + 1, "ax": full_like_param(param)}
 
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        lr, step = option_value(group, group["lr"]), increment_step(state)
-        eta, mu = state["eta"].item(), state["mu"].item()
-        state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, step - group["t0"]))
-        return {
-            "eta": eta, "mu": mu, **{name: group[name] for name in ("lambd", "weight_decay", "maximize")},
-        }  # fmt: skip
+    def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
+        lr, eta, mu = values["lr"], state["eta"].item(), state["mu"].item()
+        state["eta"].fill_(lr / (1 + values["lambd"] * lr * step) ** values["alpha"])
+        state["mu"].fill_(1 / max(1, step - values["t0"]))
+        return {"eta": eta, "mu": mu}
 
     @staticmethod
-    def rule(
-        F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float, weight_decay: float,
-        maximize: bool,
-    ) -> None:  # fmt: skip
+    def rule(F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float) -> None:
         """Update ``param`` in place by one ASGD step; ``average`` is also updated in place.
 
         ``average`` is the average of ``param`` over the steps; the new value of ``param`` is added with weight ``mu``.
         ``eta`` is the learning rate of this step. ``param`` is first multiplied by ``1 - lambd * eta``. ``F`` provides
         the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
-        grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(param, 1 - lambd * eta)
         F.add_(param, grad, -eta)
         if mu == 1:

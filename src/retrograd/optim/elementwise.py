@@ -1,4 +1,4 @@
-"""Base classes of optimisers: ``ElementwiseOptimizer`` and ``WholeParameterOptimizer``.
+"""Base classes of optimisers: ``PerParameterOptimizer`` and ``ElementwiseOptimizer``.
 
 An elementwise rule, such as the rule of Adam, updates each element of a parameter from the same element of the
 gradient and of the state, by the operations of ``fused.py``. The rules of Adafactor and Muon need all elements of a
@@ -7,64 +7,114 @@ parameter. LBFGS derives from ``Optimizer`` directly, because its step depends o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from ..core import dtypes
 from ..core.devices import array_module_of
+from ..core.grad_mode import restore_recording, set_recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump_version, check_in_place
-from .fused import apply_rule
-from .optimizer import Optimizer, evaluate_closure, recorded, step_counter
+from .fused import apply_rule, is_on
+from .optimizer import Optimizer, check_option, evaluate_closure, step_counter
 
 _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 
 
-class ElementwiseOptimizer(Optimizer):
-    """Base class of Adam, SGD and others, which update each element from the same element of the gradient and state.
+class PerParameterOptimizer(Optimizer):
+    """Base class of optimisers that update one parameter after another.
 
-    A subclass defines ``rule`` (the update of one parameter), ``moved`` (the names of the state tensors that ``rule``
-    updates), ``fresh()`` (the initial state) and ``numbers()`` (the scalar arguments of ``rule``).
+    A subclass defines ``_move(group, values, param)``, which updates one parameter. ``group`` is its parameter group, and
+    ``values`` are the options of the group as returned by :func:`option_values`. Adafactor and Muon derive directly
+    from this class, because their update of an element depends on the whole parameter.
     """
 
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient; return the result of ``closure``, if passed.
+
+        ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
+        loss. Raises AssertionError or RuntimeError for options that cannot be combined, and for parameters that the
+        optimiser does not support.
+        """
+        before = set_recording(bool(self.defaults.get("differentiable")))
+        try:
+            loss = evaluate_closure(closure)
+            for group in self.param_groups:
+                params = [param for param in group["params"] if param._grad is not None]
+                self._check(group, params)
+                values = option_values(group, self.defaults) if params else {}
+                for param in params:
+                    self._move(group, values, param)
+        finally:
+            restore_recording(before)
+        return loss
+
+    def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
+        if any(param.is_complex() for param in params):
+            raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+
+    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+        raise NotImplementedError
+
+
+class ElementwiseOptimizer(PerParameterOptimizer):
+    """Base class of Adam, SGD and others, which update each element from the same element of the gradient and state.
+
+    A subclass defines ``rule``, the update of one parameter, and ``moved``, the names of the state tensors that
+    ``rule`` updates. It may override ``fresh()``, the initial state, and ``numbers()``, the arguments of ``rule`` that
+    change from step to step. The weight decay is added to the gradient before ``rule`` is called.
+    """
+
+    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    #: Names of the options whose values the constructor checks, in this order.
+    checked: ClassVar[tuple[str, ...]] = ("lr",)
     #: Names of the state tensors passed to the rule, in order.
     moved: ClassVar[tuple[str, ...]] = ()
+    #: State tensors that exist only if an option is not zero or false, with the name of this option.
+    moved_if: ClassVar[dict[str, str]] = {}
     #: Error text for tensors that ``capturable`` requires on a GPU, and the device types allowed.
     captured: ClassVar[str] = "params and state_steps"
     capturable_on: ClassVar[tuple[str, ...]] = _CAPTURABLE
     #: Whether ``foreach`` and ``differentiable`` may be combined.
     foreach_recorded: ClassVar[bool] = False
+    #: Names of the arguments of the rule that are options.
+    _given: ClassVar[tuple[str, ...]] = ()
+    rule: ClassVar[Callable[..., None]]
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if "rule" in cls.__dict__:
+            code = cls.rule.__code__
+            taken = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+            cls._given = tuple(name for name in taken if name in cls.__init__.__code__.co_varnames)
+
+    def __init__(self, params: Any, values: dict[str, Any]) -> None:
+        self.check_options(values)
+        super().__init__(params, values)
+        if values.get("fused") and values.get("differentiable"):
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if values.get("fused") and values.get("foreach"):
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+    def check_options(self, values: dict[str, Any]) -> None:
+        """Raise ValueError if one of ``values``, a dict of the constructor's options, is outside its range."""
+        for name in self.checked:
+            check_option(name, values[name])
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
         """Return the state of ``param`` before its first step, a dict that maps names to values.
 
         ``group`` is the parameter group of ``param``, a dict of options.
         """
-        raise NotImplementedError
+        names = [name for name in self.moved if name not in self.moved_if or group[self.moved_if[name]]]
+        return {"step": initial_step_count(group, param), **{name: full_like_param(param) for name in names}}
 
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """Return the scalar arguments of ``rule`` as a dict, and increment the step counter in ``state``.
+    def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
+        """Return the scalar arguments of ``rule`` in the step with the number ``step``, except options, as a dict.
 
-        ``group`` is the parameter group, a dict of options. ``state`` is the state of one parameter.
+        ``values`` are the options. ``state`` is the state of one parameter.
         """
-        raise NotImplementedError
-
-    rule: ClassVar[Callable[..., None]]
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; return the result of ``closure``, if passed.
-
-        ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
-        loss. Raises AssertionError or RuntimeError for options that cannot be combined.
-        """
-        with recorded(bool(self.defaults.get("differentiable"))):
-            loss = evaluate_closure(closure)
-            for group in self.param_groups:
-                params = [param for param in group["params"] if param._grad is not None]
-                self._check(group, params)
-                for param in params:
-                    self._move(group, param)
-        return loss
+        return {}
 
     def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
         if group.get("foreach") and group.get("differentiable") and not self.foreach_recorded:
@@ -83,40 +133,15 @@ class ElementwiseOptimizer(Optimizer):
                     f"If capturable=True, {self.captured} must be on supported devices: {list(self.capturable_on)}."
                 )
 
-    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         state = self.state[param]
         if not state:
             state.update(self.fresh(group, param))
-        numbers = self.numbers(group, state)
-        apply_rule(
-            type(self).rule, param, gradient(param), [state[name] for name in self.moved if name in state], numbers
-        )
-
-
-class WholeParameterOptimizer(Optimizer):
-    """Base class of Adafactor and Muon, whose update of an element depends on the whole parameter.
-
-    A subclass defines ``_move(group, param)``, which updates one parameter.
-    """
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update every parameter that has a gradient; return the result of ``closure``, if passed.
-
-        ``closure`` is called first, with gradients enabled; it computes the loss and the gradients and returns the
-        loss. Raises RuntimeError for complex parameters.
-        """
-        with recorded(False):
-            loss = evaluate_closure(closure)
-            for group in self.param_groups:
-                params = [param for param in group["params"] if param._grad is not None]
-                if any(param.is_complex() for param in params):
-                    raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
-                for param in params:
-                    self._move(group, param)
-        return loss
-
-    def _move(self, group: dict[str, Any], param: Tensor) -> None:
-        raise NotImplementedError
+        numbers = self.numbers(values, state, increment_step(state))
+        for name in self._given:
+            numbers.setdefault(name, values[name])
+        tensors = [state[name] for name in self.moved if name in state]
+        apply_rule(type(self).rule, param, gradient(param), tensors, values["decay"], numbers)
 
 
 def gradient(param: Tensor) -> Tensor:
@@ -128,9 +153,12 @@ _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def full_like_param(param: Tensor, value: Any = 0) -> Tensor:
-    """Return a Tensor of the shape, dtype and memory layout of ``param``, filled with ``value``."""
+    """Return a Tensor of the shape, dtype and memory layout of ``param``, filled with ``value``.
+
+    If the dtype is complex, the real and imaginary parts of the elements are both ``value``.
+    """
     array = param._array
-    return wrap(array_module_of(array).full_like(array, value))
+    return wrap(array_module_of(array).full_like(array, complex(value, value) if array.dtype.kind == "c" else value))
 
 
 def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:
@@ -155,12 +183,31 @@ def increment_step(state: dict[str, Any]) -> float:
     return float(array)
 
 
-def option_value(group: dict[str, Any], value: Any) -> Any:
-    """Return ``value``, the value of an option in the parameter group ``group``, as a Python number.
+_NUMBERS = frozenset((bool, float, int, list, tuple, type(None)))
 
-    If ``value`` is a Tensor, it is converted to a number. If the option ``differentiable`` of ``group`` is true, a
-    Tensor of shape ``()`` is returned instead, because the backward pass may compute its gradient.
+
+def option_values(group: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return a copy of the parameter group ``group`` in which the options ``names`` are Python numbers, not Tensors.
+
+    If the option ``differentiable`` is true, Tensors are converted to Tensors of shape ``()`` instead, because the
+    backward pass may compute their gradients. Tensors in tuples are not converted.
+
+    The entry ``"decay"`` of the result is the weight decay as :class:`ArrayOps` takes it. With the option
+    ``decoupled_weight_decay``, the parameter is multiplied by a number; otherwise weight decay is added to the gradient.
     """
+    values = group.copy()
+    if not _NUMBERS.issuperset(map(type, values.values())):
+        for name in names:
+            values[name] = as_number(values.get(name), values)
+    decay, maximize, shrink = values.get("weight_decay", 0), values.get("maximize"), None
+    if values.get("decoupled_weight_decay"):
+        shrink, decay = 1 - values["lr"] * decay if is_on(decay) else None, 0
+    values["decay"] = (decay, maximize, shrink) if is_on(decay) or maximize or shrink is not None else None
+    return values
+
+
+def as_number(value: Any, options: dict[str, Any]) -> Any:
+    """Return ``value``, the value of an option, as :func:`option_values` converts it."""
     if not isinstance(value, Tensor):
         return value
-    return (value if value._array.ndim == 0 else value.squeeze()) if group.get("differentiable") else value.item()
+    return (value if value._array.ndim == 0 else value.squeeze()) if options.get("differentiable") else value.item()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
@@ -26,6 +26,8 @@ from ..runtime import user_frame
 STRIDE = 2**17
 
 Rule = Callable[..., None]
+#: The arguments ``weight_decay``, ``maximize`` and ``shrink`` of :meth:`ArrayOps.direction`; None if it has no effect.
+Decay = tuple[Any, bool, Any] | None
 
 
 class ArrayOps:
@@ -41,8 +43,8 @@ class ArrayOps:
         self.buffers: list[Any] = []
         self.used = 0
 
-    def run(self, rule: Rule, numbers: dict[str, Any], arrays: list[Any]) -> None:
-        """Apply ``rule`` to ``arrays`` in place: call ``rule(self, *arrays, **numbers)``.
+    def run(self, rule: Rule, decay: Decay, numbers: dict[str, Any], arrays: list[Any]) -> None:
+        """Update ``arrays`` in place: apply the weight decay ``decay``, then call ``rule(self, *arrays, **numbers)``.
 
         ``arrays`` (the parameter, its gradient and its state) have the same shape. If all are C-contiguous or all are
         Fortran-contiguous, the rule is called for one block of elements after another, because a block fits in the
@@ -50,18 +52,17 @@ class ArrayOps:
         applies the rule by a compiled loop (``numba_steps.py``). If it returns False, the rule is called as usual.
         """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
-        if large is not None and large(arrays, numbers):
+        if large is not None and large(arrays, decay, numbers):
             return
         lines = as_flat_views(arrays)
         length = self.length if lines is not None else arrays[0].size
         lines = arrays if lines is None else lines
-        self.used = 0
-        if arrays[0].size <= length:
-            rule(self, *lines, **numbers)
-            return
-        for start in range(0, arrays[0].size, length):
+        blocks: Iterable[list[Any]] = (lines,)
+        if arrays[0].size > length:
+            blocks = ([line[i : i + length] for line in lines] for i in range(0, arrays[0].size, length))
+        for param, grad, *state in blocks:
             self.used = 0
-            rule(self, *[line[start : start + length] for line in lines], **numbers)
+            rule(self, param, self.direction(param, grad, *decay) if decay else grad, *state, **numbers)
 
     def new(self, like: Any) -> Any:
         """Return an uninitialised temporary array of the shape of ``like``.
@@ -88,11 +89,14 @@ class ArrayOps:
 
     # -- operations that return a temporary
 
-    def direction(self, param: Any, grad: Any, weight_decay: Any, maximize: bool) -> Any:
+    def direction(self, param: Any, grad: Any, weight_decay: Any, maximize: bool, shrink: Any) -> Any:
         """Return the gradient plus the weight decay: ``grad + weight_decay * param``.
 
-        If ``maximize`` is true, the result is ``-grad + weight_decay * param``.
+        If ``maximize`` is true, the result is ``-grad + weight_decay * param``. If ``shrink`` is not None, ``param`` is
+        first multiplied by it in place.
         """
+        if shrink is not None:
+            self.mul_(param, shrink)
         if maximize:
             grad = self.np.negative(grad, self.new(grad))
         return self.add(grad, param, weight_decay) if weight_decay != 0 else grad
@@ -206,14 +210,6 @@ class TensorOps:
     :class:`ArrayOps` does not support, such as Tensors of half precision.
     """
 
-    def run(self, rule: Rule, numbers: dict[str, Any], tensors: list[Tensor]) -> None:
-        """Call ``rule`` with the Tensors and the scalar arguments ``numbers``."""
-        rule(self, *tensors, **numbers)
-
-    def choose(self, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """Return ``x`` where ``condition`` is true, else ``y``."""
-        return x.where(condition, y)
-
     def kept(self, x: Any) -> Any:
         """Return a copy of ``x`` if operations are recorded for backward, otherwise ``x`` itself.
 
@@ -221,9 +217,11 @@ class TensorOps:
         """
         return x.clone() if recording() else x
 
-    def direction(self, param: Tensor, grad: Tensor, weight_decay: Any, maximize: bool) -> Tensor:
+    def direction(self, param: Tensor, grad: Tensor, weight_decay: Any, maximize: bool, shrink: Any) -> Tensor:
+        if shrink is not None:
+            self.mul_(param, shrink)
         grad = -grad if maximize else grad
-        return self.add(grad, self.kept(param), weight_decay) if _is_on(weight_decay) else grad
+        return self.add(grad, self.kept(param), weight_decay) if is_on(weight_decay) else grad
 
     def add(self, x: Tensor, y: Tensor, scale: Any) -> Tensor:
         return x + scale * y if isinstance(scale, Tensor) else x.add(y, alpha=scale)
@@ -248,7 +246,7 @@ class TensorOps:
 
     def select(self, x: Tensor, negative: Any, zero: Any, positive: Any) -> Tensor:
         low, middle, high = (y if isinstance(y, Tensor) else x.new_full(x.shape, y) for y in (negative, zero, positive))
-        return self.choose(x > 0, high, self.choose(x < 0, low, middle))
+        return high.where(x > 0, low.where(x < 0, middle))
 
     def root(self, x: Tensor, scale: Any, eps: Any) -> Tensor:
         return self.kept(x).sqrt() / scale + eps
@@ -290,7 +288,8 @@ class TensorOps:
             x.addcdiv_(self.kept(a), self.kept(b), value=scale)
 
 
-def _is_on(weight_decay: Any) -> bool:
+def is_on(weight_decay: Any) -> bool:
+    """Whether ``weight_decay`` has an effect; a Tensor has, because the backward pass may compute its gradient."""
     return isinstance(weight_decay, Tensor) or weight_decay != 0
 
 
@@ -317,8 +316,12 @@ _levels = _Levels()
 _on_tensors = TensorOps()
 
 
-def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], numbers: dict[str, Any]) -> None:
+def apply_rule(
+    rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], decay: Decay, numbers: dict[str, Any]
+) -> None:
     """Update ``param`` and the Tensors in ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
+
+    Before the call, the weight decay ``decay`` is applied to ``param`` or ``grad``.
 
     ``F`` provides the operations. ``F`` is an :class:`ArrayOps`, and the rule receives arrays, if operations are not
     recorded for backward and all Tensors have the same shape and the same dtype (not of half precision). Otherwise
@@ -327,7 +330,7 @@ def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], num
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
     if arrays is not None:
-        array_ops_for(param._array, arrays[0].dtype).run(rule, numbers, arrays)
+        array_ops_for(param._array, arrays[0].dtype).run(rule, decay, numbers, arrays)
         place = user_frame.user_location()
         for each in (param, *state):
             cell = each._version_counter
@@ -337,7 +340,8 @@ def apply_rule(rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], num
         return
     if param.is_complex():
         tensors = [RULE_NAMESPACES[Tensor].view_as_real(each) for each in tensors]
-    _on_tensors.run(rule, numbers, tensors)
+    param, grad, *state = tensors
+    rule(_on_tensors, param, _on_tensors.direction(param, grad, *decay) if decay else grad, *state, **numbers)
 
 
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:

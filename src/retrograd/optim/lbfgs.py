@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..operations.shape.join import cat
-from .elementwise import option_value
-from .optimizer import Optimizer, check_rate, evaluate_closure, recorded
+from .elementwise import option_values
+from .optimizer import Optimizer, check_rate, evaluate_closure, options
 
 
 class LBFGS(Optimizer):
@@ -38,12 +39,8 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9, history_size: int = 100, line_search_fn: str | None = None,
     ) -> None:  # fmt: skip
         check_rate(lr)
-        defaults = {
-            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, options(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
@@ -52,7 +49,7 @@ class LBFGS(Optimizer):
 
         ``closure`` recomputes the loss and its gradients and returns the loss.
         """
-        with recorded(False):
+        with no_grad():
             return self._iterate(closure, self.param_groups[0])
 
     def _iterate(self, closure: Callable[[], Any], group: dict[str, Any]) -> Any:
@@ -66,7 +63,7 @@ class LBFGS(Optimizer):
         if _is_small(grad, group["tolerance_grad"]):
             return first_loss
         memory = _CurvatureHistory(state, group["history_size"])
-        lr = option_value(group, group["lr"])
+        lr = option_values(group, ("lr",))["lr"]
         for done in range(1, group["max_iter"] + 1):
             state["n_iter"] += 1
             direction = memory.direction(grad, state["n_iter"] == 1)

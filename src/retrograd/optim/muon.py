@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import WholeParameterOptimizer, full_like_param, gradient, option_value
-from .optimizer import check_rate, parameters
+from .elementwise import PerParameterOptimizer, full_like_param, gradient
+from .optimizer import check_rate, options, parameters
 
 
-class Muon(WholeParameterOptimizer):
+class Muon(PerParameterOptimizer):
     """Muon optimiser: a step is the learning rate times the orthogonal matrix nearest to the mean of the gradients.
 
     The mean is a running mean with decay rate ``momentum``.
@@ -26,16 +26,13 @@ class Muon(WholeParameterOptimizer):
         ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:  # fmt: skip
+        defaults = options(locals())
         check_rate(lr, "Learning rate should be >= 0 but is: {}")
         for words, value in (("momentum", momentum), ("weight decay", weight_decay)):
             if not value >= 0.0:
                 raise ValueError(f"{words} should be >= 0 but is: {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        defaults = {
-            "lr": lr, "weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients, "eps": eps, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn,
-        }  # fmt: skip
         super().__init__(params, defaults)
         for param in parameters(self.param_groups):
             if param.ndim != 2:
@@ -43,20 +40,20 @@ class Muon(WholeParameterOptimizer):
                     f"Muon only supports 2D parameters whereas we found a parameter with size: {param.shape}"
                 )
 
-    def _move(self, group: dict[str, Any], param: Tensor) -> None:
-        grad, state, momentum = gradient(param), self.state[param], group["momentum"]
+    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+        grad, state, momentum = gradient(param), self.state[param], values["momentum"]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = full_like_param(grad)
         mean = state["momentum_buffer"]
         mean.lerp_(grad, 1 - momentum)
-        update = grad.lerp(mean, momentum) if group["nesterov"] else mean
-        update = orthogonal(update, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        lr, (rows, columns) = option_value(group, group["lr"]), param.shape
-        if group["adjust_lr_fn"] == "match_rms_adamw":
+        update = grad.lerp(mean, momentum) if values["nesterov"] else mean
+        update = orthogonal(update, values["ns_coefficients"], values["ns_steps"], values["eps"])
+        lr, (rows, columns) = values["lr"], param.shape
+        if values["adjust_lr_fn"] == "match_rms_adamw":
             size = 0.2 * max(rows, columns) ** 0.5
         else:
             size = max(1, rows / columns) ** 0.5
-        param.mul_(1 - lr * group["weight_decay"])
+        param.mul_(1 - lr * values["weight_decay"])
         param.add_(update, alpha=-lr * size)
 
 

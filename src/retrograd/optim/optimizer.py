@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..core import dtypes
-from ..core.grad_mode import recording, restore_recording, set_recording
+from ..core.grad_mode import enable_grad
 from ..core.graph import Handle
 from ..core.tensor import Tensor
 from ..dispatch.intercept import GO_ON, HANDLERS, intercept
@@ -434,25 +434,8 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
     """Return the result of ``closure``, called with gradients enabled, or None if ``closure`` is None."""
     if closure is None:
         return None
-    before = set_recording(True)
-    try:
+    with enable_grad():
         return closure()
-    finally:
-        restore_recording(before)
-
-
-class recorded:
-    """Context manager that enables the recording of operations for backward, or disables it if ``enabled`` is false."""
-
-    def __init__(self, enabled: bool) -> None:
-        self.enabled = enabled
-
-    def __enter__(self) -> None:
-        self.before = recording()
-        set_recording(self.enabled)
-
-    def __exit__(self, *error: object) -> None:
-        set_recording(self.before)
 
 
 def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
@@ -466,29 +449,36 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
         raise ValueError(words.format(lr))
 
 
-def check_not_negative(**values: tuple[str, Any]) -> None:
-    """Raise ValueError if a value is negative; each keyword argument is a pair ``(description, value)``.
+def check_option(name: str, value: Any) -> None:
+    """Raise ValueError if ``value`` is outside the range of the option ``name`` of most optimisers.
 
-    The text of the error is ``"Invalid <description>: <value>"``. The names of the keyword arguments are not used.
+    The range is ``[0, 1)`` for both ``betas``, ``0 < etas[0] < 1 < etas[1]`` for ``etas``, ``[0, 1]`` for ``rho``, and
+    the numbers from 0 on for other options. ``"lr"`` may also be a Tensor with one element.
     """
-    for words, value in values.values():
-        if not value >= 0.0:
-            raise ValueError(f"Invalid {words}: {value}")
+    if name == "lr":
+        check_rate(value)
+    elif name == "betas":
+        for index in (0, 1):
+            if not 0.0 <= value[index] < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {index}: {value[index]}")
+    elif name == "etas":
+        if not 0.0 < value[0] < 1.0 < value[1]:
+            raise ValueError(f"Invalid eta values: {value[0]}, {value[1]}")
+    elif not (0.0 <= value <= 1.0 if name == "rho" else value >= 0.0):
+        raise ValueError(f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
 
 
-def check_betas(betas: Any) -> None:
-    """Raise ValueError if one of the two decay rates in ``betas`` is outside of ``[0, 1)``."""
-    for index in (0, 1):
-        if not 0.0 <= betas[index] < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
+def options(arguments: dict[str, Any], **before: str) -> dict[str, Any]:
+    """Return the options among ``arguments``, the local variables of an optimiser's constructor, as a dict.
 
-
-def check_fused(fused: Any, foreach: Any, differentiable: bool) -> None:
-    """Raise RuntimeError if ``fused`` is combined with ``foreach`` or ``differentiable``."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    The keys have the order of the constructor's parameters, except that each keyword argument ``name="other"`` moves
+    the key ``name`` in front of ``other``. The result then has the order of PyTorch's parameter groups.
+    """
+    names = [name for name in arguments if name not in ("self", "params", "__class__")]
+    for name, follower in before.items():
+        names.remove(name)
+        names.insert(names.index(follower), name)
+    return {name: arguments[name] for name in names}
 
 
 def parameters(groups: list[dict[str, Any]]) -> Iterator[Tensor]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.tensor import Tensor
-from . import numba_steps
-from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count, option_value
+from .elementwise import ElementwiseOptimizer
 from .numba_steps import with_loop
-from .optimizer import check_not_negative, check_rate
+from .optimizer import options
 
 
 class RMSprop(ElementwiseOptimizer):
@@ -25,45 +23,22 @@ class RMSprop(ElementwiseOptimizer):
         "momentum": 0, "centered": False, "foreach": None, "maximize": False, "differentiable": False,
         "capturable": False,
     }  # fmt: skip
+    checked = ("lr", "eps", "momentum", "weight_decay", "alpha")
     moved = ("square_avg", "momentum_buffer", "grad_avg")
+    moved_if = {"momentum_buffer": "momentum", "grad_avg": "centered"}
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
         momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: bool | None = None,
         maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_rate(lr)
-        check_not_negative(
-            eps=("epsilon value", eps), momentum=("momentum value", momentum),
-            weight_decay=("weight_decay value", weight_decay), alpha=("alpha value", alpha),
-        )  # fmt: skip
-        defaults = {
-            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
-            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
-
-    def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        state = {"step": initial_step_count(group, param), "square_avg": full_like_param(param)}
-        if group["momentum"] > 0:
-            state["momentum_buffer"] = full_like_param(param)
-        if group["centered"]:
-            state["grad_avg"] = full_like_param(param)
-        return state
-
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        increment_step(state)
-        return {
-            "lr": option_value(group, group["lr"]),
-            **{name: group[name] for name in ("alpha", "eps", "weight_decay", "momentum", "centered", "maximize")},
-        }
+        super().__init__(params, options(locals(), momentum="alpha", centered="weight_decay"))
 
     @staticmethod
-    @with_loop(numba_steps.root_mean_square)
+    @with_loop("root_mean_square", 3, lambda shrink, lr, alpha, eps, **rest: (alpha, 1 - alpha, eps, lr))
     def rule(
-        F: Any, param: Any, grad: Any, square: Any, *buffers: Any, lr: Any, alpha: float, eps: float,
-        weight_decay: float, momentum: float, centered: bool, maximize: bool,
+        F: Any, param: Any, grad: Any, square: Any, *buffers: Any, lr: Any, alpha: float, eps: float, momentum: float,
+        centered: bool,
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one RMSprop step; the state tensors are also updated in place.
 
@@ -71,7 +46,6 @@ class RMSprop(ElementwiseOptimizer):
         momentum buffer (only if ``momentum`` is not 0) and the running mean of the gradient (only if ``centered`` is
         true), in this order. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
-        grad = F.direction(param, grad, weight_decay, maximize)
         F.mul_(square, alpha)
         F.addcmul_(square, grad, grad, 1 - alpha)
         if centered:

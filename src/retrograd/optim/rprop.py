@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import ElementwiseOptimizer, full_like_param, increment_step, initial_step_count
-from .optimizer import check_rate
+from .elementwise import ElementwiseOptimizer, full_like_param
+from .optimizer import options
 
 
 class Rprop(ElementwiseOptimizer):
@@ -19,7 +19,7 @@ class Rprop(ElementwiseOptimizer):
     1993.
     """
 
-    later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    checked = ("lr", "etas")
     moved = ("prev", "step_size")
 
     def __init__(
@@ -27,28 +27,17 @@ class Rprop(ElementwiseOptimizer):
         step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False, foreach: bool | None = None,
         maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
-        check_rate(lr)
-        if not 0.0 < etas[0] < 1.0 < etas[1]:
-            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "capturable": capturable,
-        }  # fmt: skip
-        super().__init__(params, defaults)
+        super().__init__(
+            params, options(locals(), foreach="capturable", maximize="capturable", differentiable="capturable")
+        )
 
     def fresh(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
-        lr = float(group["lr"])
-        size = full_like_param(param, complex(lr, lr) if param.is_complex() else lr)
-        return {"step": initial_step_count(group, param), "prev": full_like_param(param), "step_size": size}
-
-    def numbers(self, group: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        increment_step(state)
-        return {name: group[name] for name in ("etas", "step_sizes", "maximize")}
+        return super().fresh(group, param) | {"step_size": full_like_param(param, float(group["lr"]))}
 
     @staticmethod
     def rule(
         F: Any, param: Any, grad: Any, before: Any, size: Any, *, etas: tuple[float, float],
-        step_sizes: tuple[float, float], maximize: bool,
+        step_sizes: tuple[float, float],
     ) -> None:  # fmt: skip
         """Update ``param`` in place by one Rprop step; ``before`` and ``size`` are also updated in place.
 
@@ -57,7 +46,6 @@ class Rprop(ElementwiseOptimizer):
         clamped to the range ``step_sizes``. Elements of ``param`` whose gradient has changed its sign are not updated.
         ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
         """
-        grad = F.direction(param, grad, 0, maximize)
         stored = F.mul(grad, before)
         F.mul_(size, F.select(stored, etas[0], 1, etas[1]))
         F.clamp_(size, *step_sizes)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from . import numba_steps
-from .elementwise import ElementwiseOptimizer, full_like_param, gradient, option_value
+from .elementwise import ElementwiseOptimizer, full_like_param, gradient
 from .fused import apply_rule
 from .numba_steps import with_loop
-from .optimizer import check_fused, check_rate
+from .optimizer import options
 
 
 class SGD(ElementwiseOptimizer):
@@ -38,47 +37,51 @@ class SGD(ElementwiseOptimizer):
         nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:  # fmt: skip
-        check_rate(lr)
-        for words, value in (("momentum", momentum), ("weight_decay", weight_decay)):
-            if value < 0.0:
-                raise ValueError(f"Invalid {words} value: {value}")
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-            "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused,
-        }  # fmt: skip
-        super().__init__(params, defaults)
-        check_fused(fused, foreach, differentiable)
+        super().__init__(params, options(locals()))
 
-    def _move(self, group: dict[str, Any], param: Tensor) -> None:
+    def check_options(self, values: dict[str, Any]) -> None:
+        super().check_options(values)
+        for name in ("momentum", "weight_decay"):
+            if values[name] < 0.0:
+                raise ValueError(f"Invalid {name} value: {values[name]}")
+        if values["nesterov"] and (values["momentum"] <= 0 or values["dampening"] != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+
+    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         grad = gradient(param)
-        numbers = {
-            "lr": option_value(group, group["lr"]), "weight_decay": option_value(group, group["weight_decay"]),
-            "maximize": group["maximize"],
-        }  # fmt: skip
-        if group["momentum"] == 0:  # without momentum no state entry is created, not even an empty one
-            apply_rule(_descend, param, grad, [], numbers)
+        if values["momentum"] == 0:  # without momentum no state entry is created, not even an empty one
+            apply_rule(_descend, param, grad, [], values["decay"], {"lr": values["lr"]})
             return
         state = self.state[param]
         first = state.get("momentum_buffer") is None
         if first:
             state["momentum_buffer"] = full_like_param(grad)
-        numbers |= {"first": first, **{name: group[name] for name in ("momentum", "dampening", "nesterov")}}
-        apply_rule(_with_momentum, param, grad, [state["momentum_buffer"]], numbers)
+        numbers = {name: values[name] for name in ("lr", "momentum", "dampening", "nesterov")} | {"first": first}
+        apply_rule(_with_momentum, param, grad, [state["momentum_buffer"]], values["decay"], numbers)
 
 
-@with_loop(numba_steps.descent)
-def _descend(F: Any, param: Any, grad: Any, *, lr: Any, weight_decay: Any, maximize: bool) -> None:
-    F.add_(param, F.direction(param, grad, weight_decay, maximize), -lr)
+@with_loop("descent", 2, lambda shrink, lr: (lr,))
+def _descend(F: Any, param: Any, grad: Any, *, lr: Any) -> None:
+    F.add_(param, grad, -lr)
 
 
-@with_loop(numba_steps.momentum)
+def _loop_scalars(
+    shrink: Any, lr: Any, momentum: float, dampening: float, nesterov: bool, first: bool
+) -> tuple[Any, ...]:
+    """Return the scalar arguments of the compiled loop: the learning rate, and three coefficients.
+
+    These are the coefficients of the stored and of the added gradient in the momentum buffer, and the coefficient of
+    the buffer in a Nesterov step.
+    """
+    stored, added = (0, 1) if first else (momentum, 1 - dampening)
+    return lr, stored, added, momentum if nesterov else 0
+
+
+@with_loop("momentum", 3, _loop_scalars)
 def _with_momentum(
-    F: Any, param: Any, grad: Any, buffer: Any, *, lr: Any, weight_decay: Any, maximize: bool, momentum: float,
-    dampening: float, nesterov: bool, first: bool,
+    F: Any, param: Any, grad: Any, buffer: Any, *, lr: Any, momentum: float, dampening: float, nesterov: bool,
+    first: bool,
 ) -> None:  # fmt: skip
-    grad = F.direction(param, grad, weight_decay, maximize)
     if first:
         F.set_(buffer, F.detached(grad))
     else:
