@@ -27,15 +27,11 @@ def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
         "traceEvents": _events(profiler, seen.start / 1000, (seen.end - seen.start) / 1000),
         "traceName": path,
     }
-    text = json.dumps(trace, indent=1)
+    opened: Any = open
     if path.endswith(".gz"):
-        import gzip
-
-        with gzip.open(path, "wt", encoding="utf-8") as file:
-            file.write(text)
-    else:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        from gzip import open as opened
+    with opened(path, "wt", encoding="utf-8") as file:
+        file.write(json.dumps(trace, indent=1))
 
 
 def _events(profiler: Any, base: float, duration: float) -> list[dict[str, Any]]:

@@ -71,6 +71,18 @@ def _deprecated(name: str, new: str) -> property:
     return property(get, doc=f"Deprecated name of ``{new}``.")
 
 
+def _without_children(name: str, what: str) -> property:
+    """Return a property of events: the attribute ``name`` of the event minus that of the events directly inside.
+
+    ``what`` is the beginning of the docstring. The value is 0 for asynchronous events.
+    """
+
+    def get(self: Any) -> Any:
+        return 0 if self.is_async else getattr(self, name) - sum(getattr(child, name) for child in self.cpu_children)
+
+    return property(get, doc=f"{what}, without nested events.")
+
+
 class FormattedTimesMixin:
     """Mixin for events of a profiler that adds average times, and properties with times as text."""
 
@@ -193,30 +205,12 @@ class FunctionEvent(FormattedTimesMixin):
         inside = sum(child.device_time_total for child in self.cpu_children)
         return inside + sum(kernel.duration for kernel in self.kernels)
 
-    def _without_children(self, attribute: str) -> Any:
-        if self.is_async:
-            return 0
-        return getattr(self, attribute) - sum(getattr(child, attribute) for child in self.cpu_children)
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        """Duration on the CPU in microseconds, without nested events."""
-        return cast(float, self._without_children("cpu_time_total"))
-
-    @property
-    def self_device_time_total(self) -> float:
-        """Duration on the GPU in microseconds, without nested events."""
-        return cast(float, self._without_children("device_time_total"))
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        """Bytes allocated minus bytes released on the CPU, without nested events."""
-        return cast(int, self._without_children("cpu_memory_usage"))
-
-    @property
-    def self_device_memory_usage(self) -> int:
-        """Bytes allocated minus bytes released on the GPU, without nested events."""
-        return cast(int, self._without_children("device_memory_usage"))
+    self_cpu_time_total = _without_children("cpu_time_total", "Duration on the CPU in microseconds")
+    self_device_time_total = _without_children("device_time_total", "Duration on the GPU in microseconds")
+    self_cpu_memory_usage = _without_children("cpu_memory_usage", "Bytes allocated minus bytes released on the CPU")
+    self_device_memory_usage = _without_children(
+        "device_memory_usage", "Bytes allocated minus bytes released on the GPU"
+    )
 
     def __repr__(self) -> str:
         device = self.use_device

@@ -156,9 +156,7 @@ class _KinetoProfile:
 
     def start_trace(self) -> None:
         """Start recording, after :meth:`prepare_trace`."""
-        if self.profiler is None:
-            raise AssertionError("Profiler must be initialized before starting trace")
-        self.profiler._start_trace()
+        self._recorded("starting trace")._start_trace()
         for name in ("profile_memory", "with_stack", "record_shapes", "with_modules", "with_flops"):
             if getattr(self, name):
                 self._metadata[name] = "1"
@@ -166,9 +164,7 @@ class _KinetoProfile:
 
     def stop_trace(self) -> None:
         """Stop recording."""
-        if self.profiler is None:
-            raise AssertionError("Profiler must be initialized before stopping trace")
-        self.profiler.__exit__(None, None, None)
+        self._recorded("stopping trace").__exit__(None, None, None)
 
     def _recorded(self, what: str) -> autograd_profiler.profile:
         if self.profiler is None:

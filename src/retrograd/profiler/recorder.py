@@ -15,6 +15,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
 from time import perf_counter_ns
@@ -40,27 +41,23 @@ LEAF = "torch::autograd::AccumulateGrad"
 EVALUATE = "autograd::engine::evaluate_function: "
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """Recorded call of a function, from which a profiler creates an event; times are in nanoseconds."""
 
-    __slots__ = (
-        "end", "inputs", "keywords", "marks", "name", "on_device", "parent", "place", "scope", "sequence", "stack", "start",
-        "youngest",
-    )  # fmt: skip
-
     name: str
     parent: Call | None
-    start: int
-    end: int
     scope: int
     sequence: int  # the number of the node that the call recorded or runs; -1 for none
     youngest: int  # the number of the last node known when the call began
     inputs: tuple[Any, ...] | None  # shape, strides and dtype of the arguments, with record_shapes
-    keywords: tuple[str, ...]  # the names of the last of them
     stack: tuple[tuple[CodeType, int], ...]  # the user's lines, innermost first, with with_stack
-    place: tuple[CodeType, int] | None  # for a node, the line that recorded it
     marks: list[Any]  # GPU events at the call's begin and end, if the GPU is profiled
-    on_device: float  # microseconds between these, without the calls inside
+    keywords: tuple[str, ...] = ()  # the names of the last of ``inputs``
+    place: tuple[CodeType, int] | None = None  # for a node, the line that recorded it
+    on_device: float = 0  # microseconds between ``marks``, without the calls inside
+    start: int = 0
+    end: int = 0
 
 
 class Session:
@@ -83,16 +80,11 @@ class Session:
         ``scope`` is ``FUNCTION``, ``BACKWARD`` (a node of a backward pass) or ``USER`` (a block named by the user).
         ``sequence`` is the number of the graph node that the call runs, or -1.
         """
-        call = Call()
-        call.name, call.scope, call.sequence, call.youngest = name, scope, sequence, self.youngest
-        call.parent, call.place, call.on_device, call.keywords = self.inside(), None, 0, ()
-        call.inputs = tuple(map(described, args)) if self.shapes else None
-        call.stack = _frames() if self.stack else ()
+        inputs, stack = tuple(map(described, args)) if self.shapes else None, _frames() if self.stack else ()
+        marks = [_mark()] if self.cuda else []
+        call = Call(name, self.inside(), scope, sequence, self.youngest, inputs, stack, marks)
         self.calls.append(call)
         self.open.append(call)
-        call.end = 0
-        if self.cuda:
-            call.marks = [_mark()]
         call.start = perf_counter_ns()
         return call
 
@@ -263,6 +255,16 @@ def _begin_said(
     return None if any(each.name == said for each in session.open) else session.begin(said, (), USER)
 
 
+def _run(call: Call | None, args: tuple[Any, ...], function: Callable[..., Any], *rest: Any, **kwargs: Any) -> Any:
+    """Return ``function(*rest, **kwargs)``, and record the end of ``call``, whose arguments are ``args``."""
+    result = None
+    try:
+        result = function(*rest, **kwargs)
+    finally:
+        _end(call, result, args)
+    return result
+
+
 def _end(call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
     now = perf_counter_ns()
     session = None if call is None else sessions.get(get_ident())
@@ -310,14 +312,7 @@ class _Recording(Handler):
         if self in call.rest:  # profilers can be nested
             return GO_ON
         record = known(call.args, call.kwargs)
-        if record is None:
-            return GO_ON
-        result = None
-        try:
-            result = call.go_on()
-        finally:
-            _end(record, result, call.args)
-        return result
+        return GO_ON if record is None else _run(record, call.args, call.go_on)
 
 
 _recording = _Recording()
@@ -364,12 +359,7 @@ class _BackwardObserver:
         grads = tuple(grad) if grad.__class__ in (tuple, list) else (grad,)
         call = self.session.begin(node.name(), grads, BACKWARD, -node.number)
         call.place = _line(node)
-        result = None
-        try:
-            result = engine._apply(node, grad, *rest)
-        finally:
-            _end(call, result, (node, grad, *rest))
-        return result
+        return _run(call, (node, grad, *rest), engine._apply, node, grad, *rest)
 
     def leaf(self, leaf: Any, grad: Any, owned: bool, record: bool, wanted: Any, write: bool) -> None:
         """Accumulate the gradient ``grad`` of ``leaf`` by ``accumulate.visit_leaf``, and record the call as an event.
@@ -382,10 +372,7 @@ class _BackwardObserver:
         if session.memory and variable is not None:
             session.hold(None, variable._grad, (variable._grad,))  # memory that is not new
         call = session.begin(LEAF, (grad,), BACKWARD) if write else None
-        try:
-            accumulate.visit_leaf(leaf, grad, owned, record, wanted, write)
-        finally:
-            _end(call, None, ())
+        _run(call, (), accumulate.visit_leaf, leaf, grad, owned, record, wanted, write)
         if call is not None and session.memory and variable is not None:
             session.hold(call, variable._grad, (grad,))
 
@@ -459,13 +446,7 @@ class _Kernels:
 
 def _timed_kernel(kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
-        call = _begin(name, args, kwargs)
-        result = None
-        try:
-            result = kernel(*args, **kwargs)
-        finally:
-            _end(call, result, args)
-        return result
+        return _run(_begin(name, args, kwargs), args, kernel, *args, **kwargs)
 
     return timed
 
@@ -514,8 +495,8 @@ def _measure(calls: list[Call]) -> None:
 
     cupy.cuda.Device().synchronize()
     for call in reversed(calls):  # inner calls first, whose time is subtracted from the outer ones
-        if len(marks := getattr(call, "marks", ())) == 2:
-            spent = 1000 * cupy.cuda.get_elapsed_time(*marks)
+        if len(call.marks) == 2:
+            spent = 1000 * cupy.cuda.get_elapsed_time(*call.marks)
             call.on_device += spent
             call.marks = []
             if call.parent is not None:
