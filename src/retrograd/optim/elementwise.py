@@ -60,9 +60,11 @@ class PerParameterOptimizer(Optimizer):
 class ElementwiseOptimizer(PerParameterOptimizer):
     """Base class of Adam, SGD and others, which update each element from the same element of the gradient and state.
 
-    A subclass defines ``rule``, the update of one parameter, and ``moved``, the names of the state tensors that
-    ``rule`` updates. It may override ``fresh()``, the initial state, and ``numbers()``, the arguments of ``rule`` that
-    change from step to step. The weight decay is added to the gradient before ``rule`` is called.
+    A subclass defines the static method ``rule(F, param, grad, *state, **numbers)``, which updates one parameter by the
+    operations of ``F`` (``fused.py``), and ``moved``, the names of the state tensors that ``rule`` updates. The keyword
+    arguments of ``rule`` are the options of the same names, and the results of ``numbers()`` for the other names. The
+    weight decay is applied before ``rule`` is called. A subclass may override ``fresh()``, which returns the state
+    before the first step (by default zeros).
     """
 
     later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
@@ -70,7 +72,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
     checked: ClassVar[tuple[str, ...]] = ("lr",)
     #: Names of the state tensors passed to the rule, in order.
     moved: ClassVar[tuple[str, ...]] = ()
-    #: State tensors that exist only if an option is not zero or false, with the name of this option.
+    #: For a state tensor that exists only if an option is neither zero nor false: the name of this option.
     moved_if: ClassVar[dict[str, str]] = {}
     #: Error text for tensors that ``capturable`` requires on a GPU, and the device types allowed.
     captured: ClassVar[str] = "params and state_steps"
@@ -110,9 +112,10 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         return {"step": initial_step_count(group, param), **{name: full_like_param(param) for name in names}}
 
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
-        """Return the scalar arguments of ``rule`` in the step with the number ``step``, except options, as a dict.
+        """Return the keyword arguments of ``rule`` that are not options, as a dict.
 
-        ``values`` are the options. ``state`` is the state of one parameter.
+        ``values`` are the options of the parameter group, as returned by :func:`option_values`. ``state`` is the state
+        of one parameter, and ``step`` the number of the step, 1 for the first.
         """
         return {}
 
@@ -183,22 +186,23 @@ def increment_step(state: dict[str, Any]) -> float:
     return float(array)
 
 
-_NUMBERS = frozenset((bool, float, int, list, tuple, type(None)))
+#: Types of the values of parameter groups that are not Tensors.
+_PLAIN = frozenset((bool, float, int, list, str, tuple, type(None)))
 
 
 def option_values(group: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return a copy of the parameter group ``group`` in which the options ``names`` are Python numbers, not Tensors.
+    """Return a copy of the parameter group ``group`` in which Tensors are replaced by Python numbers.
 
-    If the option ``differentiable`` is true, Tensors are converted to Tensors of shape ``()`` instead, because the
-    backward pass may compute their gradients. Tensors in tuples are not converted.
+    Only the options ``names`` are converted, and no Tensors in tuples. If the option ``differentiable`` is true, Tensors
+    are replaced by Tensors of shape ``()`` instead, because the backward pass may compute their gradients.
 
-    The entry ``"decay"`` of the result is the weight decay as :class:`ArrayOps` takes it. With the option
-    ``decoupled_weight_decay``, the parameter is multiplied by a number; otherwise weight decay is added to the gradient.
+    The entry ``"decay"`` of the result is the tuple ``(weight_decay, maximize, shrink)`` that ``apply_rule`` expects,
+    or None if it has no effect. With ``decoupled_weight_decay``, the parameter is multiplied by ``shrink``, which is
+    ``1 - lr * weight_decay``, and the first item is 0. Otherwise ``shrink`` is None.
     """
     values = group.copy()
-    if not _NUMBERS.issuperset(map(type, values.values())):
-        for name in names:
-            values[name] = as_number(values.get(name), values)
+    if not _PLAIN.issuperset(map(type, values.values())):
+        values |= {name: as_number(values[name], values) for name in names if name in values}
     decay, maximize, shrink = values.get("weight_decay", 0), values.get("maximize"), None
     if values.get("decoupled_weight_decay"):
         shrink, decay = 1 - values["lr"] * decay if is_on(decay) else None, 0

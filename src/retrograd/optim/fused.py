@@ -44,7 +44,7 @@ class ArrayOps:
         self.used = 0
 
     def run(self, rule: Rule, decay: Decay, numbers: dict[str, Any], arrays: list[Any]) -> None:
-        """Update ``arrays`` in place: apply the weight decay ``decay``, then call ``rule(self, *arrays, **numbers)``.
+        """Update ``arrays`` in place: call ``rule(self, *arrays, **numbers)`` after applying the weight decay ``decay``.
 
         ``arrays`` (the parameter, its gradient and its state) have the same shape. If all are C-contiguous or all are
         Fortran-contiguous, the rule is called for one block of elements after another, because a block fits in the
@@ -321,7 +321,8 @@ def apply_rule(
 ) -> None:
     """Update ``param`` and the Tensors in ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
 
-    Before the call, the weight decay ``decay`` is applied to ``param`` or ``grad``.
+    Before the call, :meth:`ArrayOps.direction` applies the weight decay: ``grad`` of the rule is its result for the
+    arguments ``decay``. If ``decay`` is None, the rule receives the gradient itself.
 
     ``F`` provides the operations. ``F`` is an :class:`ArrayOps`, and the rule receives arrays, if operations are not
     recorded for backward and all Tensors have the same shape and the same dtype (not of half precision). Otherwise

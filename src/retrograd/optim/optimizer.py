@@ -213,7 +213,7 @@ class Optimizer:
                     "all optimizer param groups should be with/without names. cannot add param group "
                     f"{'with names' if named else 'without names'} to the optimizer"
                 )
-        if not set(params).isdisjoint(chain.from_iterable(group["params"] for group in self.param_groups)):
+        if not set(params).isdisjoint(parameters(self.param_groups)):
             raise ValueError("some parameters appear in more than one parameter group")
 
     # -- steps
@@ -244,16 +244,15 @@ class Optimizer:
         """Set the gradients of all parameters to None, or to zero if ``set_to_none`` is false."""
         if HANDLERS and intercept(Optimizer.zero_grad, (self, set_to_none), {}) is not GO_ON:
             return
-        for group in self.param_groups:
-            for param in group["params"]:
-                if set_to_none:
-                    param._grad = None
-                elif (grad := param.grad) is not None:
-                    if grad.grad_fn is not None:
-                        grad.detach_()
-                    else:
-                        grad.requires_grad_(False)
-                    grad.zero_()
+        for param in parameters(self.param_groups):
+            if set_to_none:
+                param._grad = None
+            elif (grad := param.grad) is not None:
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Register ``hook``, which is called as ``hook(optimizer, args, kwargs)`` before every step of this optimiser.
@@ -356,23 +355,20 @@ class Optimizer:
             raise ValueError(
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
             )
-        owners: dict[Any, tuple[Tensor, dict[str, Any]]] = {}
+        owners: dict[Any, tuple[Tensor, bool]] = {}
         for own, new in zip(self.param_groups, groups, strict=True):
-            for number, param in zip(new["params"], own["params"], strict=True):
-                owners[number] = (param, new)
-        state: defaultdict[Any, Any] = defaultdict(dict)
-        for key, value in state_dict["state"].items():
-            if key in owners:
-                param, group = owners[key]
-                state[param] = _convert_state_value(
-                    value, param, bool(group.get("fused") or group.get("capturable")), None
-                )
-            else:
-                state[key] = value
-        for own, new in zip(self.param_groups, groups, strict=True):
+            counted_there = bool(new.get("fused") or new.get("capturable"))
+            owners |= {number: (each, counted_there) for number, each in zip(new["params"], own["params"], strict=True)}
             new["params"] = own["params"]
             if "param_names" in own:
                 new.setdefault("param_names", own["param_names"])
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in owners:
+                param, counted_there = owners[key]
+                state[param] = _convert_state_value(value, param, counted_there, None)
+            else:
+                state[key] = value
         self.__setstate__({"state": state, "param_groups": groups})
         for hook in self._hooks("load_state_dict_post").values():
             hook(self)

@@ -21,8 +21,8 @@ class Column:
     """
 
     head: str
-    width: int
     cell: Callable[[Any], Any]
+    width: int = WIDTH
     left: bool = False
 
     def padded(self, value: Any) -> str:
@@ -133,46 +133,44 @@ def _columns(
     def bytes_in(attribute: str) -> Callable[[Any], str]:
         return lambda event: format_memory(getattr(event, attribute))
 
+    def share(attribute: str, of: str, whole: float) -> Callable[[Any], str]:
+        return lambda event: _set_share(event, attribute, getattr(event, of), whole)
+
     columns = [
-        Column("Name", _width((event.key for event in events), name), lambda event: _cut(event.key, name)),
-        Column(
-            "Self CPU %", WIDTH, lambda event: _set_share(event, "self_cpu_percent", event.self_cpu_time_total, whole)
-        ),
-        Column("Self CPU", WIDTH, time("self_cpu_time_total")),
-        Column("CPU total %", WIDTH, lambda event: _set_share(event, "total_cpu_percent", event.cpu_time_total, whole)),
-        Column("CPU total", WIDTH, time("cpu_time_total")),
-        Column("CPU time avg", WIDTH, time("cpu_time")),
+        Column("Name", lambda event: _cut(event.key, name), _width((event.key for event in events), name)),
+        Column("Self CPU %", share("self_cpu_percent", "self_cpu_time_total", whole)),
+        Column("Self CPU", time("self_cpu_time_total")),
+        Column("CPU total %", share("total_cpu_percent", "cpu_time_total", whole)),
+        Column("CPU total", time("cpu_time_total")),
+        Column("CPU time avg", time("cpu_time")),
     ]
     if any(event.overload_name for event in events):
-        columns.insert(1, Column("Overload Name", columns[0].width, lambda event: _cut(event.overload_name, name)))
+        columns.insert(1, Column("Overload Name", lambda event: _cut(event.overload_name, name), columns[0].width))
     if any(event.self_device_time_total > 0 for event in events):
-        there = _device_total(events)
         columns += [
-            Column(f"Self {device}", WIDTH, time("self_device_time_total")),
-            Column(f"Self {device} %", WIDTH,
-                   lambda event: _set_share(event, "total_device_percent", event.self_device_time_total, there)),
-            Column(f"{device} total", WIDTH, time("device_time_total")),
-            Column(f"{device} time avg", WIDTH, time("device_time")),
-        ]  # fmt: skip
+            Column(f"Self {device}", time("self_device_time_total")),
+            Column(f"Self {device} %", share("total_device_percent", "self_device_time_total", _device_total(events))),
+            Column(f"{device} total", time("device_time_total")),
+            Column(f"{device} time avg", time("device_time")),
+        ]
     if memory:
         kinds = [("CPU", "cpu")]
         if device != "None" and any(event.self_device_memory_usage > 0 for event in events):
             kinds.append((device, "device"))
         for shown, kind in kinds:
-            columns.append(Column(f"{shown} Mem", WIDTH, bytes_in(f"{kind}_memory_usage")))
-            columns.append(Column(f"Self {shown} Mem", WIDTH, bytes_in(f"self_{kind}_memory_usage")))
-    columns.append(Column("# of Calls", WIDTH, lambda event: event.count))
+            columns.append(Column(f"{shown} Mem", bytes_in(f"{kind}_memory_usage")))
+            columns.append(Column(f"Self {shown} Mem", bytes_in(f"self_{kind}_memory_usage")))
+    columns.append(Column("# of Calls", lambda event: event.count))
     if any(event.node_id != -1 for event in events):
-        columns.append(Column("Node ID", WIDTH, lambda event: event.node_id))
+        columns.append(Column("Node ID", lambda event: event.node_id))
     if any(event.input_shapes for event in events):
         wide = _width((str(event.input_shapes) for event in events), shapes)
-        columns.append(Column("Input Shapes", wide, lambda event: str(event.input_shapes)[:wide]))
+        columns.append(Column("Input Shapes", lambda event: str(event.input_shapes)[:wide], wide))
     if flops:
         columns += _flops(events)
     entries = [entry for event in events for entry in event.stack or ()]
     if entries:
-        width = _width(entries, source)
-        columns.append(Column("Source Location", width, lambda event: event.stack, left=True))
+        columns.append(Column("Source Location", lambda event: event.stack, _width(entries, source), left=True))
     return columns
 
 
@@ -205,9 +203,7 @@ def _flops(events: Sequence[Any]) -> list[Column]:
         return []
     step = max(0, min(math.floor(math.log10(min(counts)) / 3), len(_FLOPS) - 1))
     scale = 10.0 ** (-3 * step)
-    return [
-        Column(f"Total {_FLOPS[step]}", WIDTH, lambda event: f"{event.flops * scale:8.3f}" if event.flops else "--")
-    ]
+    return [Column(f"Total {_FLOPS[step]}", lambda event: f"{event.flops * scale:8.3f}" if event.flops else "--")]
 
 
 def _rows(event: Any, columns: list[Column]) -> list[str]:
