@@ -11,6 +11,7 @@ from .optimizer import options
 
 
 def _loop_scalars(shrink: Any, betas: Any, eps: float, size: Any, correction: Any) -> tuple[Any, ...]:
+    """Return the scalar arguments of the compiled loop after the sign and the weight decay (see ``with_loop``)."""
     return shrink, 1 - betas[0], betas[1], 1 - betas[1], eps, size, correction
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..core import dtypes
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import Handle
 from ..core.tensor import Tensor
 from ..dispatch.intercept import GO_ON, HANDLERS, intercept
@@ -430,8 +430,11 @@ def evaluate_closure(closure: Callable[[], Any] | None) -> Any:
     """Return the result of ``closure``, called with gradients enabled, or None if ``closure`` is None."""
     if closure is None:
         return None
-    with enable_grad():
+    before = set_recording(True)
+    try:
         return closure()
+    finally:
+        restore_recording(before)
 
 
 def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:

@@ -68,10 +68,10 @@ def _descend(F: Any, param: Any, grad: Any, *, lr: Any) -> None:
 def _loop_scalars(
     shrink: Any, lr: Any, momentum: float, dampening: float, nesterov: bool, first: bool
 ) -> tuple[Any, ...]:
-    """Return the scalar arguments of the compiled loop: the learning rate, and three coefficients.
+    """Return the scalar arguments of the compiled loop after the sign and the weight decay (see ``with_loop``).
 
-    These are the coefficients of the stored and of the added gradient in the momentum buffer, and the coefficient of
-    the buffer in a Nesterov step.
+    These are the learning rate and three coefficients: of the old momentum buffer and of the gradient in the new buffer,
+    and of the buffer in a Nesterov step.
     """
     stored, added = (0, 1) if first else (momentum, 1 - dampening)
     return lr, stored, added, momentum if nesterov else 0

@@ -202,12 +202,9 @@ class profile:
         """
         if self._events is None:
             events = [] if self.seen is None else list(_events(self, self.seen))
-            events_list = EventList(
+            self._events = EventList(
                 events, use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops
             )
-            if self.seen is None:
-                return events_list
-            self._events = events_list
         return self._events
 
     def __repr__(self) -> str:
