@@ -42,7 +42,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
     backward pass is recorded, and the incoming gradients are returned as Tensors; otherwise they are returned as
     arrays.
     """
-    roots = []
+    roots: list[tuple[Any, Any]] = []
     for index, (out, grad) in enumerate(zip(outputs, grads, strict=False)):
         if out.__class__ is not Tensor and not isinstance(out, (Tensor, graph.GradientEdge)):
             raise AssertionError("Expected output to be a torch.Tensor")

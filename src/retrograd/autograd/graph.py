@@ -54,7 +54,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         text = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         raise RuntimeError(with_remedy(text, REQUIRE))
     edge = Tensor._current(tensor)
-    return GradientEdge(edge.node, edge.position, edge)
+    return GradientEdge(edge.node, edge.position, edge)  # type: ignore[union-attr]
 
 
 def engine_edge_of(edge: GradientEdge) -> Any:

@@ -125,7 +125,7 @@ def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
         found = _apply_rules(trace, step, g, live)
     for value, grad, wanted in zip(step.operands, found, live, strict=True):
         if wanted and grad is not None:
-            _accumulate(arrived, value, validate_gradient(grad, GradientType(value), step))
+            _accumulate(arrived, value, validate_gradient(grad, GradientType(value), step))  # type: ignore[arg-type]
 
 
 def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:

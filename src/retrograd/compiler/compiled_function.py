@@ -419,7 +419,7 @@ class Plan:
         def found(each: Any) -> Any:
             if each.__class__ is not Value or each in known:
                 return known.get(each, each)
-            known[each] = wrap(each.array)
+            known[each] = wrap(each.array)  # type: ignore[arg-type]
             return known[each]
 
         for step in self.forward:

@@ -252,7 +252,9 @@ def _half_precision_step(step: Step) -> Any:
     op, params, final = step.op, step.params, step.results[0].dtype
 
     def by_short(*operands: Any) -> Any:
-        tensors = tuple([wrap(each) if isinstance(each, (numpy.ndarray, numpy.generic)) else each for each in operands])
+        tensors = tuple(
+            [wrap(each) if isinstance(each, (numpy.ndarray, numpy.generic)) else each for each in operands]  # type: ignore[arg-type]
+        )
         found = run(op, tensors, params)[1]
         if isinstance(found, tuple):
             return tuple([numpy.asarray(each) for each in found])

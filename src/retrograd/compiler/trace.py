@@ -319,7 +319,7 @@ class Trace(TransformLevel):
         leaves = [(x, value) for x, value in self.inputs.values() if value.graded and x.is_leaf]
         if any(value.graded and not x.is_leaf for x, value in self.inputs.values()) or self.arrived:
             self.give_up("backward() through inputs that are no leaves, or a second backward()")
-        elif any(x._grad_edge.hooks is not None for x, _ in leaves):
+        elif any(x._grad_edge.hooks is not None for x, _ in leaves):  # type: ignore[union-attr]
             self.give_up("backward() with hooks on leaves")
         elif loss._value.size != 1 or self.stepped():
             self.give_up("backward() of a tensor with several elements, or after an optimiser's step")

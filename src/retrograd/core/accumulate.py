@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -22,6 +22,9 @@ from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_
 from .rule_namespace import arithmetic
 from .tensor import Tensor, wrap
 from .views import check_overlap
+
+if TYPE_CHECKING:
+    from .typing import Array, Edge, Gradient, Wanted
 
 #: Lock for adding to a leaf's ``grad``. Reentrant, because a recorded addition may call the user's code.
 accumulation_lock = threading.RLock()
@@ -39,13 +42,13 @@ if hasattr(os, "register_at_fork"):
 LARGE = 1 << 15
 
 
-def sum_gradients(first: Any, second: Any) -> Any:
+def sum_gradients(first: Gradient, second: Gradient) -> Gradient:
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)
     return first + second
 
 
-def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: Any) -> None:
+def add_pending(pending: dict[Edge, Gradient], owned: set[Edge], edge: Edge, arrived: Gradient) -> None:
     """Add the gradient ``arrived`` to ``pending[edge]``, the sum of the gradients that have arrived at ``edge``.
 
     ``pending`` is a dict from gradient edges to these sums; a sum of None is replaced by ``arrived``. ``owned`` is the
@@ -68,7 +71,7 @@ def add_pending(pending: dict[Any, Any], owned: set[Any], edge: Any, arrived: An
     owned.add(edge)
 
 
-def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
+def _references_pending(pending: dict[int, Array], edge: int) -> int:
     """Return the reference count of the array ``pending[edge]`` during a call of this function.
 
     The function is called once, with an array to which only ``pending`` refers. The result is the count that
@@ -81,9 +84,7 @@ def _references_pending(pending: dict[Any, Any], edge: Any) -> int:
 _HELD = _references_pending({0: numpy.zeros(1)}, 0)
 
 
-def visit_leaf(
-    leaf: AccumulateGrad, grad: Any, owned: bool, record: bool, wanted: dict[Any, Any] | None, write: bool
-) -> None:
+def visit_leaf(leaf: AccumulateGrad, grad: Gradient, owned: bool, record: bool, wanted: Wanted, write: bool) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
     ``wanted`` is the dict of the gradients that the caller has requested by the argument ``inputs`` of ``backward`` or
@@ -118,7 +119,7 @@ def visit_leaf(
             hook((), (as_tensor(grad),))
 
 
-def _is_still_leaf(variable: Any) -> bool:
+def _is_still_leaf(variable: Tensor) -> bool:
     """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in its ``grad``.
 
     The engine calls this function if the gradient edge of ``variable`` has changed since the graph was recorded. The
@@ -132,7 +133,7 @@ def _is_still_leaf(variable: Any) -> bool:
     return variable._grad_edge is not None
 
 
-def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool, record: bool) -> None:
+def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owned: bool, record: bool) -> None:
     """Add ``grad`` to the ``grad`` of ``variable``, in place unless the backward pass is recorded.
 
     ``leaf`` is the AccumulateGrad of ``variable``. If ``owned`` is true, no object other than the engine refers to the
@@ -157,7 +158,7 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Any, grad: Any, owned: bool,
             _add_to(held, grad)
 
 
-def _add_to(held: Any, grad: Any) -> None:
+def _add_to(held: Array, grad: Gradient) -> None:
     """Add the gradient ``grad`` in place to the array ``held``, a gradient or the sum of several gradients."""
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
@@ -167,7 +168,7 @@ def _add_to(held: Any, grad: Any) -> None:
         held += grad
 
 
-def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
+def _copied(leaf: AccumulateGrad, grad: Tensor) -> Tensor:
     """Return a copy of the gradient ``grad`` in the memory layout of the array of ``leaf``.
 
     The copy is a recorded operation, so that it can be differentiated.
@@ -176,7 +177,7 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Any:
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 
-def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
+def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
     """Return ``grad`` or a copy of it, such that only ``leaf`` refers to the array, in the memory layout of the leaf.
 
     If ``owned`` is true, no object other than the engine refers to ``grad``, which may then be returned without a copy.
@@ -197,7 +198,7 @@ def _own(leaf: AccumulateGrad, grad: Any, owned: bool) -> Any:
     return grad.copy()
 
 
-def _is_whole_view(grad: Any) -> bool:
+def _is_whole_view(grad: Array) -> bool:
     """Whether ``grad`` is a view of all elements of an array to which no other object refers.
 
     An example of such a view is a reshaped array.
@@ -214,13 +215,13 @@ def _references() -> int:
     :func:`_own` compares the reference count of a gradient with this number.
     """
 
-    def finish(grad: Any) -> int:
+    def finish(grad: Array) -> int:
         return accumulate(grad)
 
-    def accumulate(grad: Any) -> int:
+    def accumulate(grad: Array) -> int:
         return own(grad)
 
-    def own(grad: Any) -> int:
+    def own(grad: Array) -> int:
         return sys.getrefcount(grad)
 
     pending = {0: numpy.zeros(1)}
@@ -230,7 +231,7 @@ def _references() -> int:
 _FREE = _references()
 
 
-def _references_viewed(grad: Any) -> int:
+def _references_viewed(grad: Array) -> int:
     """Return the reference count of the base array of a view if only the view refers to the base.
 
     ``grad`` is a sample view, on which the count is measured. :func:`_is_whole_view` compares the reference count of a

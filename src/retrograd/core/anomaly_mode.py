@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import traceback
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..runtime import user_frame
 from .grad_mode import recording, set_hooked
 from .graph import Node
+
+if TYPE_CHECKING:
+    from .typing import Array, Edges, Gradient, Gradients, Saved
 
 
 class _Setting:
@@ -30,7 +33,7 @@ class _Setting:
 setting = _Setting()
 
 
-def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:
+def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:  # Note [Any in public signatures]
     """Enable or disable anomaly detection in the whole process.
 
     If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError while anomaly detection is enabled.
@@ -57,10 +60,10 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 # --- While the graph is recorded ------------------------------------------------------------------------------------
 
-_evaluating: ContextVar[Any] = ContextVar("evaluating", default=None)
+_evaluating: ContextVar[Node | None] = ContextVar("evaluating", default=None)
 
 
-def note(node: Any) -> None:
+def note(node: Node) -> None:
     """Record the call stack in the metadata of the new node ``node``, for the errors of anomaly detection.
 
     If a backward pass with ``create_graph=True`` creates the new node, the metadata also refers to the node that this
@@ -79,7 +82,7 @@ def note(node: Any) -> None:
 # --- In the backward pass -------------------------------------------------------------------------------------------
 
 #: The first node of the running backward pass whose gradient was infinite.
-_first_infinite: ContextVar[Any] = ContextVar("first_infinite", default=None)
+_first_infinite: ContextVar[Node | None] = ContextVar("first_infinite", default=None)
 
 
 def begin() -> None:
@@ -87,7 +90,7 @@ def begin() -> None:
     _first_infinite.set(None)
 
 
-def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
+def run(node: Node, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
     """Run the vjp of ``node``, check the gradients that it returns for NaN, and return them.
 
     ``grad`` is the incoming gradient, and ``edges`` are the gradient edges of the node's inputs. If the vjp or the
@@ -109,7 +112,7 @@ def run(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
     return grads
 
 
-def _warn_recording(node: Any) -> None:
+def _warn_recording(node: Node) -> None:
     """Issue a warning with the call stack that recorded ``node``.
 
     If ``node`` was itself recorded in a backward pass (``create_graph=True``), a further warning shows the node that
@@ -125,11 +128,11 @@ def _warn_recording(node: Any) -> None:
         parent = _metadata(parent).get("parent_")
 
 
-def _metadata(node: Any) -> Any:
+def _metadata(node: object) -> dict[Any, Any]:  # Note [Any in public signatures]: users may add data
     return node.metadata if isinstance(node, Node) else {}
 
 
-def _traceback(node: Any, role: str) -> str:
+def _traceback(node: Node, role: str) -> str:
     """Return the call stack that recorded ``node``, as text under a heading.
 
     ``role`` is the end of the heading. It describes the role of the node in the error, such as ``caused the error``.
@@ -148,13 +151,13 @@ def _traceback(node: Any, role: str) -> str:
 # --- NaN ------------------------------------------------------------------------------------------------------------
 
 
-def _array(value: Any) -> Any:
+def _array(value: Gradient) -> Array | None:
     """Return the array of the gradient ``value``, or None if its elements are neither floating-point nor complex."""
-    array = getattr(value, "_array", value)
+    array: Gradient = getattr(value, "_array", value)
     return array if hasattr(array, "shape") and array.dtype.kind in "fcV" else None
 
 
-def _values(node: Any) -> list[tuple[str, Any]]:
+def _values(node: Node) -> list[tuple[str, Saved]]:
     """Return (description, value) pairs of the arrays and numbers that ``node`` has saved.
 
     A description is a text such as ``saved result``. The list is empty if the node's class is not generated from a
@@ -168,7 +171,7 @@ def _values(node: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> None:
+def _check(node: Node, grad: Gradient, grads: Gradients, saved: list[tuple[str, Saved]]) -> None:
     """Raise RuntimeError if one of ``grads``, the gradients that ``node`` computed from ``grad``, has a NaN.
 
     If the setting ``check_inf`` is true, an infinity raises RuntimeError as well. Otherwise the first node with an
@@ -190,7 +193,7 @@ def _check(node: Any, grad: Any, grads: Any, saved: list[tuple[str, Any]]) -> No
                 _first_infinite.set(node)
 
 
-def _output(node: Any, position: int) -> int:
+def _output(node: Node, position: int) -> int:
     """Return the index in ``node.next_functions`` of the input that receives a gradient of ``node``.
 
     ``position`` is the index of the gradient in the sequence that the node returned. The two indices can differ,
@@ -200,7 +203,9 @@ def _output(node: Any, position: int) -> int:
     return node.listed.index(operand) if node.listed else operand
 
 
-def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str, Any]], kind: str, wrong: Any) -> str:
+def _message(
+    node: Node, output: int, grad: Gradient, bad: Array, saved: list[tuple[str, Saved]], kind: str, wrong: Array
+) -> str:
     """Return the text of the error about NaN or infinities in ``bad``, a gradient that ``node`` returned.
 
     The text has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output``
@@ -242,7 +247,7 @@ def _message(node: Any, output: int, grad: Any, bad: Any, saved: list[tuple[str,
     return "\n".join(lines)
 
 
-def _around(array: Any, index: tuple[int, ...]) -> str:
+def _around(array: Gradient, index: tuple[int, ...]) -> str:
     """Return a text with the element of ``array`` at ``index`` and its neighbours along the last axis.
 
     If ``array`` has size 1 along an axis because of broadcasting, index 0 is used for this axis.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy
 
@@ -16,6 +15,9 @@ from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
 from .torch_function import GO_ON, HANDLERS, intercepted
+
+if TYPE_CHECKING:
+    from .typing import Args, Array, ArrayModule, Device, Kwargs
 
 _KINDS: Final = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
@@ -35,7 +37,7 @@ class device:
     index: int | None
 
     @strips_frames
-    def __init__(self, *args: Any, **named: Any) -> None:
+    def __init__(self, *args: Any, **named: Any) -> None:  # Note [Any in public signatures]
         type, index = _parse_arguments(args, named)
         if isinstance(type, device):
             kind, index = type.type, type.index
@@ -46,12 +48,12 @@ class device:
         object.__setattr__(self, "type", kind)
         object.__setattr__(self, "index", index)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:  # Note [Any in public signatures]
         if name in device.__slots__:
             raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
         raise AttributeError(f"'torch.device' object has no attribute '{name}'")
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # Note [Any in public signatures]
         raise AttributeError(f"'torch.device' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
@@ -73,7 +75,7 @@ class device:
 
     __le__ = __gt__ = __ge__ = __lt__
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:  # Note [Any in public signatures]
         return device_at, (self.type, self.index)
 
     def __enter__(self) -> device:
@@ -84,7 +86,7 @@ class device:
         _defaults.stack = _defaults.stack[:-1]
 
 
-def _parse_arguments(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any]:
+def _parse_arguments(args: Args, named: Kwargs) -> tuple[device | str | int, int | None]:
     """Return the arguments ``type`` and ``index`` of the call ``device(*args, **named)``.
 
     Raises TypeError if the arguments are wrong.
@@ -152,7 +154,7 @@ default_changed = (
 )
 
 
-def _set_default(**fields: Any) -> None:
+def _set_default(**fields: object) -> None:
     """Set attributes of the current thread's :class:`_Defaults` object to the values in ``fields``."""
     global default_changed
     default_changed = True
@@ -169,7 +171,7 @@ def get_default_device() -> device:
 
 
 @strips_frames
-def set_default_device(device: Any) -> None:
+def set_default_device(device: Any) -> None:  # Note [Any in public signatures]
     """Set the device of tensors created without ``device=`` (None: the CPU)."""
     if HANDLERS and (answer := intercepted(set_default_device, device)) is not GO_ON:
         return answer
@@ -179,14 +181,14 @@ def set_default_device(device: Any) -> None:
     _set_default(default=default)
 
 
-def as_device(value: Any) -> device:
+def as_device(value: Device) -> device:
     """Return the device given by ``value``: a device, a name, the index of a GPU, or None for the default device."""
     if value is None:
         return get_default_device()
     return value if value.__class__ is device else device(value)
 
 
-def cupy() -> Any:
+def cupy() -> ArrayModule:
     """Return the module ``cupy``; raise PyTorch's error if CuPy or a GPU is missing."""
     try:
         import cupy
@@ -210,14 +212,14 @@ def gpu_count() -> int:
         return 0
 
 
-def array_module_of(array: Any) -> ModuleType:
+def array_module_of(array: object) -> ArrayModule:
     """Return the array module of ``array``: ``numpy`` or ``cupy``."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
     return sys.modules["cupy"]
 
 
-def array_module_for(target: device) -> Any:
+def array_module_for(target: device) -> ArrayModule:
     """Return the array module of the device ``target``; raise RuntimeError for devices other than the CPU and CUDA."""
     if target.type == "cpu":
         return numpy
@@ -226,14 +228,14 @@ def array_module_for(target: device) -> Any:
     raise RuntimeError(f"retrograd has no device of type '{target.type}': it has 'cpu' and, through CuPy, 'cuda'")
 
 
-def device_of(array: Any) -> device:
+def device_of(array: object) -> device:
     """Return the device on which ``array`` is stored."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return CPU
-    return device("cuda", int(array.device.id))
+    return device("cuda", int(array.device.id))  # type: ignore[attr-defined]
 
 
-def to_device(array: Any, target: device) -> Any:
+def to_device(array: Array, target: device) -> Array:
     """Return ``array`` on the device ``target``: ``array`` itself if it is on this device, else a copy."""
     source = device_of(array)
     if target.type == "cpu":

@@ -7,7 +7,7 @@ instance for an array. The rules of promotion are in ``promotion.py``.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
 import numpy
@@ -15,6 +15,9 @@ import numpy
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
+
+if TYPE_CHECKING:
+    from .typing import Array, ArrayDType, Scalar
 
 # Categories, in the order of promotion: bool with an integer gives an integer, an integer with a float gives a float.
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)
@@ -31,7 +34,7 @@ class dtype:
     __slots__ = ("bits", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
     __module__ = "torch"
 
-    def __new__(cls, *arguments: Any) -> dtype:
+    def __new__(cls, *arguments: Any) -> dtype:  # Note [Any in public signatures]
         """Create a dtype; only this module may do so, and passes three arguments.
 
         Raises TypeError for any other number of arguments, because in PyTorch a program cannot create a dtype.
@@ -40,7 +43,7 @@ class dtype:
             raise TypeError("cannot create 'torch.dtype' instances")
         return super().__new__(cls)
 
-    def __init__(self, name: str, array_dtype: Any, category: int) -> None:
+    def __init__(self, name: str, array_dtype: Any, category: int) -> None:  # Note [Any in public signatures]
         self.name = name
         self.numpy = numpy.dtype(array_dtype)
         self.category = category
@@ -50,26 +53,26 @@ class dtype:
         self.is_signed = category >= FLOATING or self.numpy.kind == "i"
         self.bits = 8 * self.itemsize
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:  # Note [Any in public signatures]
         if hasattr(self, "bits"):  # the constructor sets this attribute last
             if name not in self.__slots__:
                 raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
             raise AttributeError(f"attribute '{name}' of 'torch.dtype' objects is not writable")
         object.__setattr__(self, name, value)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # Note [Any in public signatures]
         raise AttributeError(f"'torch.dtype' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:  # Note [Any in public signatures]
         return named, (self.name,)
 
     def __copy__(self) -> dtype:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> dtype:
+    def __deepcopy__(self, memo: dict[int, Any]) -> dtype:  # Note [Any in public signatures]
         return self
 
     def to_complex(self) -> dtype:
@@ -120,7 +123,7 @@ def named(name: str) -> dtype:
     return _BY_NAME[name]
 
 
-def dtype_of(array_dtype: Any) -> dtype:
+def dtype_of(array_dtype: ArrayDType) -> dtype:
     """Return the ``dtype`` for a NumPy dtype; raise TypeError if it is not supported."""
     try:
         return _BY_NUMPY[array_dtype]
@@ -132,7 +135,7 @@ def dtype_of(array_dtype: Any) -> dtype:
         ) from None
 
 
-def as_dtype(value: Any) -> dtype:
+def as_dtype(value: object) -> dtype:
     """Return the dtype for ``value``, a dtype or Python's ``float``, ``int``, ``bool`` or ``complex``.
 
     Raises TypeError for any other value.
@@ -186,7 +189,7 @@ def set_default_dtype(d: dtype) -> None:
 # --- Errors and names -----------------------------------------------------------------------------------------------
 
 
-def _check_dtypes(function: str, **arguments: Any) -> None:
+def _check_dtypes(function: str, **arguments: object) -> None:
     """Raise TypeError unless all values in ``arguments`` are dtypes.
 
     ``arguments`` are the arguments of a call by name, and ``function`` is the name of the called function, for the
@@ -206,7 +209,7 @@ def _cpp(each: dtype) -> str:
     )
 
 
-def cpp_name(each: Any) -> str:
+def cpp_name(each: dtype | ArrayDType) -> str:
     """Return the C++ type of ``each``, a ``dtype`` or a NumPy dtype, as some of PyTorch's errors show it."""
     return _C_NAMES.get(each.name, each.name)
 
@@ -232,12 +235,12 @@ def legacy_type_name(each: dtype) -> str:
     return f"CPU{scalar}Type" if scalar in ("Bool", "BFloat16") or each.is_complex else f"torch.{scalar}Tensor"
 
 
-def unsupported(name: str, array_dtype: Any) -> NotImplementedError:
+def unsupported(name: str, array_dtype: ArrayDType) -> NotImplementedError:
     """Return PyTorch's error for a kernel called ``name`` that does not support the NumPy dtype ``array_dtype``."""
     return NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dtype_of(array_dtype))}'")
 
 
-def number_to_array(value: Any, target: Any) -> Any:
+def number_to_array(value: Scalar, target: ArrayDType) -> Array:
     """Return the Python number ``value`` as a 0-d array of the NumPy dtype ``target``.
 
     Raises PyTorch's RuntimeError if the number is out of range.
@@ -249,7 +252,7 @@ def number_to_array(value: Any, target: Any) -> Any:
         return numpy.asarray(value).astype(target)
     is_complex = isinstance(value, (complex, numpy.complexfloating))
     fits = not is_complex or value.imag == 0
-    number = value.real if is_complex else value
+    number: float = value.real if is_complex else value  # type: ignore[assignment]
     if fits and kind in "iu":
         limits = numpy.iinfo(target)
         # Negative numbers wrap around in unsigned dtypes: -1 is the largest.

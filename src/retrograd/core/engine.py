@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly_mode
@@ -29,17 +29,20 @@ from .gradients import as_tensor, unwrap_unless_recorded, validate_gradient
 from .graph import AccumulateGrad, Node, OutputEdge
 from .hooks import run_node_post_hooks, run_node_pre_hooks, run_tensor_hooks
 
+if TYPE_CHECKING:
+    from .typing import Apply, Edge, Edges, Gradient, Gradients, Heap, Inner, Observer, Root, Wanted
+
 #: Functions of which the last is called when a backward pass begins. It returns an object that runs the steps of this
 #: backward pass (methods ``visit``, ``apply``, ``leaf``) and has a method ``end``, called at its end, or None. See
 #: ``profiler/recorder.py``.
-observers: list[Callable[[], Any]] = []
+observers: list[Callable[[], Observer | None]] = []
 
 
 def run_backward(
-    roots: Sequence[tuple[Any, Any]],
+    roots: Sequence[Root],
     keep: bool,
     record: bool,
-    wanted: dict[Any, Any] | None = None,
+    wanted: Wanted = None,
     write: bool = True,
     silent: bool = False,
 ) -> None:
@@ -99,8 +102,8 @@ def _note_origin(error: Exception) -> None:
 
 
 def _run(
-    roots: Sequence[tuple[Any, Any]], keep: bool, record: bool, wanted: dict[Any, Any] | None, write: bool, plan: Any,
-    observer: Any,
+    roots: Sequence[Root], keep: bool, record: bool, wanted: Wanted, write: bool, plan: Plan | None,
+    observer: Observer | None,
 ) -> None:  # fmt: skip
     """Run the main loop of a backward pass.
 
@@ -111,11 +114,13 @@ def _run(
     The current edge and its gradient are local variables. Therefore a chain of nodes uses neither the heap of waiting
     nodes nor the dictionary of pending gradients. Nodes with one edge, by far the most common, have a fast path.
     """
-    flow: set[Any] | None = None
-    awaited: dict[Any, int] | None = None
-    inner: dict[Any, bool] = {}
+    flow: set[Edge] | None = None
+    awaited: dict[Edge, int] | None = None
+    inner: Inner = {}
     if plan is not None:
         flow, inner, awaited = plan.flow, plan.inner, plan.awaited
+    visit: Callable[..., Gradients]
+    finish: Callable[..., None]
     visit, finish = _visit, visit_leaf
     if observer is not None:
         visit, finish = observer.visit, observer.leaf
@@ -123,12 +128,13 @@ def _run(
     if anomaly_mode.setting.enabled:
         anomaly_mode.begin()
         inner = {**inner, None: False}  # not empty: no node takes the fast path
-    pending: dict[Any, Any] = {}  # sum of the gradients that have arrived, by edge
-    owned: set[Any] = set()  # edges whose pending gradient is a sum that only the engine refers to
-    leaves: dict[Any, None] = {}  # leaves with a gradient, in order
-    heap: list[tuple[int, Any]] = []
-    several: dict[Any, list[Any]] = {}  # gradients of all results, by node with several results
-    current = None
+    pending: dict[Edge, Gradient] = {}  # sum of the gradients that have arrived, by edge
+    owned: set[Edge] = set()  # edges whose pending gradient is a sum that only the engine refers to
+    leaves: dict[AccumulateGrad, None] = {}  # leaves with a gradient, in order
+    heap: Heap = []
+    several: dict[Node, list[Gradient]] = {}  # gradients of all results, by node with several results
+    edge: Edge | None
+    current: Edge | None = None
     if len(roots) == 1 and plan is None and roots[0][0].__class__ is not AccumulateGrad:
         ((current, grad),) = roots
     else:
@@ -145,7 +151,7 @@ def _run(
             grad = pending.pop(current, None)
         if current.hooks is None and grad is not None and current.single and not inner:
             edges = None if current.lone else current.edges if flow is None else _within(flow, current.edges)
-            grads = current.vjp_recorded(grad, edges, keep) if record else current.vjp(grad, edges, keep)
+            grads = current.vjp_recorded(grad, edges, keep) if record else current.vjp(grad, edges, keep)  # type: ignore[arg-type]
             if edges is None:
                 edge = current.edge
                 if grads is not None and edge not in pending:
@@ -213,7 +219,11 @@ def _run(
 
 
 def _enter(
-    roots: Any, flow: Any, pending: dict[Any, Any], leaves: dict[Any, None], heap: list[tuple[int, Any]]
+    roots: Sequence[Root],
+    flow: set[Edge] | None,
+    pending: dict[Edge, Gradient],
+    leaves: dict[AccumulateGrad, None],
+    heap: Heap,
 ) -> None:
     """Start a backward pass: enter the gradients of ``roots`` in ``pending``, a dict from gradient edges to gradients.
 
@@ -232,7 +242,7 @@ def _enter(
                 heappush(heap, (edge.number, edge))
 
 
-def _within(flow: set[Any], edges: tuple[Any, ...]) -> tuple[Any, ...]:
+def _within(flow: set[Edge], edges: Edges) -> Edges:
     """Return ``edges`` with None in place of edges outside ``flow``.
 
     ``flow`` is the set of edges from which the edge of a requested gradient (argument ``inputs`` of ``autograd.grad``)
@@ -246,9 +256,9 @@ _WAITING = object()
 
 
 def _visit(
-    edge: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any, heap: Any, wanted: Any, inner: Any,
-    apply: Any = None,
-) -> Any:  # fmt: skip
+    edge: Edge, grad: Gradient, edges: Edges, keep: bool, record: bool, several: dict[Node, list[Gradient]], heap: Heap,
+    wanted: Wanted, inner: Inner, apply: Apply | None = None,
+) -> Gradients:  # fmt: skip
     """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
 
     This function is for edges whose gradient is requested, edges with hooks, and results of nodes with several results.
@@ -263,9 +273,10 @@ def _visit(
     """
     if edge in inner:
         if not inner[edge]:
-            wanted[edge] = grad if edge.hooks is None else run_tensor_hooks(edge.hooks, grad, record)
+            wanted[edge] = grad if edge.hooks is None else run_tensor_hooks(edge.hooks, grad, record)  # type: ignore[index]
             return _WAITING
-        wanted[edge] = grad  # before the hooks, as in PyTorch: they change only the gradients passed on
+        # Before the hooks, as in PyTorch: they change only the gradients passed on.
+        wanted[edge] = grad  # type: ignore[index]
     if edge.__class__ is OutputEdge:
         _collect_output_grad(edge, grad, several, heap)
         return _WAITING
@@ -273,12 +284,10 @@ def _visit(
         grad = run_tensor_hooks(edge.hooks, grad, record)
         if edge.hooks.before and edge.single:
             grad = run_node_pre_hooks(edge, (grad,), record)[0]
-    return (apply or _apply)(edge, grad, edges, keep, record, several)
+    return (apply or _apply)(edge, grad, edges, keep, record, several)  # type: ignore[arg-type]  # a Node
 
 
-def _collect_output_grad(
-    output: OutputEdge, grad: Any, several: dict[Any, list[Any]], heap: list[tuple[int, Any]]
-) -> None:
+def _collect_output_grad(output: OutputEdge, grad: Gradient, several: dict[Node, list[Gradient]], heap: Heap) -> None:
     """Store ``grad``, the gradient at ``output``, which is the edge of one result of a node with several results.
 
     ``several`` maps each such node to the list of the gradients of its results. The first gradient adds the node to
@@ -292,7 +301,9 @@ def _collect_output_grad(
     several[node][output.position] = grad if held is None else held if grad is None else held + grad
 
 
-def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: dict[Any, list[Any]]) -> Any:
+def _apply(
+    node: Node, grad: Gradient, edges: Edges, keep: bool, record: bool, several: dict[Node, list[Gradient]]
+) -> Gradients:
     """Run ``node`` and its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
 
     For a node with several results, the list ``several[node]`` of their gradients is used instead of ``grad``. If
@@ -309,7 +320,7 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
         elif node.hooks is not None and node.hooks.before:
             grad = run_node_pre_hooks(node, tuple(grad), record)
     if grad is None and not node.takes_none:
-        grads: Any = None if len(edges) == 1 else (None,) * len(edges)
+        grads: Gradients = None if len(edges) == 1 else (None,) * len(edges)
     elif anomaly_mode.setting.enabled:
         grads = anomaly_mode.run(node, grad, edges, keep)
     else:
@@ -319,7 +330,7 @@ def _apply(node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: 
     return grads
 
 
-def _is_chain(roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any]) -> bool:
+def _is_chain(roots: Sequence[Root], wanted: dict[Edge, Gradient]) -> bool:
     """Whether the graph is a chain of nodes from the single root in ``roots`` to the only leaf in ``wanted``.
 
     In this case the graph need not be traversed before the backward pass to make a :class:`Plan`.
@@ -343,8 +354,8 @@ class Plan:
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
 
-    def __init__(self, roots: Sequence[tuple[Any, Any]], wanted: dict[Any, Any] | None, in_order: bool = False) -> None:
-        seen: set[Any] = set()
+    def __init__(self, roots: Sequence[Root], wanted: Wanted, in_order: bool = False) -> None:
+        seen: set[Edge] = set()
         stack = [edge for edge, _ in roots]
         while stack:
             edge = stack.pop()
@@ -359,7 +370,7 @@ class Plan:
                     break
                 edge = edge.edge
         flow = None
-        inner: dict[Any, bool] = {}
+        inner: Inner = {}
         if wanted is not None:
             flow = set(wanted)
             for edge in sorted(seen, key=_by_number, reverse=True):
@@ -376,7 +387,7 @@ class Plan:
         self.seen, self.flow, self.inner = seen, flow, inner
         self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if in_order else None
 
-    def serves(self, edge: Any) -> bool:
+    def serves(self, edge: Edge) -> bool:
         """Whether the backward pass visits the gradient edge ``edge``."""
         if edge.__class__ is AccumulateGrad:
             return self.awaited is not None and edge in self.awaited
@@ -392,13 +403,13 @@ running_plan = _running.get
 _by_number = attrgetter("number")
 
 
-def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[Any, Any] | None) -> dict[Any, int]:
+def _awaited(roots: Sequence[Root], visited: set[Edge], wanted: Wanted) -> dict[Edge, int]:
     """Return a dictionary with the number of gradients that each leaf will receive in the backward pass.
 
     ``roots`` is the argument of :func:`run_backward`, and ``visited`` are the edges that the backward pass visits. If
     ``wanted``, the dict of requested gradients, is not None, only leaves in ``wanted`` are counted.
     """
-    awaited = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
+    awaited: dict[Edge, int] = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
     for each in visited:
         for edge in each.edges:
             if edge.__class__ is AccumulateGrad and (wanted is None or edge in wanted):
@@ -409,7 +420,7 @@ def _awaited(roots: Sequence[tuple[Any, Any]], visited: set[Any], wanted: dict[A
 # --- One node outside a backward pass -------------------------------------------------------------------------------
 
 
-def run_one(node: Any, grads: tuple[Any, ...]) -> Any:
+def run_one(node: Node | AccumulateGrad, grads: tuple[Gradient, ...]) -> Gradients:
     """Run ``node`` outside a backward pass with the incoming gradients ``grads``.
 
     Return the gradients of the node's inputs, a Tensor or a tuple. If the node is an AccumulateGrad, add the gradient
@@ -422,19 +433,19 @@ def run_one(node: Any, grads: tuple[Any, ...]) -> Any:
         return ()
     grad = values[0] if node.single else values
     if record:
-        sent = node.vjp_recorded(grad, node.edges, True)
+        sent = node.vjp_recorded(grad, node.edges, True)  # type: ignore[union-attr]
     else:
         saved_errstate = errors.get()
         try:
             errors.set(IGNORED)
-            sent = node.vjp(grad, node.edges, True)
+            sent = node.vjp(grad, node.edges, True)  # type: ignore[union-attr]
         finally:
             errors.set(saved_errstate)
     if node.lone and node.operands > 1:
         sent = node.spread(sent)
     elif len(node.edges) == 1:
         return as_tensor(sent)
-    listed = node.listed or range(len(sent))
+    listed = node.listed or range(len(sent))  # type: ignore[union-attr]
     return as_tensor(sent[listed[0]]) if len(listed) == 1 else tuple([as_tensor(sent[index]) for index in listed])
 
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..runtime import user_frame
 from .graph import AccumulateGrad, dead_ref
 
+if TYPE_CHECKING:
+    from .typing import Edge
 
-def describe_origin(edge: Any) -> str:
+
+def describe_origin(edge: Edge | None) -> str:
     """Return the origin of the tensor at a gradient edge, such as ``computed by MulBackward0 at f.py:3: y = x * 2``.
 
     The text is empty if the origin is not known.
     """
     node = getattr(edge, "node", None)
-    if node is None or edge.variable_ref is dead_ref:
+    if node is None or edge.variable_ref is dead_ref:  # type: ignore[union-attr]
         return ""
     line = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
     origin = "a leaf made" if node.__class__ is AccumulateGrad else f"computed by {type(node).__name__}"
     return f"{origin} at {line}" if line else origin
 
 
-def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is") -> str:
+def with_remedy(text: str, remedy: str, edge: Edge | None = None, subject: str = "It is") -> str:
     """Return PyTorch's message ``text``, followed by the origin of a tensor and the sentence ``remedy``.
 
     ``edge`` is the gradient edge of the tensor. The origin, such as ``computed by MulBackward0 at f.py:3``, is preceded
@@ -33,7 +36,7 @@ def with_remedy(text: str, remedy: str, edge: Any = None, subject: str = "It is"
     return f"{text}{end}{f' {subject} {origin}.' if origin else ''} Remedy: {remedy}."
 
 
-def describe_node(node: Any) -> str:
+def describe_node(node: object) -> str:
     """Return a sentence that names ``node``, such as `` It is of MulBackward0, recorded at f.py:3: y = x * 2.``
 
     The sentence is appended to error messages about a value or a call that belongs to ``node``.
@@ -42,7 +45,7 @@ def describe_node(node: Any) -> str:
     return f" It is of {type(node).__name__}{f', recorded at {line}' if line else ''}."
 
 
-def describe_recording(node: Any) -> str:
+def describe_recording(node: object) -> str:
     """Return the sentence `` It was recorded at f.py:3: y = x * 2.`` with the user's line that recorded ``node``.
 
     The text is empty if the line is not known.
@@ -51,7 +54,7 @@ def describe_recording(node: Any) -> str:
     return f" It was recorded at {line}." if line else ""
 
 
-def describe_definition(function: Any) -> str:
+def describe_definition(function: object) -> str:
     """Return the location where a user's function is defined, such as `` at f.py:12``, for an error message.
 
     The text is empty if ``function`` is not a Python function.
@@ -62,7 +65,7 @@ def describe_definition(function: Any) -> str:
     return f" at {user_frame.describe(function.__code__, 0)}"
 
 
-def add_origin_note(error: BaseException, edge: Any) -> None:
+def add_origin_note(error: BaseException, edge: object) -> None:
     """Add to ``error`` a note with the operation at the gradient edge ``edge`` and its line in the user's program.
 
     Nothing is added if another note of ``error`` already shows this line.

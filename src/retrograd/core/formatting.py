@@ -10,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
+
+if TYPE_CHECKING:
+    from .typing import Array
 
 
 class PrintOptions:
@@ -67,13 +70,13 @@ def set_printoptions(
     OPTIONS.sci_mode = sci_mode
 
 
-def get_printoptions() -> dict[str, Any]:
+def get_printoptions() -> dict[str, Any]:  # Note [Any in public signatures]
     """Return the options of printing tensors as a dictionary."""
     return dict(vars(OPTIONS))
 
 
 @contextlib.contextmanager
-def printoptions(**changes: Any) -> Iterator[None]:
+def printoptions(**changes: Any) -> Iterator[None]:  # Note [Any in public signatures]
     """Return a context manager in which tensors are printed with the options ``changes``.
 
     The arguments are those of :func:`set_printoptions`. As in that function, ``sci_mode`` is reset to None unless it is
@@ -98,7 +101,7 @@ class _Format:
     The notation and the width are chosen for all elements in the array ``values``.
     """
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Array) -> None:
         # The kind of bfloat16, which ml_dtypes defines, is "V".
         self.floating = values.dtype.kind in "fV"
         self.whole, self.scientific, self.width = True, False, 1
@@ -109,7 +112,7 @@ class _Format:
         if finite.size:
             self._choose(finite)
 
-    def _choose(self, finite: Any) -> None:
+    def _choose(self, finite: Array) -> None:
         """Choose the notation and the width for ``finite``, the array of the finite, nonzero elements."""
         sizes = numpy.abs(finite)
         small, large = float(sizes.min()), float(sizes.max())
@@ -128,7 +131,7 @@ class _Format:
             self.width = max(len(f"{each:.{OPTIONS.precision}f}") for each in finite.tolist())
         self.width = max(self.width, 1)
 
-    def __call__(self, value: Any) -> str:
+    def __call__(self, value: float) -> str:
         if not self.floating:
             text = str(value)
         elif self.scientific:
@@ -143,7 +146,7 @@ class _Format:
 class _ComplexFormat:
     """Format for the elements of a complex tensor, with one format for real parts and one for imaginary parts."""
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Array) -> None:
         self.real, self.imag = _Format(values.real), _Format(values.imag)
         self.width = self.real.width + self.imag.width + 1
 
@@ -152,7 +155,7 @@ class _ComplexFormat:
         return self.real(value.real) + (imag if imag[0] in "+-" else "+" + imag)
 
 
-def _edges(array: Any) -> Any:
+def _edges(array: Array) -> Array:
     """Return the elements of ``array`` that are printed if the text is summarised, as a new array.
 
     These are the first and the last elements along each axis. Only they are copied.
@@ -164,7 +167,7 @@ def _edges(array: Any) -> Any:
     return array[numpy.ix_(*indices)]
 
 
-def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
+def _row(array: Array, indent: int, summarise: bool, form: _Format | _ComplexFormat) -> str:
     """Return the text of the 1-d array ``array`` in brackets, wrapped at the line width.
 
     Lines after the first are indented by ``indent`` characters. If ``summarise`` is true, only the elements at the two
@@ -182,7 +185,7 @@ def _row(array: Any, indent: int, summarise: bool, form: Any) -> str:
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
+def _nested(array: Array, indent: int, summarise: bool, form: _Format | _ComplexFormat) -> str:
     """Return the text of ``array`` in nested brackets, indented by ``indent`` characters.
 
     If ``summarise`` is true, only the elements at the two ends of each axis are shown. ``form`` converts an element to
@@ -202,7 +205,7 @@ def _nested(array: Any, indent: int, summarise: bool, form: Any) -> str:
     return "[" + (",\n" + "\n" * (array.ndim - 2) + " " * (indent + 1)).join(rows) + "]"
 
 
-def _elements(array: Any, indent: int) -> str:
+def _elements(array: Array, indent: int) -> str:
     """Return the text of the elements of ``array``, summarised if it has more elements than the option ``threshold``.
 
     Lines after the first are indented by ``indent`` characters.
@@ -214,7 +217,7 @@ def _elements(array: Any, indent: int) -> str:
 
 
 def tensor_text(
-    array: Any,
+    array: Array,
     *,
     dtype: str,
     default_dtype: str,

@@ -18,9 +18,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from ..runtime.user_frame import warn
+
+if TYPE_CHECKING:
+    from .typing import Function, Recording
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
@@ -32,16 +35,16 @@ _inference: ContextVar[bool] = ContextVar("inference", default=False)
 _hooked: ContextVar[frozenset[str]] = ContextVar("hooked", default=frozenset())
 
 #: Return the mode, which is true if operations are recorded. Called on hot paths.
-recording: Final[Callable[[], Any]] = _grad.get
+recording: Final[Callable[[], Recording]] = _grad.get
 in_inference: Final = _inference.get
 
 
 #: Restore the mode that :func:`set_recording` returned. This is a C function, because an interrupt may be raised at the
 #: start of a Python function, and a ``finally`` clause that calls one would then not restore the mode.
-restore_recording: Final[Callable[[Any], Any]] = _grad.set
+restore_recording: Final[Callable[[Recording], object]] = _grad.set
 
 
-def set_recording(enabled: Any) -> Any:
+def set_recording(enabled: object) -> Recording:
     """Enable or disable recording, and return the previous recording mode.
 
     The caller passes this mode to :func:`restore_recording`. While inference mode is enabled, operations are not
@@ -83,7 +86,7 @@ class _Switch(ABC):
     """Base class of recording modes: context managers that also decorate functions, generators and classes."""
 
     @abstractmethod
-    def __enter__(self) -> Any: ...
+    def __enter__(self) -> None: ...
 
     @abstractmethod
     def __exit__(
@@ -103,22 +106,22 @@ class _Switch(ABC):
             warn(DECORATED_CLASS, FutureWarning)
             return self._decorate_class(function)
         if inspect.isgeneratorfunction(function):
-            return self._decorate_generator(function)
+            return self._decorate_generator(function)  # type: ignore[return-value]
 
         @functools.wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Any:
+        def within(*args: object, **kwargs: object) -> object:
             with self.clone():
                 return function(*args, **kwargs)
 
         return within  # type: ignore[return-value]
 
-    def _decorate_class(self, cls: Any) -> Any:
-        cls.__init__ = self(cls.__init__)
+    def _decorate_class(self, cls: Callee) -> Callee:
+        cls.__init__ = self(cls.__init__)  # type: ignore[method-assign]
         return cls
 
-    def _decorate_generator(self, function: Any) -> Any:
+    def _decorate_generator(self, function: Function) -> Function:
         @functools.wraps(function)
-        def within(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        def within(*args: object, **kwargs: object) -> Generator[object, object, object]:
             # The mode holds while the code of the generator runs, but not in the calling code between two values.
             generator = function(*args, **kwargs)
             resume, value = generator.send, None
@@ -162,7 +165,7 @@ class _GradSwitch(_Switch):
 
 
 class _DecoratorSwitch(_GradSwitch):
-    def __new__(cls, function: Any = None) -> Any:
+    def __new__(cls, function: Any = None) -> Any:  # Note [Any in public signatures]
         """Return the context manager, or the decorated ``function`` if it is not None.
 
         ``function`` is passed by the decorator ``@no_grad`` without parentheses.
@@ -201,7 +204,7 @@ class set_grad_enabled(_GradSwitch):
 
     __module__ = "torch.autograd.grad_mode"
 
-    def __init__(self, mode: Any) -> None:
+    def __init__(self, mode: Any) -> None:  # Note [Any in public signatures]
         if mode.__class__ is not bool:
             kind = type(mode).__name__
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
@@ -233,7 +236,7 @@ class inference_mode(_Switch):
 
     __module__ = "torch.autograd.grad_mode"
 
-    def __new__(cls, mode: Any = True) -> Any:
+    def __new__(cls, mode: Any = True) -> Any:  # Note [Any in public signatures]
         """Return the context manager, or the decorated function if ``mode`` is a function.
 
         The decorator ``@inference_mode`` without parentheses passes the function to decorate as ``mode``.
@@ -272,7 +275,7 @@ class set_multithreading_enabled(_Switch):
 
     __module__ = "torch.autograd.grad_mode"
 
-    def __init__(self, mode: Any) -> None:
+    def __init__(self, mode: Any) -> None:  # Note [Any in public signatures]
         if mode.__class__ is not bool:
             kind = type(mode).__name__
             raise TypeError(f"set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")

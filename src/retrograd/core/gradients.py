@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -12,8 +12,11 @@ from .error_context import describe_recording
 from .rule_namespace import rule_namespace_of
 from .tensor import Tensor, wrap
 
+if TYPE_CHECKING:
+    from .typing import Gradient, GradientTarget, HasEdges, Shape
 
-def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
+
+def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> Gradient:
     """Return ``grad``, a gradient that ``node`` computed, in the shape and dtype of ``edge``.
 
     ``grad`` is summed over broadcast dimensions, the dtype is converted, and the imaginary part is dropped if ``edge``
@@ -39,19 +42,19 @@ def validate_gradient(grad: Any, edge: Any, node: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _is_broadcastable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+def _is_broadcastable(small: Shape, large: Shape) -> bool:
     """Whether a tensor of shape ``small`` can be broadcast to the shape ``large``."""
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
 
 
-def as_tensor(grad: Any) -> Any:
+def as_tensor(grad: Gradient) -> Tensor | None:
     """Return the gradient ``grad`` as a Tensor, for hooks and users; None stays None."""
     if grad is None or isinstance(grad, Tensor):
         return grad
     return wrap(numpy.asarray(grad) if isinstance(grad, numpy.generic) else grad)
 
 
-def unwrap_unless_recorded(value: Any, record: bool) -> Any:
+def unwrap_unless_recorded(value: Gradient, record: bool) -> Gradient:
     """Return the gradient ``value`` as a Tensor if ``record`` is true, and otherwise as an array.
 
     ``record`` is true if the backward pass is recorded (``create_graph=True``).

@@ -12,9 +12,13 @@ import weakref
 from collections.abc import Callable
 from itertools import count
 from types import CodeType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ..runtime import user_frame
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+    from .typing import Array, ArrayDType, Edge, Edges, Gradient, Gradients, Shape, VersionCounter
 
 # Nodes are numbered downwards: the newest has the smallest number, so a heap returns it first.
 next_number = count(0, -1).__next__
@@ -36,6 +40,7 @@ class Handle:
     __module__ = "torch.utils.hooks"
     next_id: ClassVar[int] = 0
 
+    # Note [Any in public signatures]
     def __init__(self, hooks_dict: Any, hook: Any = None, *notes: Any, extra_dict: Any = None) -> None:
         others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
         self.hooks_dict_ref = weakref.ref(hooks_dict)
@@ -54,10 +59,10 @@ class Handle:
             if hooks is not None:
                 hooks.pop(self.id, None)
 
-    def __getstate__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> tuple[Any, ...]:  # Note [Any in public signatures]
         return self.hooks_dict_ref(), self.id, tuple(each() for each in self.extra_dict_ref)
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:  # Note [Any in public signatures]
         self.hooks_dict_ref = weakref.ref(HookList() if state[0] is None else state[0])
         self.id = state[1]
         Handle.next_id = max(Handle.next_id, self.id + 1)
@@ -73,7 +78,7 @@ class Handle:
 Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
-class HookList(dict[int, Callable[..., Any]]):
+class HookList(dict[int, Callable[..., Any]]):  # Note [Any in public signatures]
     """Dictionary of the hooks of one tensor or node by the id of their handle, in order of registration."""
 
     __slots__ = ("__weakref__",)
@@ -111,7 +116,7 @@ class Hooks:
         return hooks
 
 
-def hooks_of(edge: Any) -> Hooks:
+def hooks_of(edge: Edge) -> Hooks:
     """Return the :class:`Hooks` of the gradient edge ``edge``, which are created on the first call."""
     if edge.hooks is None:
         edge.hooks = Hooks()
@@ -124,10 +129,10 @@ def hooks_of(edge: Any) -> Hooks:
 
 
 #: Existing edges that make every backward pass need a plan.
-_planned: set[weakref.ref[Any]] = set()
+_planned: set[weakref.ref[Edge]] = set()
 
 
-def require_plan(edge: Any) -> None:
+def require_plan(edge: Edge) -> None:
     """Make every backward pass traverse the graph first, as long as the gradient edge ``edge`` exists.
 
     The traversal (:class:`engine.Plan`) takes time, but is needed if a leaf has hooks (see Note [The order of leaves]
@@ -137,7 +142,7 @@ def require_plan(edge: Any) -> None:
     AccumulateGrad.hooked = True
 
 
-def _forget(reference: weakref.ref[Any]) -> None:
+def _forget(reference: weakref.ref[Edge]) -> None:
     """Remove ``reference``, a weak reference to an edge that no longer exists, from :data:`_planned`.
 
     If :data:`_planned` is then empty, backward passes no longer traverse the graph first (see :func:`require_plan`).
@@ -157,24 +162,31 @@ class Node:
     __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
     __module__ = "builtins"  # so that the class prints as <class 'AddBackward0'>
 
-    edges: tuple[Any, ...]  # the edge (or None) of each differentiable input
+    edges: Edges  # the edge (or None) of each differentiable input
     number: int  # position in the order of creation; see next_number
-    shape: tuple[int, ...]  # shape of the result, and so of the gradient that arrives here
-    dtype: Any  # NumPy dtype of the result
+    shape: Shape  # shape of the result, and so of the gradient that arrives here
+    dtype: ArrayDType  # NumPy dtype of the result
     hooks: Hooks | None
     code: CodeType | None  # with `instruction`: location in the user's program that recorded the node
     instruction: int
     outputs: ClassVar[int] = 1  # number of results of the operation
     single: ClassVar[bool] = True  # whether the operation has one result
     lone: ClassVar[bool] = False  # whether the node is a SingleEdgeNode
-    variable_ref: ClassVar[Any] = None  # set for an AccumulateGrad only
+    variable_ref: ClassVar[None] = None  # set for an AccumulateGrad only
     takes_none: ClassVar[bool] = False  # whether the node runs even if no gradient arrived
-    operation: ClassVar[Any] = None  # declaration of the operation in the table, for explanations of a graph
+    operation: ClassVar[Any] = None  # declaration in the table, for explanations of a graph; Note [Any of declarations]
     listed: tuple[int, ...] | None = None  # indices of the operands that can have gradients, if not all
     result_hooks: dict[int, Hooks] | None = None  # hooks of the results, by position, if there are several
-    run: ClassVar[Callable[[Any, tuple[Any, ...]], Any]]  # set by engine.py
+    run: ClassVar[Callable[..., Gradients]]  # set by engine.py
 
-    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+    if TYPE_CHECKING:  # of a SingleEdgeNode only, for code that has tested `lone`
+        edge: Edge
+        operand: ClassVar[int]
+        operands: ClassVar[int]
+
+        def spread(self, value: Gradient) -> tuple[Gradient, ...]: ...
+
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         """Return the gradients for ``edges`` (arrays or None), computed from ``grad``, the gradient of the result.
 
         If there is one edge, its gradient is returned and not a tuple. If ``keep`` is true, the saved values are not
@@ -182,14 +194,14 @@ class Node:
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
-    def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+    def vjp_recorded(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         """Return the gradients for ``edges`` as Tensors, computed by recorded operations.
 
         ``grad`` is the gradient of the result, a Tensor. If ``keep`` is true, the saved values are not freed.
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
-    def place(self, position: int, value: Any) -> Any:
+    def place(self, position: int, value: Array) -> Edge | None:
         """Return the gradient edge of one of the results of this node.
 
         The edge is the node itself, or an OutputEdge if the node has several results. ``position`` is the index of the
@@ -198,7 +210,7 @@ class Node:
         """
         return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
 
-    def edge_of(self, operand: int) -> Any:
+    def edge_of(self, operand: int) -> Edge | None:
         """Return the gradient edge of the operand at index ``operand``, or None if the operand requires no gradient."""
         return self.edges[operand]
 
@@ -209,7 +221,7 @@ class Node:
         return type(self).__name__
 
     @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:  # Note [Any in public signatures]
         """Pairs (node, index), one for each input of the operation.
 
         ``node`` is the node that computed the input, or the AccumulateGrad of a leaf. ``index`` is the index of the
@@ -217,11 +229,11 @@ class Node:
         """
         return self._listed(self.edges)
 
-    def _listed(self, edges: tuple[Any, ...]) -> tuple[tuple[Any, int], ...]:
+    def _listed(self, edges: Edges) -> tuple[tuple[Node | AccumulateGrad | None, int], ...]:
         return tuple(_as_next_function(edges[index]) for index in self.listed or range(len(edges)))
 
     @property
-    def metadata(self) -> dict[Any, Any]:
+    def metadata(self) -> dict[Any, Any]:  # Note [Any in public signatures]
         """Dictionary in which users may store data."""
         return self.__dict__.setdefault("metadata", {})
 
@@ -231,14 +243,14 @@ class Node:
         return True
 
     @property
-    def node(self) -> Any:
+    def node(self) -> Node:
         return self
 
     @property
     def position(self) -> int:
         return 0
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Any) -> Any:  # Note [Any in public signatures]
         """Return the gradients of the inputs, computed from ``grads``, the gradients of the results.
 
         If the operation has one input, its gradient is returned, otherwise a tuple.
@@ -248,7 +260,7 @@ class Node:
     def _sequence_nr(self) -> int:
         return -self.number
 
-    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:  # Note [Any in public signatures]
         """Register ``fn(grad_inputs, grad_outputs)``, which is called after this node.
 
         If the hook returns a value other than None, this value replaces ``grad_inputs``. Return a
@@ -256,7 +268,7 @@ class Node:
         """
         return Handle(hooks_of(self).own("after"), fn)
 
-    def register_prehook(self, fn: Callable[..., Any]) -> Handle:
+    def register_prehook(self, fn: Callable[..., Any]) -> Handle:  # Note [Any in public signatures]
         """Register ``fn(grad_outputs)``, which is called before this node runs.
 
         If the hook returns a value other than None, this value replaces ``grad_outputs``. Return a
@@ -274,20 +286,17 @@ class SingleEdgeNode(Node):
     __slots__ = ()
     __module__ = "builtins"
     lone: ClassVar[bool] = True
-    operand: ClassVar[int]
-    operands: ClassVar[int]
-    edge: Any  # a slot of the subclasses
 
     @property
-    def edges(self) -> tuple[Any, ...]:  # type: ignore[override]
+    def edges(self) -> Edges:  # type: ignore[override]
         """Tuple with the only edge of the node."""
         return (self.edge,)
 
-    def edge_of(self, operand: int) -> Any:
+    def edge_of(self, operand: int) -> Edge | None:
         return self.edge if operand == self.operand else None
 
     @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:  # Note [Any in public signatures]
         """Pairs (node, index), one for each input of the operation.
 
         ``node`` is the node that computed the input, or the AccumulateGrad of a leaf. ``index`` is the index of the
@@ -295,7 +304,7 @@ class SingleEdgeNode(Node):
         """
         return self._listed(self.spread(self.edge))
 
-    def spread(self, value: Any) -> tuple[Any, ...]:
+    def spread(self, value: Gradient) -> tuple[Gradient, ...]:
         """Return a tuple with one item per operand: ``value`` for the operand with the edge, None for the others."""
         return tuple(value if index == self.operand else None for index in range(self.operands))
 
@@ -307,12 +316,12 @@ class OutputEdge:
     """
 
     __slots__ = ("__weakref__", "dtype", "hooks", "node", "number", "position", "shape")
-    edges: ClassVar[tuple[Any, ...]] = ()  # those of its node
-    single: ClassVar[bool] = False
-    lone: ClassVar[bool] = False
-    variable_ref: ClassVar[Any] = None
+    edges: ClassVar[Edges] = ()  # those of its node
+    single: ClassVar[Literal[False]] = False
+    lone: ClassVar[Literal[False]] = False
+    variable_ref: ClassVar[None] = None
 
-    def __init__(self, node: Node, position: int, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, node: Node, position: int, shape: Shape, dtype: ArrayDType) -> None:
         self.node = node
         self.position = position
         self.shape = shape
@@ -329,7 +338,7 @@ def dead_ref() -> None:
     """
 
 
-def _as_next_function(edge: Any) -> tuple[Any, int]:
+def _as_next_function(edge: Edge | None) -> tuple[Node | AccumulateGrad | None, int]:
     """Return the element of ``next_functions`` for ``edge``: a pair of a node and the index of one of its results.
 
     The pair is ``(None, 0)`` if ``edge`` is None, or an AccumulateGrad that discards its gradients.
@@ -349,26 +358,28 @@ class AccumulateGrad:
     )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any existing leaf has had a hook; see `require_plan`
-    next_functions: ClassVar[tuple[Any, ...]] = ()
-    edges: ClassVar[tuple[Any, ...]] = ()
-    lone: ClassVar[bool] = False
+    next_functions: ClassVar[tuple[tuple[Node | AccumulateGrad | None, int], ...]] = ()
+    edges: ClassVar[Edges] = ()
+    lone: ClassVar[Literal[False]] = False
     requires_grad: ClassVar[bool] = True
     position: ClassVar[int] = 0
-    remake: ClassVar[Callable[[AccumulateGrad], Any]]  # set by tensor.py
+    if TYPE_CHECKING:
+        single: ClassVar[Literal[False]]  # read only of edges that are not leaves
+    remake: ClassVar[Callable[[AccumulateGrad], Tensor]]  # set by tensor.py
 
-    def __init__(self, leaf: Any, array: Any, counter: list[Any] | None) -> None:
-        self.variable_ref: Callable[[], Any] = weakref.ref(leaf)
+    def __init__(self, leaf: Tensor, array: Array, counter: VersionCounter | None) -> None:
+        self.variable_ref: Callable[[], Tensor | None] = weakref.ref(leaf)
         self.array = array
         self.cell = counter
-        self.shape: tuple[int, ...] = array.shape
+        self.shape: Shape = array.shape
         self.dtype = array.dtype
         self.hooks: Hooks | None = None
         self.number = next_number()
-        self._notes: dict[Any, Any] | None = None
+        self._notes: dict[object, object] | None = None
         self.code, self.instruction = user_frame.user_location(3)
 
     @property
-    def metadata(self) -> dict[Any, Any]:
+    def metadata(self) -> dict[Any, Any]:  # Note [Any in public signatures]
         """Dictionary in which users may store data."""
         if self._notes is None:
             self._notes = {}
@@ -379,7 +390,7 @@ class AccumulateGrad:
         return self
 
     @property
-    def variable(self) -> Any:
+    def variable(self) -> Tensor:
         """Leaf whose gradients are added here, or a new Tensor of its array if the leaf no longer exists."""
         leaf = self.variable_ref()
         return AccumulateGrad.remake(self) if leaf is None else leaf
@@ -388,14 +399,14 @@ class AccumulateGrad:
         """Return ``torch::autograd::AccumulateGrad``, PyTorch's name of this class."""
         return "torch::autograd::AccumulateGrad"
 
-    def __call__(self, *grads: Any) -> Any:
+    def __call__(self, *grads: Any) -> Any:  # Note [Any in public signatures]
         """Add the gradient ``grads[0]`` to the leaf's ``grad``."""
         return Node.run(self, grads)
 
     def _sequence_nr(self) -> int:
         return 2**64 - 1
 
-    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:  # Note [Any in public signatures]
         """Register ``fn(grad_inputs, grad_outputs)``, called after each accumulation.
 
         ``grad_inputs`` is an empty tuple, and ``grad_outputs`` contains the gradient. Return a handle that can remove
@@ -403,7 +414,7 @@ class AccumulateGrad:
         """
         return Handle(hooks_of(self).own("after"), fn)
 
-    def register_prehook(self, fn: Callable[..., Any]) -> Handle:
+    def register_prehook(self, fn: Callable[..., Any]) -> Handle:  # Note [Any in public signatures]
         """Register ``fn(grad_outputs)``, which is called before each accumulation.
 
         If the hook returns a value other than None, this value replaces ``grad_outputs``. Return a

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .error_context import describe_definition
 from .gradients import as_tensor, unwrap_unless_recorded, validate_gradient
 from .graph import Hooks
 from .tensor import Retain, Tensor
 
+if TYPE_CHECKING:
+    from .graph import AccumulateGrad
+    from .typing import EngineNode, Gradient, Gradients, Hook
+
 #: Whether gradients are retained after all hooks of a tensor (PyTorch 2) instead of in the order of registration.
 retain_last = False
 
 
-def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
+def run_tensor_hooks(hooks: Hooks, grad: Gradient, record: bool) -> Gradient:
     """Call the tensor hooks in ``hooks`` with the gradient ``grad``, and return the gradient as changed by these hooks.
 
     ``hooks`` belongs to the gradient edge of the tensor. ``record`` is true if the backward pass is recorded
@@ -35,13 +39,15 @@ def run_tensor_hooks(hooks: Hooks, grad: Any, record: bool) -> Any:
     return grad
 
 
-def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+def run_node_pre_hooks(
+    node: EngineNode | AccumulateGrad, grads: tuple[Gradient, ...], record: bool
+) -> tuple[Gradient, ...]:
     """Call the hooks that run before ``node``, and return the incoming gradients as changed by these hooks.
 
     ``grads`` are the incoming gradients, one for each result of the node. ``record`` is true if the backward pass is
     recorded (``create_graph=True``).
     """
-    for hook in list(node.hooks.before.values()):
+    for hook in list(node.hooks.before.values()):  # type: ignore[union-attr]
         shown = tuple(map(as_tensor, grads))
         result = hook(shown)
         if result is not None:
@@ -49,7 +55,7 @@ def run_node_pre_hooks(node: Any, grads: tuple[Any, ...], record: bool) -> tuple
     return grads
 
 
-def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
+def run_node_post_hooks(node: EngineNode, grads: Gradients, grad: Gradient, record: bool) -> Gradients:
     """Call the hooks that run after ``node``, and return the gradients of its inputs as changed by these hooks.
 
     ``grads`` are the gradients of the inputs, which the node computed from ``grad``, the gradient of its result. A hook
@@ -73,7 +79,7 @@ def run_node_post_hooks(node: Any, grads: Any, grad: Any, record: bool) -> Any:
     return inputs[node.operand] if node.lone else inputs[0] if single else tuple(inputs)
 
 
-def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> tuple[Any, ...]:
+def _checked(hook: Hook, results: object, shown: tuple[Tensor | None, ...], record: bool) -> tuple[Gradient, ...]:
     """Check ``results``, the gradients that the node hook ``hook`` returned, and return them as Tensors or arrays.
 
     ``shown`` are the gradients with which the hook was called. Raises TypeError or RuntimeError if ``results`` and
@@ -93,7 +99,7 @@ def _checked(hook: Any, results: Any, shown: tuple[Any, ...], record: bool) -> t
     return tuple(unwrap_unless_recorded(each, record) for each in results)
 
 
-def check_hook_result(hook: Any, result: Any, shown: Tensor | None) -> None:
+def check_hook_result(hook: Hook, result: object, shown: Tensor | None) -> None:
     """Raise TypeError or RuntimeError if ``result``, which ``hook`` returned, can not replace the gradient ``shown``.
 
     ``shown`` is the gradient with which the hook was called. If it is None, it can not be replaced. Otherwise
@@ -113,12 +119,12 @@ def check_hook_result(hook: Any, result: Any, shown: Tensor | None) -> None:
         raise error
 
 
-def hook_hint(hook: Any) -> str:
+def hook_hint(hook: Hook) -> str:
     """Return a text with the location where ``hook`` is defined and a remedy, for errors about the hook's result."""
     location = describe_definition(hook)
     remedy = "Remedy: return None, or a gradient of the same shape and dtype"
     return f" (the hook is defined{location}). {remedy}" if location else f". {remedy}"
 
 
-def _name(hook: Any) -> str:
+def _name(hook: Hook) -> str:
     return getattr(hook, "__name__", "<unknown>")

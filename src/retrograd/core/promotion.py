@@ -7,8 +7,6 @@ floating dtypes only, as in PyTorch.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..runtime.user_frame import strips_frames
 from .dtypes import (
     COMPLEX,
@@ -85,7 +83,7 @@ def _no_promotion(a: dtype, b: dtype) -> RuntimeError:
     )
 
 
-def dtype_of_number(value: Any) -> dtype:
+def dtype_of_number(value: object) -> dtype:
     """Return the dtype to which the Python number ``value`` is converted if no tensor determines the dtype.
 
     Floats and complex numbers get the default dtypes, bools ``bool`` and ints ``int64``.

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .size import Size
 
-Flatten = Callable[[Any], tuple[list[Any], Any]]
-Unflatten = Callable[[Iterable[Any], Any], Any]
+if TYPE_CHECKING:
+    from .typing import Kinds, PyTree
+
+Flatten = Callable[[Any], tuple[list[Any], Any]]  # Note [Any in public signatures]
+Unflatten = Callable[[Iterable[Any], Any], Any]  # Note [Any in public signatures]
 
 
 class Container(NamedTuple):
@@ -29,7 +32,7 @@ class Container(NamedTuple):
 CONTAINERS: dict[type, Container] = {}
 
 
-def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any) -> None:
+def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: object) -> None:
     """Register ``cls`` as a container type.
 
     ``flatten_fn(x)`` returns the children of ``x`` and a context, and ``unflatten_fn(children, context)`` returns the
@@ -41,7 +44,7 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
     CONTAINERS[cls] = Container(flatten_fn, unflatten_fn)
 
 
-def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
+def _of_pairs(make: Callable[[Iterator[tuple[object, object]], object], object]) -> Unflatten:
     """Return a function that rebuilds a mapping, for use as ``unflatten`` in a :class:`Container`.
 
     The function is called with the values ``children`` of the mapping and its keys ``keys``. It returns
@@ -50,7 +53,7 @@ def _of_pairs(make: Callable[[Any, Any], Any]) -> Unflatten:
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
 
-def _register_sequence(kind: Any) -> None:
+def _register_sequence(kind: type) -> None:
     """Register ``kind`` as a container type of pytrees; ``kind(elements)`` must create a container."""
     register_pytree_node(kind, lambda x: (list(x), None), lambda children, _: kind(children))
 
@@ -78,12 +81,12 @@ _Named.__name__ = "namedtuple"
 CONTAINERS[_Named] = Container(lambda x: (list(x), type(x)), lambda children, cls: cls(*children))
 
 
-def is_namedtuple_instance(value: Any) -> bool:
+def is_namedtuple_instance(value: object) -> bool:
     """Whether ``value`` is a named tuple, that is, a tuple whose class has the attribute ``_fields``."""
     return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
-def _container(value: Any) -> type | None:
+def _container(value: object) -> type | None:
     """Return the container type of ``value``, or None for a leaf."""
     kind = type(value)
     if kind in CONTAINERS:
@@ -102,6 +105,7 @@ class TreeSpec:
     The context is further data that is needed to rebuild the container, such as the keys of a dictionary.
     """
 
+    # Note [Any in public signatures]
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
         self.num_children = len(children_specs)
@@ -133,7 +137,7 @@ class TreeSpec:
         inner = (",\n" + " " * (indent + 2)).join(each._text(indent + 2) for each in self.children_specs)
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
+    def unflatten(self, leaves: Iterable[PyTree]) -> PyTree:
         """Return the tree with this structure and ``leaves``; raise ValueError for a wrong number of leaves."""
         values = list(leaves)
         if len(values) != self.num_leaves:
@@ -143,10 +147,10 @@ class TreeSpec:
             )
         return self._build(iter(values))
 
-    def _build(self, leaves: Iterator[Any]) -> Any:
+    def _build(self, leaves: Iterator[PyTree]) -> PyTree:
         return CONTAINERS[self.type].unflatten([each._build(leaves) for each in self.children_specs], self.context)
 
-    def flatten_up_to(self, tree: Any) -> list[Any]:
+    def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
         """Return the subtrees of ``tree`` at the leaves of this structure.
 
         Raises ValueError if ``tree`` does not have this structure above its leaves.
@@ -180,24 +184,24 @@ class LeafSpec(TreeSpec):
     def _text(self, indent: int) -> str:
         return "*"
 
-    def _build(self, leaves: Iterator[Any]) -> Any:
+    def _build(self, leaves: Iterator[PyTree]) -> PyTree:
         return next(leaves)
 
-    def flatten_up_to(self, tree: Any) -> list[Any]:
+    def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
         """Return a list with ``tree`` as its only element, because the structure has a single leaf."""
         return [tree]
 
 
 _LEAF = LeafSpec()
-Stop = Callable[[Any], bool] | None
+Stop = Callable[[Any], bool] | None  # Note [Any in public signatures]
 
 
-def tree_is_leaf(tree: Any, is_leaf: Stop = None) -> bool:
+def tree_is_leaf(tree: PyTree, is_leaf: Stop = None) -> bool:
     """Whether ``tree`` is a leaf: it is not a container, or the function ``is_leaf`` returns True for it."""
     return (is_leaf is not None and is_leaf(tree)) or _container(tree) is None
 
 
-def tree_flatten(tree: Any, is_leaf: Stop = None) -> tuple[list[Any], TreeSpec]:
+def tree_flatten(tree: PyTree, is_leaf: Stop = None) -> tuple[list[PyTree], TreeSpec]:
     """Return the leaves of ``tree``, from left to right, and its structure.
 
     A subtree for which the function ``is_leaf`` returns True is a leaf, too.
@@ -206,11 +210,11 @@ def tree_flatten(tree: Any, is_leaf: Stop = None) -> tuple[list[Any], TreeSpec]:
     >>> _pytree.tree_flatten((1, [2, {"a": 3}]))[0]
     [1, 2, 3]
     """
-    leaves: list[Any] = []
+    leaves: list[PyTree] = []
     return leaves, _flatten_into(tree, is_leaf, leaves)
 
 
-def _flatten_into(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
+def _flatten_into(tree: PyTree, is_leaf: Stop, leaves: list[PyTree]) -> TreeSpec:
     """Append the leaves of ``tree`` to the list ``leaves``, and return the structure of the tree."""
     kind = None if is_leaf is not None and is_leaf(tree) else _container(tree)
     if kind is None:
@@ -220,7 +224,7 @@ def _flatten_into(tree: Any, is_leaf: Stop, leaves: list[Any]) -> TreeSpec:
     return TreeSpec(kind, context, [_flatten_into(each, is_leaf, leaves) for each in children])
 
 
-def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+def tree_unflatten(leaves: Iterable[PyTree], treespec: TreeSpec) -> PyTree:
     """Return the tree with the structure ``treespec`` and the leaves ``leaves``."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
@@ -230,22 +234,22 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     return treespec.unflatten(leaves)
 
 
-def tree_leaves(tree: Any, is_leaf: Stop = None) -> list[Any]:
+def tree_leaves(tree: PyTree, is_leaf: Stop = None) -> list[PyTree]:
     """Return the leaves of ``tree`` (see :func:`tree_flatten`)."""
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_iter(tree: Any, is_leaf: Stop = None) -> Iterator[Any]:
+def tree_iter(tree: PyTree, is_leaf: Stop = None) -> Iterator[PyTree]:
     """Return an iterator over the leaves of ``tree`` (see :func:`tree_flatten`)."""
     return iter(tree_leaves(tree, is_leaf))
 
 
-def tree_structure(tree: Any, is_leaf: Stop = None) -> TreeSpec:
+def tree_structure(tree: PyTree, is_leaf: Stop = None) -> TreeSpec:
     """Return the structure of ``tree`` (see :func:`tree_flatten`)."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
+def tree_map(func: Callable[..., PyTree], tree: PyTree, *rests: PyTree, is_leaf: Stop = None) -> PyTree:
     """Return the tree of the results of ``func`` for the leaves of ``tree``.
 
     ``func`` is called with a leaf and the corresponding elements of the trees in ``rests``, which may be leaves or
@@ -260,13 +264,13 @@ def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = N
     return spec.unflatten([func(*each) for each in zip(leaves, *others, strict=True)])
 
 
-def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Stop = None) -> Any:
+def tree_map_(func: Callable[..., PyTree], tree: PyTree, *rests: PyTree, is_leaf: Stop = None) -> PyTree:
     """Call ``func`` for each leaf of ``tree`` as :func:`tree_map` does, and return ``tree`` itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
 
-def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
+def tree_map_only(kinds: Kinds, func: Callable[[PyTree], PyTree], tree: PyTree, is_leaf: Stop = None) -> PyTree:
     """Return ``tree`` with ``func`` applied to the leaves that ``kinds`` selects.
 
     ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
@@ -274,7 +278,7 @@ def tree_map_only(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: St
     return tree_map(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Stop = None) -> Any:
+def tree_map_only_(kinds: Kinds, func: Callable[[PyTree], PyTree], tree: PyTree, is_leaf: Stop = None) -> PyTree:
     """Call ``func`` for each leaf of ``tree`` that ``kinds`` selects, and return ``tree`` itself.
 
     ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
@@ -282,33 +286,33 @@ def tree_map_only_(kinds: Any, func: Callable[[Any], Any], tree: Any, is_leaf: S
     return tree_map_(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
-def _accepts(kinds: Any, value: Any) -> bool:
+def _accepts(kinds: Kinds, value: object) -> bool:
     """Whether ``kinds`` (a type, a tuple of types, or a function that returns a bool) selects the leaf ``value``."""
     if isinstance(kinds, (type, tuple)):
         return isinstance(value, kinds)
     return bool(kinds(value))
 
 
-def _only(kinds: Any, func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _only(kinds: Kinds, func: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
     return lambda leaf: func(leaf) if _accepts(kinds, leaf) else leaf
 
 
-def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+def tree_all(pred: Callable[[PyTree], bool], tree: PyTree, is_leaf: Stop = None) -> bool:
     """Whether ``pred`` is true for every leaf of ``tree``."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+def tree_any(pred: Callable[[PyTree], bool], tree: PyTree, is_leaf: Stop = None) -> bool:
     """Whether ``pred`` is true for any leaf of ``tree``."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
-def tree_all_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+def tree_all_only(kinds: Kinds, pred: Callable[[PyTree], bool], tree: PyTree, is_leaf: Stop = None) -> bool:
     """Whether ``pred`` is true for every leaf of ``tree`` that ``kinds`` selects (see :func:`tree_map_only`)."""
     return all(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
 
-def tree_any_only(kinds: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: Stop = None) -> bool:
+def tree_any_only(kinds: Kinds, pred: Callable[[PyTree], bool], tree: PyTree, is_leaf: Stop = None) -> bool:
     """Whether ``pred`` is true for any leaf of ``tree`` that ``kinds`` selects (see :func:`tree_map_only`)."""
     return any(pred(each) for each in tree_leaves(tree, is_leaf) if _accepts(kinds, each))
 
@@ -323,7 +327,7 @@ class _Star:
         return "*"
 
 
-def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None) -> list[Any] | None:
+def broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: Stop = None) -> list[PyTree] | None:
     """Return the leaves of ``tree`` broadcast to the structure ``treespec``, or None if this is not possible.
 
     If ``treespec`` has a subtree where ``tree`` has a leaf, this leaf is repeated for all leaves of the subtree.
@@ -336,7 +340,7 @@ def broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Stop = None
     children, context = CONTAINERS[kind].flatten(tree)
     if len(children) != treespec.num_children or context != treespec.context:
         return None
-    leaves: list[Any] = []
+    leaves: list[PyTree] = []
     for child, spec in zip(children, treespec.children_specs, strict=True):
         part = broadcast_to_and_flatten(child, spec, is_leaf)
         if part is None:

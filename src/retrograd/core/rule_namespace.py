@@ -9,17 +9,20 @@ namespaces.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
+if TYPE_CHECKING:
+    from .typing import Gradient, RuleNamespace
+
 #: Mapping from types of gradients to namespaces, filled by ``dispatch/declare.py``.
-RULE_NAMESPACES: dict[type, Any] = {}
+RULE_NAMESPACES: dict[type, RuleNamespace] = {}
 #: Functions that add and copy large gradients; ``kernels/numba_dispatch.py`` replaces them by compiled loops.
 arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
-def rule_namespace_of(gradient: Any) -> Any:
+def rule_namespace_of(gradient: Gradient) -> RuleNamespace:
     """Return the namespace ``F`` of the functions by which a derivative rule computes with the gradient ``gradient``.
 
     The namespace contains the kernels, which compute with arrays, if ``gradient`` is an array. It contains the

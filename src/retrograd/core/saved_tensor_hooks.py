@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Final
 
 from .error_context import describe_definition
 from .grad_mode import restore_recording, set_hooked, set_recording
 from .tensor import Tensor, at_edge
 
-Hooks = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
+Hooks = tuple[Callable[[Tensor], object], Callable[..., Tensor]]
 
 _stack: ContextVar[tuple[Hooks, ...]] = ContextVar("hooks", default=())
 _refusal: ContextVar[str | None] = ContextVar("refusal", default=None)
@@ -29,7 +29,7 @@ def active_hooks() -> Hooks | None:
     return stack[-1] if stack else None
 
 
-def push(pack: Any, unpack: Any) -> None:
+def push(pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> None:
     """Activate the pair of hooks ``pack`` and ``unpack`` in this thread.
 
     Raises RuntimeError if hooks are disabled, and TypeError if ``pack`` or ``unpack`` is not callable.
@@ -69,7 +69,7 @@ class PackedValue:
 
     __slots__ = ("hook", "value")
 
-    def __init__(self, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+    def __init__(self, tensor: Tensor, pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> None:
         cell = tensor._version_counter or (0,)
         before, version = set_recording(False), cell[0]
         try:
@@ -86,7 +86,7 @@ class PackedValue:
         self.hook = unpack
 
     @classmethod
-    def result(cls, tensor: Tensor, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> PackedValue:
+    def result(cls, tensor: Tensor, pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> PackedValue:
         """Return the PackedValue of ``tensor``, which is saved by the node that computed it.
 
         ``pack`` and ``unpack`` are the saved-tensor hooks. If ``pack`` stored ``tensor``, it would create a reference

@@ -20,7 +20,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
     __module__ = "torch"
 
-    def __new__(cls, sizes: Any = ()) -> Size:
+    def __new__(cls, sizes: Any = ()) -> Size:  # Note [Any in public signatures]
         """Create a shape from an iterable of ints; raise TypeError for other elements."""
         size = size_of(cls, sizes)
         for position, each in enumerate(size):
@@ -32,7 +32,7 @@ class Size(tuple[int, ...]):
         return size
 
     @classmethod
-    def _from_indices(cls, sizes: tuple[Any, ...], start: int) -> Size:
+    def _from_indices(cls, sizes: tuple[SupportsIndex, ...], start: int) -> Size:
         """Create a shape from the elements of ``sizes``, which are converted to ints by their method ``__index__``.
 
         ``start`` is the index of the first element that is not an int. Raises TypeError for an element without the
@@ -43,7 +43,7 @@ class Size(tuple[int, ...]):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{type(each).__name__}')")
         return size_of(cls, [each.__index__() for each in sizes])
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # Note [Any in public signatures]
         raise AttributeError(f"'torch.Size' object has no attribute '{name}'")
 
     def numel(self) -> int:
@@ -53,16 +53,16 @@ class Size(tuple[int, ...]):
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(repr, self))}])"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Any) -> Any:  # Note [Any in public signatures]
         item = tuple.__getitem__(self, key)
         return size_of(Size, item) if isinstance(key, slice) else item
 
-    def __add__(self, other: Any) -> Size:
+    def __add__(self, other: Any) -> Size:  # Note [Any in public signatures]
         if not isinstance(other, tuple):
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return Size(tuple.__add__(self, other))
 
-    def __radd__(self, other: Any) -> Size:
+    def __radd__(self, other: Any) -> Size:  # Note [Any in public signatures]
         return Size(tuple(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> Size:
@@ -70,7 +70,7 @@ class Size(tuple[int, ...]):
 
     __rmul__ = __mul__
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:  # Note [Any in public signatures]
         return size_from, (tuple(self),)
 
 

@@ -17,7 +17,7 @@ This module has the data and properties of a tensor; ``operations/tensor_methods
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +35,9 @@ from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref,
 from .size import Size, size_of
 from .torch_function import GO_ON, HANDLERS, OVERRIDING, intercepted
 
+if TYPE_CHECKING:
+    from .typing import Array, Edge, Intercepted, Shape, VersionCounter
+
 new = object.__new__
 
 
@@ -50,7 +53,7 @@ class layout:
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:  # Note [Any in public signatures]
         return layout_named, (self.name,)
 
 
@@ -95,50 +98,50 @@ class Tensor:
     )
     __module__ = "torch"
 
-    _array: Any
-    _counter: list[Any] | tuple[()] | None
-    _grad: Any
-    _grad_edge: Any
+    _array: Array
+    _counter: VersionCounter | tuple[()] | None
+    _grad: Array | Tensor | None
+    _grad_edge: Edge | None
     _view: Tensor | None
     _view_version: int
     _creation_meta: int
     _frozen_edge: AccumulateGrad | None
     _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's legacy constructor; set by operations/creation/factory.py
-    _current: ClassVar[Callable[..., Any]]  # current_edge; set by views.py
+    _current: ClassVar[Callable[..., Edge | None]]  # current_edge; set by views.py
 
     if TYPE_CHECKING:  # installed by operations/tensor_methods.py
 
-        def __getattr__(self, name: str) -> Any: ...
-        def __add__(self, other: Any) -> Tensor: ...
-        def __radd__(self, other: Any) -> Tensor: ...
-        def __sub__(self, other: Any) -> Tensor: ...
-        def __rsub__(self, other: Any) -> Tensor: ...
-        def __mul__(self, other: Any) -> Tensor: ...
-        def __rmul__(self, other: Any) -> Tensor: ...
-        def __truediv__(self, other: Any) -> Tensor: ...
-        def __rtruediv__(self, other: Any) -> Tensor: ...
-        def __matmul__(self, other: Any) -> Tensor: ...
-        def __pow__(self, other: Any) -> Tensor: ...
+        def __getattr__(self, name: str) -> Any: ...  # Note [Any by attribute name]
+        def __add__(self, other: object) -> Tensor: ...
+        def __radd__(self, other: object) -> Tensor: ...
+        def __sub__(self, other: object) -> Tensor: ...
+        def __rsub__(self, other: object) -> Tensor: ...
+        def __mul__(self, other: object) -> Tensor: ...
+        def __rmul__(self, other: object) -> Tensor: ...
+        def __truediv__(self, other: object) -> Tensor: ...
+        def __rtruediv__(self, other: object) -> Tensor: ...
+        def __matmul__(self, other: object) -> Tensor: ...
+        def __pow__(self, other: object) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
-        def __getitem__(self, index: Any) -> Tensor: ...
-        def __setitem__(self, index: Any, value: Any) -> None: ...
-        def __lt__(self, other: Any) -> Tensor: ...
-        def __le__(self, other: Any) -> Tensor: ...
-        def __gt__(self, other: Any) -> Tensor: ...
-        def __ge__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, index: object) -> Tensor: ...
+        def __setitem__(self, index: object, value: object) -> None: ...
+        def __lt__(self, other: object) -> Tensor: ...
+        def __le__(self, other: object) -> Tensor: ...
+        def __gt__(self, other: object) -> Tensor: ...
+        def __ge__(self, other: object) -> Tensor: ...
         def __len__(self) -> int: ...
         def __bool__(self) -> bool: ...
-        def __iter__(self) -> Any: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
 
     @strips_frames
-    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:  # Note [Any in public signatures]
         return Tensor._construct(cls, *args, **kwargs)
 
-    def __init_subclass__(cls, **named: Any) -> None:
+    def __init_subclass__(cls, **named: Any) -> None:  # Note [Any in public signatures]
         super().__init_subclass__(**named)
         torch_function.register_class(cls)
 
-    @classmethod
+    @classmethod  # Note [Any in public signatures]
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return ``func(*args, **kwargs)``, with tensors in the result converted to instances of ``cls``.
 
@@ -155,7 +158,7 @@ class Tensor:
         return result if plain else _instances(result, cls)
 
     @classmethod
-    def _unwrapped(cls) -> set[Any]:
+    def _unwrapped(cls) -> set[object]:
         """Return the getters of the properties ``grad`` and ``_base``.
 
         ``__torch_function__`` does not convert the results of these getters to a subclass of Tensor.
@@ -163,7 +166,7 @@ class Tensor:
         return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
 
     @staticmethod
-    def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: Any = False) -> Any:
+    def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: object = False) -> Tensor:
         """Return a leaf of class ``cls`` that shares the memory of ``data`` but is not part of the graph.
 
         If ``require_grad`` is true, the leaf requires gradients.
@@ -171,14 +174,14 @@ class Tensor:
         return leaf_sharing_memory(cls, data, require_grad)
 
     @property
-    def _version_counter(self) -> list[Any] | None:
+    def _version_counter(self) -> VersionCounter | None:
         counter = self._counter
         if counter is None:
             counter = self._counter = [0, None]
         return counter or None
 
     @_version_counter.setter
-    def _version_counter(self, counter: list[Any] | None) -> None:
+    def _version_counter(self, counter: VersionCounter | None) -> None:
         self._counter = () if counter is None else counter
 
     # -- shape and memory
@@ -190,7 +193,7 @@ class Tensor:
             return answer
         return size_of(Size, self._array.shape)
 
-    def size(self, dim: int | None = None) -> Any:
+    def size(self, dim: int | None = None) -> Any:  # Note [Any in public signatures]
         """Return the shape, or the size of dimension ``dim``."""
         if HANDLERS or OVERRIDING:
             given = () if dim is None else (dim,)
@@ -205,7 +208,7 @@ class Tensor:
         except IndexError as error:
             raise strip_frames(error) or error from None
 
-    def stride(self, dim: int | None = None) -> Any:
+    def stride(self, dim: int | None = None) -> Any:  # Note [Any in public signatures]
         """Return the strides in elements, or the stride of dimension ``dim``."""
         strides = element_strides(self._array)
         try:
@@ -278,7 +281,7 @@ class Tensor:
         """Whether the elements are complex numbers."""
         return self.dtype.is_complex
 
-    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
+    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:  # Note [Any in public signatures]
         """Whether the elements are stored without gaps in the order of ``memory_format``."""
         if memory_format is channels_last or memory_format is channels_last_3d:
             array = self._array
@@ -321,7 +324,7 @@ class Tensor:
         return self._view._grad_edge is not None and self._array.dtype.kind in "fcV"
 
     @requires_grad.setter
-    def requires_grad(self, value: Any) -> None:
+    def requires_grad(self, value: object) -> None:
         if value.__class__ is not bool:
             raise RuntimeError("requires_grad must be a bool")
         if not _without_node(self):
@@ -332,7 +335,7 @@ class Tensor:
             raise RuntimeError(with_remedy(text, "convert it, as by .float()"))
         self.requires_grad_(value)
 
-    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor:  # Note [Any in public signatures]
         """Set :attr:`requires_grad` in place and return the tensor.
 
         Raises RuntimeError for a tensor of integers or booleans, and for False on a tensor that is not a leaf.
@@ -379,7 +382,7 @@ class Tensor:
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
         if node is None or node.__class__ is AccumulateGrad:
             return None
-        return node.node
+        return node.node  # type: ignore[return-value]  # not a leaf
 
     @property
     def output_nr(self) -> int:
@@ -417,7 +420,7 @@ class Tensor:
     def grad(self) -> None:
         self._grad = None
 
-    def _check_grad(self, value: Any) -> None:
+    def _check_grad(self, value: object) -> None:
         """Raise PyTorch's error if ``value`` can not be assigned to ``grad`` of this tensor."""
         if not isinstance(value, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {_short(value)}")
@@ -448,7 +451,7 @@ class Tensor:
     def retains_grad(self) -> bool:
         """Whether a tensor that is not a leaf retains its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
         node = self._grad_edge
-        return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None
+        return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None  # type: ignore[union-attr]
 
     def retain_grad(self) -> None:
         """Retain the gradient of this tensor in :attr:`grad`, as a leaf does.
@@ -461,7 +464,7 @@ class Tensor:
             raise RuntimeError(with_remedy("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
         if _without_node(self) or self.retains_grad:
             return
-        hooks = hooks_of(Tensor._current(self))
+        hooks = hooks_of(Tensor._current(self))  # type: ignore[arg-type]
         hooks.retaining, Handle.next_id = Handle.next_id, Handle.next_id + 1
         hooks.tensor[hooks.retaining] = Retain(self)
 
@@ -483,7 +486,7 @@ class Tensor:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._grad_edge if self._view is None else Tensor._current(self)
         # A view that was not recorded gets no gradient, so its hooks are never called.
-        hooks = HookList() if node.variable_ref is dead_ref else hooks_of(node).tensor
+        hooks = HookList() if node.variable_ref is dead_ref else hooks_of(node).tensor  # type: ignore[arg-type, union-attr]
         return Handle(hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
@@ -493,7 +496,7 @@ class Tensor:
         if not self.is_leaf:
             text = "post accumulate grad hooks cannot be registered on non-leaf tensors"
             raise RuntimeError(with_remedy(text, "use register_hook, or retain_grad()", self._grad_edge))
-        return Handle(hooks_of(self._grad_edge).own("accumulated"), hook)
+        return Handle(hooks_of(self._grad_edge).own("accumulated"), hook)  # type: ignore[arg-type]
 
     @property
     def data(self) -> Tensor:
@@ -505,7 +508,7 @@ class Tensor:
         return out
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {_short(value)}")
         if self._grad_edge is not None and value.dtype.category < dtypes.FLOATING:
@@ -570,7 +573,7 @@ class Tensor:
         return id(self)
 
 
-def _intercepted_read(name: str, x: Tensor) -> Any:
+def _intercepted_read(name: str, x: Tensor) -> Intercepted:
     """Return the value that a ``__torch_function__`` handler supplies for the property ``name`` of ``x``.
 
     The result is the constant ``GO_ON`` if the property must compute the value itself.
@@ -578,7 +581,7 @@ def _intercepted_read(name: str, x: Tensor) -> Any:
     return intercepted(vars(Tensor)[name].fget, x)
 
 
-def wrap(array: Any) -> Tensor:
+def wrap(array: Array) -> Tensor:
     """Return a Tensor of ``array`` that has no gradient edge and is not a view."""
     out: Tensor = new(Tensor)
     out._array = array
@@ -589,7 +592,7 @@ def wrap(array: Any) -> Tensor:
     return out
 
 
-def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
+def at_edge(array: Array, counter: VersionCounter | None, edge: Edge | None) -> Tensor:
     """Return a Tensor of ``array`` with the version counter ``counter`` and the gradient edge ``edge``.
 
     ``counter`` is None for an inference tensor. The backward pass uses this function to create Tensors of the arrays
@@ -604,7 +607,7 @@ def at_edge(array: Any, counter: list[Any] | None, edge: Any) -> Tensor:
     return out
 
 
-def leaf_from_array(array: Any) -> Tensor:
+def leaf_from_array(array: Array) -> Tensor:
     """Return a Tensor of ``array`` that is a leaf and requires gradients."""
     if array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -632,7 +635,7 @@ def _freeze(x: Tensor) -> None:
     x._grad_edge = None
 
 
-def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: str = "_make_subclass") -> Any:
+def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: object, function: str = "_make_subclass") -> Tensor:
     """Return a leaf of class ``cls`` that shares memory and version counter with ``data``.
 
     If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the name of the called function in
@@ -643,7 +646,7 @@ def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: s
         raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
     if requires_grad and data._array.dtype.kind not in "fcV":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    out: Any = new(cls)
+    out: Tensor = new(cls)
     out._array, out._version_counter = data._array, data._version_counter
     out._grad_edge = out._view = out._grad = None
     if requires_grad:
@@ -653,7 +656,7 @@ def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: Any, function: s
     return out
 
 
-def _instances(result: Any, cls: type[Tensor]) -> Any:
+def _instances(result: object, cls: type[Tensor]) -> object:
     """Return ``result`` with all tensors, also those in tuples and lists, converted to instances of ``cls``."""
     if isinstance(result, Tensor):
         return result if isinstance(result, cls) else result.as_subclass(cls)
@@ -719,7 +722,7 @@ def normalize_dim(dim: int, ndim: int, *, wrap_scalar: bool = True) -> int:
     return dim + bound if dim < 0 else dim
 
 
-def element_strides(array: Any) -> tuple[int, ...]:
+def element_strides(array: Array) -> Shape:
     """Return the strides of ``array`` counted in elements, with PyTorch's values for dimensions of size 0 and 1."""
     if array.flags.c_contiguous and (1 not in array.shape if array.size else not any(array.strides)):
         return contiguous_strides(array.shape)  # NumPy's strides of an empty array are 0
@@ -727,7 +730,7 @@ def element_strides(array: Any) -> tuple[int, ...]:
     return tuple(step // size for step in array.strides)
 
 
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def contiguous_strides(shape: Shape) -> Shape:
     """Return the strides, in elements, of a contiguous tensor of ``shape``."""
     strides, step = [], 1
     for size in shape[::-1]:
@@ -736,7 +739,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(strides[::-1])
 
 
-def memory_owner(array: Any) -> Any:
+def memory_owner(array: Array) -> Array:
     """Return the array that owns the memory of ``array``."""
     owner = array
     while (below := owner.base) is not None:
@@ -744,31 +747,31 @@ def memory_owner(array: Any) -> Any:
             below = getattr(below, "base", None)
             if not hasattr(below, "dtype"):
                 break
-        owner = below
+        owner = below  # type: ignore[assignment]
     return owner
 
 
-def share_memory(a: Any, b: Any) -> bool:
+def share_memory(a: Array, b: Array) -> bool:
     """Whether the arrays ``a`` and ``b`` are views of the same memory (their elements need not overlap)."""
     return a is b if a.base is None and b.base is None else memory_owner(a) is memory_owner(b)
 
 
-def address(array: Any) -> int:
+def address(array: Array) -> int:
     """Return the memory address (in bytes) of the first element of ``array``."""
     return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
 
 
-def offset_in_memory(array: Any) -> int:
+def offset_in_memory(array: Array) -> int:
     """Return the offset of the first element of ``array`` from the start of its memory, as a number of elements."""
     return (address(array) - address(memory_owner(array))) // array.itemsize
 
 
-def channels_last_view(array: Any) -> Any:
+def channels_last_view(array: Array) -> Array:
     """Return a view of ``array`` in which the channels (dimension 1) are the last dimension."""
     return array.transpose(0, *range(2, array.ndim), 1)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return type(value).__name__
 
 

@@ -11,19 +11,22 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
 from ..runtime.user_frame import warn
 
+if TYPE_CHECKING:
+    from .typing import Args, Function, Handler, Intercepted, Kwargs
+
 #: Levels of disabling: all handlers are called, only those of modes, or none.
 ALL, MODES, NONE = range(3)
 #: The level of disabling and the active modes, the innermost last.
-_state: ContextVar[tuple[int, tuple[Any, ...]]] = ContextVar("overrides", default=(ALL, ()))
+_state: ContextVar[tuple[int, tuple[Handler, ...]]] = ContextVar("overrides", default=(ALL, ()))
 state = _state.get
 
 
-def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Note [Any in public signatures]
     """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled.
 
     This function is the ``__torch_function__`` of classes that override no function.
@@ -46,13 +49,14 @@ def has_torch_function(kind: type) -> bool:
     return kind not in _NEVER and getattr(kind, "__torch_function__", disabled) is not disabled
 
 
-def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Any]:
+# Note [Any by attribute name]: a value with the attribute `__torch_function__` is a Handler.
+def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Handler]:
     """Return the elements of ``values``, the arguments of a call, whose classes have a handler ``__torch_function__``.
 
     The result has at most one instance of each class, and a subclass precedes its base classes. Elements of lists and
     tuples among ``values`` are included. Instances of the class ``ordinary``, if it is not None, are skipped.
     """
-    overriding: list[Any] = []
+    overriding: list[Handler] = []
     for each in values:
         kind = each.__class__
         if kind is ordinary or kind in _NEVER:
@@ -66,7 +70,7 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[A
     return overriding
 
 
-def _insert(value: Any, overriding: list[Any]) -> None:
+def _insert(value: Handler, overriding: list[Handler]) -> None:
     """Insert ``value`` into the list ``overriding`` before the values whose classes are base classes of its class.
 
     Nothing is inserted if the list already has a value of the same class.
@@ -84,8 +88,14 @@ PLAIN_METHOD = "as a plain method is deprecated and will be an error in future, 
 
 
 def call_override(
-    func: Any, overriding: list[Any], types: tuple[type, ...], args: Any, kwargs: Any, shown: str, python: bool
-) -> Any:
+    func: Function,
+    overriding: list[Handler],
+    types: tuple[type, ...],
+    args: Args,
+    kwargs: Kwargs,
+    shown: str,
+    python: bool,
+) -> Intercepted:
     """Return the result of the first handler that implements ``func``.
 
     A handler is the method ``__torch_function__`` of a mode or class. The handler of the innermost mode is called first,
@@ -151,7 +161,7 @@ def disabled_overrides(level: int) -> Iterator[None]:
         _state.reset(token)
 
 
-def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
+def call_without_overrides(func: Function, args: Args, kwargs: Kwargs) -> Intercepted:
     """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled."""
     level, modes = _state.get()
     token = _state.set((max(level, MODES), modes))
@@ -165,22 +175,22 @@ def call_without_overrides(func: Any, args: Any, kwargs: Any) -> Any:
 
 #: Everything that intercepts calls of public functions in any thread: modes and other handlers. Every public function
 #: tests this list; whether a handler applies to the call's own thread is decided in ``dispatch/intercept.py``.
-HANDLERS: list[Any] = []
+HANDLERS: list[object] = []
 #: Weak references to the classes whose ``__torch_function__`` overrides calls. Functions that do not test the classes of
 #: their arguments otherwise test this set, too. A reference is removed with its class.
 OVERRIDING: set[ReferenceType[type]] = set()
 #: Result of an interception after which the intercepted function runs its own body.
-GO_ON: Any = object()
+GO_ON: Intercepted = object()
 _changing = threading.Lock()
 
 
-def listen(handler: Any) -> None:
+def listen(handler: object) -> None:
     """Add ``handler`` to ``HANDLERS``, the list of the objects that intercept calls of public functions."""
     with _changing:
         HANDLERS.append(handler)
 
 
-def unlisten(handler: Any) -> None:
+def unlisten(handler: object) -> None:
     """Remove ``handler`` from ``HANDLERS``, the list of the objects that intercept calls of public functions.
 
     If the list contains ``handler`` several times, only the last occurrence is removed.
@@ -198,13 +208,13 @@ class _Interceptor:
     ``core`` cannot import that module. Therefore the attribute ``intercept`` is set when the module is imported.
     """
 
-    intercept: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+    intercept: Callable[[Function, Args, Kwargs], Intercepted]
 
 
 interceptor = _Interceptor()
 
 
-def intercepted(function: Any, *args: Any) -> Any:
+def intercepted(function: Function, *args: object) -> Intercepted:
     """Return the result of the call ``function(*args)`` if a handler intercepts it, and otherwise ``GO_ON``.
 
     ``function`` is a function of the package ``core``. A handler is a mode or another object that intercepts calls of
@@ -229,7 +239,7 @@ def forget_classes() -> None:
     OVERRIDING.clear()
 
 
-def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
+def register_overriding(values: Iterable[object], ordinary: type) -> bool:
     """Add the classes of ``values`` that have a ``__torch_function__`` to ``OVERRIDING``.
 
     The result is True if there is such a class. ``values`` are the arguments of a call; instances of ``ordinary`` are
@@ -242,14 +252,14 @@ def register_overriding(values: Iterable[Any], ordinary: type) -> bool:
     return bool(overriding)
 
 
-def enter_mode(mode: Any) -> None:
+def enter_mode(mode: Handler) -> None:
     """Activate ``mode``; its handler is called before the handlers of the modes that are already active."""
     level, modes = _state.get()
     listen(mode)
     _state.set((level, (*modes, mode)))
 
 
-def leave_mode(mode: Any) -> None:
+def leave_mode(mode: Handler) -> None:
     """Deactivate ``mode``, which is the innermost mode."""
     level, modes = _state.get()
     _state.set((level, modes[:-1]))

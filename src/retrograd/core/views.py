@@ -25,7 +25,8 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from ..runtime import user_frame
 from . import anomaly_mode
@@ -37,6 +38,9 @@ from .rule_namespace import RULE_NAMESPACES, rule_namespace_of
 from .saved_tensor_hooks import before_modification
 from .tensor import Tensor, address, element_strides, memory_owner, share_memory
 
+if TYPE_CHECKING:
+    from .typing import VJP, Array, ArrayDType, Edge, Edges, Gradient, Gradients, Recording, Shape, VersionCounter
+
 #: Creation of a view: default, under no_grad, in inference mode, by an operation with several views, by a custom
 #: function.
 DEFAULT, NO_GRAD, INFERENCE, MULTI_OUTPUT, CUSTOM = range(5)
@@ -47,18 +51,18 @@ class StridedLayout:
 
     __slots__ = ("offset", "shape", "strides")
 
-    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> None:
+    def __init__(self, shape: Shape, strides: Shape, offset: int) -> None:
         self.shape, self.strides, self.offset = shape, strides, offset
 
 
-def strided_layout(array: Any, origin: Any) -> StridedLayout:
+def strided_layout(array: Array, origin: Array) -> StridedLayout:
     """Return the layout of ``array``, with the offset counted from the start of the memory of the array ``origin``."""
     owner = memory_owner(origin)
     offset = 0 if array is owner else (address(array) - address(owner)) // array.itemsize
     return StridedLayout(array.shape, element_strides(array), offset)
 
 
-def current_edge(x: Tensor, by_user: bool = False) -> Any:
+def current_edge(x: Tensor, by_user: bool = False) -> Edge | None:
     """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
 
     A stale view is a view whose memory has been modified in place since its edge was set. RuntimeError is raised for a
@@ -87,7 +91,7 @@ def current_edge(x: Tensor, by_user: bool = False) -> Any:
 Tensor._current = staticmethod(current_edge)
 
 
-def _unrecorded(x: Tensor) -> Any:
+def _unrecorded(x: Tensor) -> Edge | None:
     """Return the gradient edge of ``x``, a view that is not part of the graph of its base.
 
     Such a view was created without recording, or before its base required gradients. A view without an edge gets an
@@ -100,7 +104,7 @@ def _unrecorded(x: Tensor) -> Any:
 
 
 def _as_strided_node(
-    array: Any, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
+    array: Array, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
 ) -> Node:
     """Return a new node for a stale view, whose memory has been modified in place (see Note [Stale views]).
 
@@ -124,7 +128,7 @@ def _as_strided_node(
     return node
 
 
-def _part(array: Any, base: Any) -> StridedLayout:
+def _part(array: Array, base: Array) -> StridedLayout:
     """Return the layout of the view ``array`` within the array ``base``.
 
     If the view is complex and the base is real, the layout describes the view as pairs of real elements.
@@ -146,7 +150,7 @@ class AsStridedView(Node):
     part: StridedLayout
     whole: StridedLayout
 
-    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         level = rule_namespace_of(grad)
         if len(self.part.shape) > grad.ndim:
             grad = level.view_as_real(grad)
@@ -173,13 +177,13 @@ class CopySlices(Node):
         """Return ``torch::autograd::CopySlices``, PyTorch's name of this class."""
         return "torch::autograd::CopySlices"
 
-    def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         return self._through(self.inner.vjp, grad, edges, keep)
 
-    def vjp_recorded(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+    def vjp_recorded(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         return self._through(self.inner.vjp_recorded, grad, edges, keep)
 
-    def _through(self, vjp: Any, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
+    def _through(self, vjp: VJP, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         """Return the gradients for ``edges``, computed from ``grad``, the gradient of the base.
 
         The gradient of the modified view is computed by ``vjp``, the method ``vjp`` or ``vjp_recorded`` of the node of
@@ -199,7 +203,7 @@ class CopySlices(Node):
         return rest if len(edges) == 1 else (rest, *grads[1:])
 
 
-def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype: Any) -> Any:
+def _edge_of_result(copy: weakref.ref[CopySlices], shape: Shape, dtype: ArrayDType) -> AsStridedView | None:
     """Return the gradient edge of a saved tensor: the result of an in-place operation on a view.
 
     The edge is a new AsStridedView node. ``copy`` is a weak reference to the CopySlices node that contains the node of
@@ -220,7 +224,7 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: tuple[int, ...], dtype
 # --- In-place operations --------------------------------------------------------------------------------------------
 
 
-def check_in_place(x: Tensor, recorded: bool, overlap: bool = False) -> None:
+def check_in_place(x: Tensor, recorded: Recording, overlap: bool = False) -> None:
     """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
 
     ``recorded`` is true if the operation is recorded, because an operand requires gradients. Unless ``overlap`` is
@@ -276,7 +280,7 @@ def overlaps(x: Tensor) -> bool:
     return any(step == 0 and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
 
 
-def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -> None:
+def check_partial_overlap(x: Tensor, others: Sequence[object], same: bool = True) -> None:
     """Raise RuntimeError if one of the operands ``others`` partly overlaps ``x``, the tensor written to.
 
     If ``same`` is true, an operand with exactly the same elements is allowed.
@@ -300,7 +304,7 @@ def check_partial_overlap(x: Tensor, others: Sequence[Any], same: bool = True) -
                 )
 
 
-def _is_dense(array: Any) -> bool:
+def _is_dense(array: Array) -> bool:
     """Whether the elements of ``array`` fill a contiguous range of memory, in any order."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return True
@@ -371,7 +375,7 @@ def bump_version(x: Tensor) -> None:
         counter = x._counter = [0, None]
     if counter:
         counter[0] += 1
-        frame: Any = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None and user_frame.MARK in frame.f_globals:
             frame = frame.f_back
         counter[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
@@ -407,7 +411,7 @@ def rebase_history(x: Tensor, node: Node) -> None:
     _keep_retaining(x, before)
 
 
-def _keep_retaining(x: Tensor, before: Any) -> None:
+def _keep_retaining(x: Tensor, before: Edge | None) -> None:
     """Move the hook of ``x.retain_grad()`` from the previous gradient edge of ``x`` to the present one.
 
     ``before`` is the previous edge. If it has no such hook, nothing is changed.
@@ -419,7 +423,7 @@ def _keep_retaining(x: Tensor, before: Any) -> None:
         x.retain_grad()
 
 
-def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
+def view_of(x: Tensor, array: Array, made: int | None = None) -> Tensor:
     """Return a view of ``x`` with the elements of ``array``; the caller sets its gradient edge.
 
     ``made`` is the value of ``_creation_meta`` for the view: a constant such as ``DEFAULT`` or ``NO_GRAD``, by which
@@ -445,7 +449,7 @@ def view_of(x: Tensor, array: Any, made: int | None = None) -> Tensor:
     return out
 
 
-def views_of(x: Tensor, arrays: Sequence[Any]) -> tuple[Tensor, ...]:
+def views_of(x: Tensor, arrays: Sequence[Array]) -> tuple[Tensor, ...]:
     """Return a tuple with a view of ``x`` for each of ``arrays``; the views are the results of a single operation."""
     creation = MULTI_OUTPUT if recording() else _creation_mode()
     counter, base = x._version_counter, x._view
@@ -474,7 +478,9 @@ def _creation_mode() -> int:
 # --- Errors about saved values --------------------------------------------------------------------------------------
 
 
-def modified_inplace_error(node: Node, array: Any, counter: list[Any], version: int, producer: Any) -> RuntimeError:
+def modified_inplace_error(
+    node: Node, array: Array, counter: VersionCounter, version: int, producer: Edge | None
+) -> RuntimeError:
     """Return PyTorch's error for a saved tensor that was modified in place, with the lines in the user's program.
 
     Args:
@@ -527,12 +533,12 @@ def freed_error(node: Node) -> RuntimeError:
     )
 
 
-def bare_name(node: Any) -> str:
+def bare_name(node: object) -> str:
     """Return the name of ``node`` in PyTorch's errors: ``Mul`` for ``MulBackward0``, ``Max1`` for ``MaxBackward1``."""
     return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
 
 
-def type_string(array: Any) -> str:
+def type_string(array: Array) -> str:
     """Return the type name by which some of PyTorch's errors describe ``array``, such as ``torch.FloatTensor``."""
     name = scalar_name(dtype_of(array.dtype))
     return f"torch.{'cuda.' if type(array).__module__.startswith('cupy') else ''}{name}Tensor"

@@ -74,12 +74,12 @@ class Batch(TransformTensor):
     _dim: int
 
     @property
-    def _array(self) -> Any:
+    def _array(self) -> Any:  # type: ignore[override]
         array, dim = self._inner._array, self._dim
         if not array.shape[dim]:  # without slices, an uninitialised array has the shape of one
             shape = array.shape[:dim] + array.shape[dim + 1 :]
             return array.astype(array.dtype, copy=False).__class__(shape, array.dtype)
-        return array[(*(slice(None),) * dim, 0, ...)]
+        return array[(*(slice(None),) * dim, 0, ...)]  # type: ignore[arg-type]
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
         return run_block(self._run, op, tensors, params, in_place)

@@ -397,7 +397,7 @@ class _MemoryIndex:
             owner = place.node
             line = line_of(owner.code, owner.instruction)
             self.inside.setdefault(
-                id(memory_owner(value)),
+                id(memory_owner(value)),  # type: ignore[arg-type]
                 f"the result of {operation_of(owner)}" + (f" at {line.short()}" if line else ""),
             )
 

@@ -244,7 +244,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> Any:
-        created = leaf_sharing_memory(cls, empty(0, device=device, dtype=dtype), requires_grad)
+        created: Any = leaf_sharing_memory(cls, empty(0, device=device, dtype=dtype), requires_grad)
         created.persistent, created._is_buffer = persistent, True
         return created
 

@@ -149,7 +149,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
 
 def gradient(param: Tensor) -> Tensor:
     """Return ``param.grad`` as a Tensor; ``param`` must have a gradient."""
-    return param._grad if isinstance(param._grad, Tensor) else wrap(param._grad)
+    return param._grad if isinstance(param._grad, Tensor) else wrap(param._grad)  # type: ignore[arg-type]
 
 
 _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]

@@ -129,7 +129,7 @@ def _legacy_type(name: str, kind: dtype, place: str) -> Any:
     @strips_frames
     def construct(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
         if cls.place == "cuda":
-            return to(_legacy_tensor(kind, args), "cuda") if devices.cupy() else wrap(None)
+            return to(_legacy_tensor(kind, args), "cuda") if devices.cupy() else wrap(None)  # type: ignore[arg-type]
         return _legacy_tensor(kind, args)
 
     module = "torch" if place == "cpu" else "torch.cuda"

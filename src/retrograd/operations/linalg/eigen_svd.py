@@ -74,7 +74,7 @@ def _off_diagonal(F: Any, x: Any) -> Any:
     return F.tril(x, -1) + F.triu(x, 1)
 
 
-def _may_need_gradient(x: Tensor) -> bool:
+def _may_need_gradient(x: Tensor) -> bool | str | None:
     """Return whether a gradient with respect to ``x`` may be needed.
 
     If True, functions such as ``eigvalsh`` compute the eigenvectors in addition to the eigenvalues, because the
