@@ -211,7 +211,7 @@ def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
         return "std"
     if key in ("matmul", "linalg.matmul"):
         ranks = tuple(each._array.ndim for each in read)
-        return {(1, 1): "dot", (2, 1): "mv"}.get(ranks, "mm")
+        return {(1, 1): "dot", (2, 1): "mv"}.get(ranks, "mm")  # type: ignore[arg-type]
     return key
 
 
