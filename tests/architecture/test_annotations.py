@@ -18,12 +18,12 @@ import retrograd
 
 PACKAGE = Path(retrograd.__file__).parent
 #: The folders that are checked.
-FOLDERS = ["core"]
-#: The module of the aliases, where the name of an alias and its comment are the reason.
-ALIASES = "core/typing.py"
+FOLDERS = ["core", "compiler"]
+#: The modules of the aliases, where the comment of an alias is the reason; the first explains the other reasons.
+ALIASES = ("core/typing.py", "compiler/typing.py")
 NOTE = re.compile(r"#.*Note \[(Any [^\]]+)\]")
-#: The reasons, which are explained in the module of the aliases.
-REASONS = set(re.findall(r"^- Note \[(Any [^\]]+)\]", (PACKAGE / ALIASES).read_text(encoding="utf-8"), re.MULTILINE))
+#: These reasons.
+REASONS = set(re.findall(r"^- Note \[(Any [^\]]+)\]", (PACKAGE / ALIASES[0]).read_text(encoding="utf-8"), re.MULTILINE))
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Expressions that an assignment of a type alias may have.
@@ -96,7 +96,7 @@ def findings(source: str, file: str) -> tuple[list[str], int]:
     lines, wrong, explained = source.split("\n"), [], 0
     for node, name in annotated(ast.parse(source)):
         given = reason(node, lines)
-        documented = file == ALIASES and isinstance(node, ast.AnnAssign) and lines[node.lineno - 2].startswith("#")
+        documented = file in ALIASES and isinstance(node, ast.AnnAssign) and lines[node.lineno - 2].startswith("#")
         if documented or given in REASONS:
             explained += 1
         else:
@@ -139,11 +139,11 @@ def test_aliases_are_not_loaded_at_run_time() -> None:
         ("def f(self) -> None:\n    self.x: Any = 1", 1),
         ("class C(dict[str, Any]):\n    x: ClassVar[typing.Any]", 2),
         ("Function = Callable[..., Any]", 1),
-        ("x: Any = 1  # Note [Any of generated code]", 0),
+        ("x: Any = 1  # Note [Any of declarations]", 0),
         ("x: Any = 1  # Note [Any of laziness]", 1),
-        ("# Note [Any of generated code]: compiled.\n@cache\ndef f(x: Any) -> Any:\n    return x", 0),
-        ("def f(\n    x: Any,\n) -> Any:  # Note [Any of generated code]\n    return x", 0),
-        ("def f(x: Any) -> None:\n    '''Note [Any of generated code]'''", 1),
+        ("# Note [Any of declarations]: compiled.\n@cache\ndef f(x: Any) -> Any:\n    return x", 0),
+        ("def f(\n    x: Any,\n) -> Any:  # Note [Any of declarations]\n    return x", 0),
+        ("def f(x: Any) -> None:\n    '''Note [Any of declarations]'''", 1),
         ("def f() -> None:\n    def g(x: Any) -> None: ...", 1),
     ],
 )

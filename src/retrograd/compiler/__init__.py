@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.pytree import tree_map
 from ..core.tensor import Tensor
@@ -20,6 +20,9 @@ from ..nn import Module
 from ..operations.creation.from_data import from_numpy
 from . import compiled_function
 from .explanation import explain
+
+if TYPE_CHECKING:
+    from ..core.typing import Function, Kwargs
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
@@ -29,26 +32,27 @@ class OptimizedModule(Module):
 
     __module__ = "torch._dynamo.eval_frame"
 
-    def __init__(self, mod: Module, **options: Any) -> None:
+    def __init__(self, mod: Module, **options: Any) -> None:  # Note [Any in public signatures]
         super().__init__()
         self._orig_mod = mod
         object.__setattr__(self, "_call", _compiled(mod, options))
         object.__setattr__(self, "training", mod.training)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:  # Note [Any in public signatures]
         """Call the wrapped module, compiled, with ``args`` and ``kwargs``, and return its result."""
         return self._call(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # Note [Any by attribute name]
         modules = self.__dict__.get("_modules", {})
         if name == "_orig_mod":
             return modules["_orig_mod"]
         return getattr(modules["_orig_mod"], name)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> Any:  # Note [Any in public signatures]
         return OptimizedModule, (self._orig_mod,)
 
 
+# Note [Any in public signatures]
 def compile(
     model: Any = None,
     *,
@@ -95,7 +99,7 @@ def compile(
     return _compiled(model, given)
 
 
-def _compiled(function: Any, options: dict[str, Any]) -> Any:
+def _compiled(function: Function, options: Kwargs) -> Function:
     """Return the compiled form of ``function``, or ``function`` itself if ``options`` disable compilation.
 
     ``options`` is a dictionary with the keys ``"fullgraph"``, ``"backend"`` and ``"off"``. Compilation is disabled if
@@ -127,24 +131,26 @@ def reset() -> None:
     compiled_function.forget_all()
 
 
+# Note [Any in public signatures]
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """Return the names of the backends that :func:`compile` accepts; ``exclude_tags`` has no effect."""
     return ["inductor"]
 
 
-def get_default_backend() -> Any:
+def get_default_backend() -> Any:  # Note [Any in public signatures]
     """Return the backend that :func:`set_default_backend` has stored."""
     return _default[0]
 
 
-def set_default_backend(backend: Any) -> None:
+def set_default_backend(backend: Any) -> None:  # Note [Any in public signatures]
     """Store ``backend`` as the default backend; :func:`compile` does not use the default."""
     _default[0] = "inductor" if backend is None else backend
 
 
-_default: list[Any] = ["inductor"]
+_default: list[object] = ["inductor"]
 
 
+# Note [Any in public signatures]
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return ``fn``, marked to run without compilation; also a decorator, with or without parentheses.
 
@@ -155,17 +161,17 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 
 
-def allow_in_graph(fn: Any) -> Any:
+def allow_in_graph(fn: Any) -> Any:  # Note [Any in public signatures]
     """Return ``fn`` unchanged; the call has no effect, because the operations of all functions are recorded."""
     return fn
 
 
-def assume_constant_result(fn: Any) -> Any:
+def assume_constant_result(fn: Any) -> Any:  # Note [Any in public signatures]
     """Return ``fn`` unchanged; the call has no effect in retrograd."""
     return fn
 
 
-def nested_compile_region(fn: Any = None, **options: Any) -> Any:
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:  # Note [Any in public signatures]
     """Return ``fn`` unchanged, or, if ``fn`` is None, a decorator that returns its function unchanged."""
     return (lambda function: function) if fn is None else fn
 
@@ -174,14 +180,14 @@ def cudagraph_mark_step_begin() -> None:
     """Do nothing; the function exists for PyTorch programs, and retrograd has no CUDA graphs."""
 
 
-def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:  # Note [Any in public signatures]
     """Return a function of Tensors that calls ``fn``, a function of NumPy arrays.
 
     The Tensors among the arguments are converted to arrays, and the arrays among the results to Tensors.
     """
 
     @functools.wraps(fn)
-    def wrap(*args: Any, **kwargs: Any) -> Any:
+    def wrap(*args: object, **kwargs: object) -> object:
         args, kwargs = tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, (args, kwargs))
         return tree_map(lambda x: from_numpy(x) if type(x).__name__ == "ndarray" else x, fn(*args, **kwargs))
 
@@ -196,10 +202,10 @@ class set_stance:
 
     __module__ = "torch._dynamo.decorators"
 
-    def __init__(self, stance: str = "default", **options: Any) -> None:
+    def __init__(self, stance: str = "default", **options: Any) -> None:  # Note [Any in public signatures]
         self.stance = stance
 
-    def __call__(self, fn: Any) -> Any:
+    def __call__(self, fn: Any) -> Any:  # Note [Any in public signatures]
         return fn
 
     def __enter__(self) -> None:

@@ -8,7 +8,7 @@ are recorded, so that the operations which a rule calls are appended to the reco
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -21,6 +21,10 @@ from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
 from .ir import ExtraOp, Step, Value
 from .trace import Trace, Traced
 
+if TYPE_CHECKING:
+    from ..core.typing import Array, ArrayModule, Function, Gradient, Rule
+    from .typing import RuleArgument
+
 
 class _Level:
     """Namespace of operations that is passed as ``F`` to gradient rules when a recorded call is differentiated.
@@ -30,20 +34,20 @@ class _Level:
     functions is recorded as a single operation.
     """
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Function:
         return getattr(TENSORS, name)
 
-    def attention_back(self, g: Any, *rest: Any) -> Any:
+    def attention_back(self, g: Gradient, *rest: object) -> list[Traced | None]:
         return _record_array_call("attention_back", g, rest)
 
-    def recurrent_back(self, g: Any, *rest: Any) -> Any:
+    def recurrent_back(self, g: Gradient, *rest: object) -> list[Traced | None]:
         return _record_array_call("recurrent_back", g, rest)
 
 
 F = _Level()
 
 
-def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
+def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list[Traced | None]:
     """Call the array function ``name`` with the arguments ``(g, *rest)``, and record the call as a single operation.
 
     ``g`` is the incoming gradient. The traced tensors among the arguments are passed as arrays. Return the results of
@@ -53,7 +57,7 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
     places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
     run = leaves[places[0]]._run
 
-    def whole(arrays: Any) -> Any:
+    def whole(arrays: Sequence[Array]) -> Sequence[Array]:
         given = list(leaves)
         for i, array in zip(places, arrays, strict=True):
             given[i] = array
@@ -61,7 +65,7 @@ def _record_array_call(name: str, g: Any, rest: tuple[Any, ...]) -> Any:
 
     kept = [i for i, each in enumerate(whole([leaves[i]._inner._array for i in places])) if each is not None]
 
-    def some(np: Any, *arrays: Any) -> Any:
+    def some(np: ArrayModule, *arrays: Array) -> tuple[Array, ...]:
         found = whole(arrays)
         return tuple([found[i] for i in kept])
 
@@ -78,14 +82,16 @@ class GradientType:
         self.shape, self.dtype = value.shape, value.dtype
 
 
-def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]) -> list[Any]:
+def differentiate(
+    trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]
+) -> list[Traced | None]:
     """Append a backward pass to the recorded steps of ``trace``, and return the gradients with respect to ``wanted``.
 
     A :class:`Value` describes one recorded array. ``outs`` are the values from which the backward pass starts, and
     ``grads`` are the incoming gradients of ``outs``. The returned list has one item for each item of ``wanted``: the
     gradient as a traced tensor, or None if ``outs`` do not depend on this value.
     """
-    arrived: dict[Value, Any] = {}
+    arrived: dict[Value, Gradient] = {}
     for out, grad in zip(outs, grads, strict=True):
         _accumulate(arrived, out, grad)
     forward = list(trace.tape.steps)
@@ -99,12 +105,12 @@ def differentiate(trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], 
     return [arrived.get(each) for each in wanted]
 
 
-def _accumulate(arrived: dict[Value, Any], value: Value, grad: Any) -> None:
+def _accumulate(arrived: dict[Value, Gradient], value: Value, grad: Gradient) -> None:
     held = arrived.get(value)
     arrived[value] = grad if held is None else F.add(held, grad)
 
 
-def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
+def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Gradient]) -> None:
     """Compute the gradients of the operands of ``step``, a recorded operation, and add them to ``arrived``.
 
     ``arrived`` is a dictionary from each :class:`Value` to the sum of the gradients computed for it so far. It already
@@ -118,7 +124,7 @@ def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
     live = [each.__class__ is Value and each.graded for each in step.operands]
     if not any(live) or not op.has_rules:
         return
-    g: Any = tuple(grads) if op.several or len(grads) > 1 else grads[0]
+    g: Gradient = tuple(grads) if op.several or len(grads) > 1 else grads[0]
     if getattr(op, "gradients", None) is not None:
         found = op.gradients(F, g, step)
     else:
@@ -128,9 +134,9 @@ def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Any]) -> None:
             _accumulate(arrived, value, validate_gradient(grad, GradientType(value), step))  # type: ignore[arg-type]
 
 
-def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list[Any]:
-    found: list[Any] = []
-    together: dict[Any, tuple[Any, ...]] = {}
+def _apply_rules(trace: Trace, step: Step, g: Gradient, live: Sequence[bool]) -> list[Gradient]:
+    found: list[Gradient] = []
+    together: dict[Rule, tuple[Gradient, ...]] = {}
     rules = step.op.rules
     for index, rule in enumerate(rules):
         if rule is None or not live[index]:
@@ -150,7 +156,7 @@ def _apply_rules(trace: Trace, step: Step, g: Any, live: Sequence[bool]) -> list
     return found
 
 
-def _rule_argument(trace: Trace, step: Step, name: str, g: Any) -> Any:
+def _rule_argument(trace: Trace, step: Step, name: str, g: Gradient) -> RuleArgument:
     """Return the argument for the parameter ``name`` of a gradient rule of ``step``, a recorded operation.
 
     The argument is the namespace of operations if ``name`` is ``"F"``, the incoming gradient ``g`` if ``name`` is

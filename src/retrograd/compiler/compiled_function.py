@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy
 from numpy import ndarray
@@ -39,6 +39,27 @@ from .passes import eliminate_common_subexpressions, eliminate_dead_code, push_t
 from .program import Program
 from .trace import Trace, Traced, Unrecorded
 
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ..core.pytree import TreeSpec
+    from ..core.typing import (
+        Args,
+        Array,
+        ArrayDType,
+        Edges,
+        Function,
+        Gradient,
+        Gradients,
+        Kwargs,
+        PyTree,
+        Scalar,
+        Shape,
+        VersionCounter,
+    )
+    from .ir import Tape
+    from .typing import Guarded, Operand
+
 #: Maximum number of recordings of a function; a call that matches none of them then runs eagerly.
 MAX_RECORDINGS = 8
 #: Whether a failing replay raises (for tests); otherwise the call is repeated eagerly, which raises its own error.
@@ -56,15 +77,15 @@ class Recording:
 
     def __init__(self, guards: Guards, start: list[str], reason: str | None = None) -> None:
         self.holds, self.guards, self.reason = guards.written(start), guards, reason
-        self.call: Callable[..., Any] | None = None
+        self.call: Function | None = None
         self.forward: Program | None = None
         self.backward: Program | None = None
-        self.tape: Any = None
+        self.tape: Tape | None = None
         self.entry = ""
         self.touches = False  # whether it has side effects besides its results
 
 
-def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[..., Any]:
+def compiled_form(function: Function, fullgraph: bool) -> Function:
     """Return the compiled form of ``function``, whose calls are recorded and replayed.
 
     If ``fullgraph`` is true, a call that cannot be recorded raises an error. The attribute ``_compiled`` of the
@@ -72,7 +93,7 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
     """
     held = Compiled(function, fullgraph)
 
-    def replayed(*args: Any, **kwargs: Any) -> Any:
+    def replayed(*args: object, **kwargs: object) -> PyTree:
         for each in held.recordings:
             if each.holds(args, kwargs):
                 if each.call is None:
@@ -95,13 +116,13 @@ def compiled_form(function: Callable[..., Any], fullgraph: bool) -> Callable[...
 class Compiled:
     """State of a compiled function: its recordings, and the number of calls for which no recording was valid."""
 
-    def __init__(self, function: Callable[..., Any], fullgraph: bool) -> None:
+    def __init__(self, function: Function, fullgraph: bool) -> None:
         self.function, self.fullgraph = function, fullgraph
         self.recordings: list[Recording] = []
         self.misses = 0
         _every.add(self)
 
-    def missed(self, args: Any, kwargs: Any) -> Any:
+    def missed(self, args: Args, kwargs: Kwargs) -> PyTree:
         """Call the function with ``args`` and ``kwargs``, for which no recording is valid, and return its result.
 
         The call is recorded, unless the function has been recorded ``MAX_RECORDINGS`` times, or a
@@ -113,7 +134,7 @@ class Compiled:
         self.misses += 1
         return self.record(args, kwargs)[0]
 
-    def record(self, args: Any, kwargs: Any) -> tuple[Any, Recording]:
+    def record(self, args: Args, kwargs: Kwargs) -> tuple[PyTree, Recording]:
         """Call the function with ``args`` and ``kwargs``; return its result and a :class:`Recording` of the call."""
         guards, start = _guards_for(self.function, args, kwargs)
         trace = Trace(self.fullgraph, guards.optimizers, _trace_backward)
@@ -143,7 +164,7 @@ def is_recording() -> bool:
     return any(each.__class__ is Trace and each.reason is None for each in active_levels())
 
 
-def exclude(function: Any) -> Any:
+def exclude(function: Function) -> Function:
     """Return ``function``, a function or a module, marked to run without compilation.
 
     If ``function`` is called while a call of a compiled function is being recorded, the recording stops, and the
@@ -153,7 +174,7 @@ def exclude(function: Any) -> Any:
         function._retrograd_disabled = True
         return function
 
-    def plainly(*args: Any, **kwargs: Any) -> Any:
+    def plainly(*args: object, **kwargs: object) -> PyTree:
         for each in active_levels():
             if each.__class__ is Trace:
                 each.give_up(f"calls {getattr(function, '__name__', function)}, which is excluded from compilation")
@@ -166,7 +187,7 @@ def exclude(function: Any) -> Any:
 
 
 #: All live compiled functions.
-_every: weakref.WeakSet[Any] = weakref.WeakSet()
+_every: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
 def forget_all() -> None:
@@ -183,7 +204,7 @@ def _autocast() -> bool:
 # -- Guards ------------------------------------------------------------------------------------------------------------
 
 
-def _guards_for(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Guards, list[str]]:
+def _guards_for(function: Function, args: Args, kwargs: Kwargs) -> tuple[Guards, list[str]]:
     """Return the :class:`Guards` for a call of ``function``, and the source lines that unpack its arguments.
 
     The guards test ``args`` and ``kwargs``, and all objects to which ``function`` refers directly or through other
@@ -220,7 +241,7 @@ class _CallWatcher:
     """
 
     def __init__(self, trace: Trace, guards: Guards) -> None:
-        self.trace, self.guards, self.seen = trace, guards, set[Any]()
+        self.trace, self.guards, self.seen = trace, guards, set[object]()
 
     def __enter__(self) -> None:
         self.before = sys.getprofile()
@@ -231,7 +252,7 @@ class _CallWatcher:
         if self.before is None:
             sys.setprofile(None)
 
-    def saw(self, frame: Any, event: str, argument: Any) -> None:
+    def saw(self, frame: FrameType, event: str, argument: Guarded) -> None:
         """Handle an event of ``sys.setprofile``: add guards for the function of ``frame``, or stop the recording.
 
         The parameters are those that ``sys.setprofile`` passes: ``event`` is a string such as ``"call"``, and
@@ -264,18 +285,18 @@ class _CallWatcher:
         self.trace.fullgraph = fullgraph
 
 
-def _of_user(frame: Any) -> bool:
+def _of_user(frame: FrameType) -> bool:
     space = frame.f_globals
     if user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in user_frame.LIBRARIES:
         return False
-    while (frame := frame.f_back) is not None:
+    while (frame := frame.f_back) is not None:  # type: ignore[assignment]
         ours = user_frame.MARK in frame.f_globals and not _is_in(frame, _CALLING_MODULES)
         if ours or str(frame.f_globals.get("__name__")).startswith("importlib"):
             return False  # called by the package, or run by an import
     return True
 
 
-def _is_in(frame: Any, modules: tuple[str, ...]) -> bool:
+def _is_in(frame: FrameType, modules: tuple[str, ...]) -> bool:
     """Whether ``frame`` runs code of one of ``modules`` or of their submodules.
 
     ``modules`` are names of modules, each followed by a dot.
@@ -289,11 +310,11 @@ _STATEFUL_MODULES = "retrograd.optim.", "retrograd.amp.grad_scaler.", "retrograd
 _CALLING_MODULES = "retrograd.nn.", "retrograd.compiler."
 
 
-def _impure_builtins() -> frozenset[Any]:
+def _impure_builtins() -> frozenset[object]:
     return SIDE_EFFECTS
 
 
-def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Any]:
+def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[Value | None]:
     """Append the backward pass from ``loss`` to the recorded steps; return a list of the gradients of ``leaves``.
 
     A gradient is a :class:`Value`, or None for a leaf on which ``loss`` does not depend.
@@ -307,7 +328,7 @@ def _trace_backward(trace: Trace, loss: Value, leaves: Sequence[Value]) -> list[
 # -- From a recording to programs --------------------------------------------------------------------------------------
 
 
-def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
+def _make_plan(trace: Trace, guards: Guards, result: PyTree) -> tuple[PyTree, Plan | None]:
     """Return a pair: ``result`` with traced tensors replaced by ordinary tensors, and the :class:`Plan` of the call.
 
     ``result`` is the object that the recorded call returned. The plan is None if the call cannot be compiled.
@@ -332,7 +353,7 @@ def _make_plan(trace: Trace, guards: Guards, result: Any) -> tuple[Any, Any]:
     return (given, plan) if trace.reason is None else (given, None)
 
 
-def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[Any]) -> str | None:
+def _unsupported_reason(trace: Trace, guards: Guards, leaves: Sequence[PyTree]) -> str | None:
     """Return the reason why the results of a recorded call cannot be computed by a program, or None if they can.
 
     ``leaves`` are the tensors and other objects in the result of the call, in one list.
@@ -370,7 +391,7 @@ class Plan:
     (tensor, value) for each input that requires gradients.
     """
 
-    def __init__(self, trace: Trace, guards: Guards, leaves: list[Any], spec: Any) -> None:
+    def __init__(self, trace: Trace, guards: Guards, leaves: list[PyTree], spec: TreeSpec) -> None:
         self.trace, self.guards, self.leaves, self.spec = trace, guards, leaves, spec
         passed = {id(each) for each in trace.stands.values()}
         self.outs = list(dict.fromkeys(e._value for e in leaves if e.__class__ is Traced and id(e) not in passed))
@@ -409,14 +430,14 @@ class Plan:
         self.guards.seen.clear()
         del self.trace, self.leaves, self.writes, self.sources
 
-    def again(self, known: dict[Value, Any]) -> list[Any]:
+    def again(self, known: dict[Value, Tensor]) -> list[Tensor]:
         """Repeat the forward pass by ordinary operations, and return the list of the results that require gradients.
 
         The results have a graph, which a backward pass with ``create_graph=True`` needs. ``known`` is a dictionary from
         each input :class:`Value` to its tensor; the tensors of all computed values are added to it.
         """
 
-        def found(each: Any) -> Any:
+        def found(each: Operand) -> Tensor | Scalar | None:
             if each.__class__ is not Value or each in known:
                 return known.get(each, each)
             known[each] = wrap(each.array)  # type: ignore[arg-type]
@@ -479,14 +500,14 @@ class Plan:
             made.backward = Program("backward", [*self.grads, *self.saved], backward, self.found)
         made.call = self.caller(made, count)
 
-    def caller(self, made: Any, count: int) -> Any:
+    def caller(self, made: Recording, count: int) -> Function:
         """Generate and return the function ``call(args, kwargs)``, which replays the call and returns its result.
 
         The function runs the forward program of ``made``. ``count`` is the number of positional arguments.
         """
         inputs = list(self.trace.inputs.values())
-        space: dict[str, Any] = {
-            **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current_edge,
+        space: dict[str, object] = {
+            **self.guards.space, "forward": made.forward.run, "new": new, "Tensor": Tensor, "current": current_edge,  # type: ignore[union-attr]
             "next_number": next_number, "caller": user_frame.user_location, "Output": OutputEdge, "bump": _bump_version,
         }  # fmt: skip
         lines = ["def call(args, kwargs):"]
@@ -533,7 +554,7 @@ class Plan:
         made.entry = "\n".join(lines)
         return compile_source("<compiled call>", lines, space, "call")
 
-    def noted(self, space: dict[str, Any], made: Recording) -> list[str]:
+    def noted(self, space: dict[str, object], made: Recording) -> list[str]:
         """Return source lines that add a :class:`CompiledNode` to the autograd graph.
 
         The node runs the backward program of ``made``. The objects that these lines use are added to ``space``, the
@@ -573,7 +594,7 @@ class Plan:
                 lines.append(f"    y{each.number}._grad_edge = Output(node, {position}, {each.shape}, dtype{position})")
         return lines
 
-    def acted(self, space: dict[str, Any]) -> list[str]:
+    def acted(self, space: dict[str, object]) -> list[str]:
         """Return source lines that repeat the recorded call's calls of ``backward()`` and of methods of optimisers.
 
         The lines have the order of the recorded calls. The objects that these lines use are added to ``space``, the
@@ -598,7 +619,7 @@ class Plan:
                 lines.append(f"    {name}.{kind}(*{name}_args, **{name}_kwargs)")
         return lines
 
-    def structure(self, space: dict[str, Any]) -> str:
+    def structure(self, space: dict[str, object]) -> str:
         """Return an expression, as source text, for the object that the call returns, such as a tuple of tensors.
 
         The objects that the text uses are added to ``space``, the namespace of the generated function.
@@ -630,12 +651,12 @@ def _bump_version(x: Tensor) -> None:
         cell[1] = user_frame.user_location()
 
 
-def _spent_node(array: Any) -> Node:
+def _spent_node(array: Array) -> Node:
     """Return a graph node for ``array``, a result for which the compiled function has called ``backward()`` itself.
 
     A second backward pass through the node raises the same error as after a first pass without ``retain_graph=True``.
     """
-    node: Any = new(_SpentNode)
+    node: _SpentNode = new(_SpentNode)
     node.edges, node.number, node.hooks = (), next_number(), None
     node.shape, node.dtype = array.shape, array.dtype
     node.code, node.instruction = user_frame.user_location()
@@ -651,7 +672,7 @@ class _SpentNode(Node):
     __slots__ = ()
     __module__ = "builtins"
 
-    def vjp(self, grad: Any, edges: Any, keep: bool) -> Any:
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         raise freed_error(self)
 
     vjp_recorded = vjp
@@ -660,7 +681,7 @@ class _SpentNode(Node):
 _SpentNode.__name__ = _SpentNode.__qualname__ = "CompiledFunctionBackward"
 
 
-def as_contiguous(array: Any) -> Any:
+def as_contiguous(array: Array) -> Array:
     """Return a C-contiguous copy of the gradient ``array``, because generated programs require contiguous inputs."""
     return numpy.array(array, order="C")
 
@@ -676,13 +697,13 @@ class CompiledNode(Node):
     __module__ = "builtins"
     program: Program
     plan: Plan
-    forms: Sequence[Any]
-    saved: Any
-    cells: Any
-    versions: Any
-    given: Any
+    forms: Sequence[tuple[Shape, ArrayDType]]
+    saved: Sequence[Array] | None
+    cells: Sequence[VersionCounter | None]
+    versions: Sequence[int]
+    given: Sequence[Array] | None
 
-    def vjp(self, grad: Any, edges: Any, keep: bool) -> Any:
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         saved = self.checked()
         grads = (grad,) if self.single else [
             numpy.zeros(*form) if each is None else each for each, form in zip(grad, self.forms, strict=True)
@@ -693,7 +714,7 @@ class CompiledNode(Node):
             self.saved = self.given = None
         return found[0] if len(self.edges) == 1 else found
 
-    def checked(self) -> Any:
+    def checked(self) -> Sequence[Array]:
         """Return the arrays saved for the backward program; raise RuntimeError if they were freed or modified."""
         if self.saved is None:
             raise freed_error(self)
@@ -702,7 +723,7 @@ class CompiledNode(Node):
                 raise modified_inplace_error(self, self.saved[index], cell, seen, None)
         return self.saved
 
-    def vjp_recorded(self, grad: Any, edges: Any, keep: bool) -> Any:
+    def vjp_recorded(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         """Return the gradients for the incoming gradient ``grad`` as tensors with a graph, for ``create_graph=True``.
 
         The forward pass is computed again by ordinary operations. If ``keep`` is false, the saved arrays are freed.
@@ -711,14 +732,14 @@ class CompiledNode(Node):
         plan = self.plan
         before = set_recording(True)
         try:
-            known: dict[Value, Any] = {}
+            known: dict[Value, Tensor] = {}
             at = iter(self.edges)
             wanted = []
-            for array, value in zip(self.given, plan.values, strict=True):
+            for array, value in zip(self.given, plan.values, strict=True):  # type: ignore[arg-type]
                 known[value] = at_edge(array, [0, None], next(at) if value.graded else None)
                 if value.graded:
                     wanted.append(known[value])
-            for array, value in zip(self.saved, plan.saved, strict=True):
+            for array, value in zip(self.saved, plan.saved, strict=True):  # type: ignore[arg-type]
                 if value in plan.drawn:
                     known[value] = wrap(array)
             outs = plan.again(known)

@@ -6,8 +6,8 @@ product that has filled the CPU cache, these 24 calls take as long as the produc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -16,6 +16,10 @@ from ..dispatch.operand_promotion import F32, F64
 from ..kernels.class_losses import INT
 from ..kernels.numba_dispatch import LARGE, loops
 from .ir import ExtraOp, Step, Value
+
+if TYPE_CHECKING:
+    from ..core.typing import Array, ArrayDType, ArrayModule, Function, Gradient
+    from .typing import Operand
 
 
 def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
@@ -42,7 +46,7 @@ def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
     return list(found)
 
 
-def _loops_apply(scores: Any, target: Any, weight: Any, dim: int, reduction: str, ignore: int) -> bool:
+def _loops_apply(scores: Value, target: Value, weight: Operand, dim: int, reduction: str, ignore: int) -> bool:
     """Whether one of the generated loops can compute a cross-entropy with these parameters.
 
     This requires a matrix ``scores`` of fewer than ``LARGE`` float32 or float64 elements with one row for each sample,
@@ -74,11 +78,11 @@ def _merge_loss(first: Step, second: Step) -> Step | None:
     return Step(op, (scores, target), (), (*first.results, *second.results), True, second.line)
 
 
-def _loss_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
+def _loss_kernel(dtype: ArrayDType, reduction: str, ignore: int) -> Function:
     kind, empty, loop = dtype.type, numpy.empty, loops("cross_entropy").likelihood
     general, chosen = OPS["log_softmax_block"].kernel, OPS["nll_loss_block"].kernel
 
-    def likelihood(np: Any, scores: Any, target: Any) -> tuple[Any, Any, Any]:
+    def likelihood(np: ArrayModule, scores: Array, target: Array) -> tuple[Array, Array, Array]:
         logs = empty(scores.shape, dtype)
         whole, known = loop(scores, target, logs)
         if not known:  # a target is ``ignore_index`` or out of range
@@ -105,11 +109,11 @@ def _merge_gradient(first: Step, second: Step) -> Step | None:
     return Step(op, (g, target, total, logs), (), second.results, False, second.line)
 
 
-def _gradient_kernel(dtype: Any, reduction: str, ignore: int) -> Callable[..., Any]:
+def _gradient_kernel(dtype: ArrayDType, reduction: str, ignore: int) -> Function:
     empty, loop = numpy.empty, loops("cross_entropy").likelihood_slope
     placed, general = OPS["nll_loss_backward"].kernel, OPS["log_softmax_backward_data"].kernel
 
-    def likelihood_slope(np: Any, g: Any, target: Any, total: Any, logs: Any) -> Any:
+    def likelihood_slope(np: ArrayModule, g: Gradient, target: Array, total: Array, logs: Array) -> Array:
         out = empty(logs.shape, dtype)
         if loop(logs, target, (g / total if reduction == "mean" else g)[()], out):
             return out

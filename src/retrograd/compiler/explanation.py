@@ -22,7 +22,7 @@ class Explanation:
         self.break_reasons = [str(each.reason) for each in held.recordings if each.call is None]
         programs = [each for one in self.recordings for each in (one.forward, one.backward) if each is not None]
         self.graph_count, self.graph_break_count = len(self.recordings), len(self.break_reasons)
-        self.ops_per_graph = [[step.op.name for step in each.tape.steps] for each in self.recordings]
+        self.ops_per_graph = [[step.op.name for step in each.tape.steps] for each in self.recordings]  # type: ignore[union-attr]
         self.op_count = sum(map(len, self.ops_per_graph))
         self.loops = sum(len(each.loops) for each in programs)
 
@@ -50,7 +50,7 @@ def _indented(text: str) -> list[str]:
     return ["#   " + line.strip() for line in text.splitlines() if line.strip().startswith("if not (")]
 
 
-def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # Note [Any in public signatures]
     """Compile ``function``, call it with ``args`` and ``kwargs``, and return an :class:`Explanation` of its programs.
 
     ``explain(f)(x)`` is equivalent to ``explain(f, x)``. If ``function`` is already compiled, the explanation includes
@@ -62,7 +62,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (2, [])
     """
 
-    def explained(*args: Any, **kwargs: Any) -> Explanation:
+    def explained(*args: object, **kwargs: object) -> Explanation:
         held = getattr(function, "_compiled", None)
         called: Any = function
         if held is None and hasattr(function, "_call"):

@@ -8,7 +8,7 @@ are merged into one where every operand allows it. A broadcast operand is read w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -18,6 +18,10 @@ from ..kernels.numba_dispatch import LARGE
 from .ir import Step, Value
 from .passes import eliminate_dead_code
 from .scalar_code import BOOL_EXPRESSIONS, BOOL_OPERANDS, EXPRESSIONS, MULTI_STATEMENT, POWERS, UNVECTORIZED
+
+if TYPE_CHECKING:
+    from ..core.typing import ArrayDType
+    from .typing import AnyStep
 
 BOOL = numpy.dtype(bool)
 #: Operations that sum or average, which end a loop.
@@ -86,7 +90,7 @@ def is_contiguous(value: Value) -> bool:
     return True
 
 
-def _compute_dtype(step: Step) -> Any:
+def _compute_dtype(step: Step) -> ArrayDType | None:
     """Return the dtype in which a loop computes ``step``: the first dtype other than bool of its operands and results.
 
     The result is None if all operands and results are bool.
@@ -394,7 +398,7 @@ VIEWS = frozenset(
 )
 
 
-def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
+def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[AnyStep]:
     """Return the recorded operations ``steps`` with groups of them replaced by :class:`Loop` objects.
 
     ``outputs`` are the values that the program returns; steps whose results are unused are removed. A group is replaced
@@ -405,7 +409,7 @@ def fuse(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list[Any]:
     for group in groups:
         for value in {value for step in group for value in step.values()}:
             users[value] = users.get(value, 0) + 1
-    found: list[Any] = []
+    found: list[AnyStep] = []
     for group in groups:
         inside = {value for step in group for value in step.results}
         used_inside = {value for step in group for value in step.values()} & inside

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.dtypes import dtype
 from ..core.size import Size
@@ -20,6 +20,11 @@ from ..nn import Module
 from ..optim import Optimizer
 from ..runtime.codegen import compile_source
 from ..runtime.user_frame import MARK
+
+if TYPE_CHECKING:
+    from ..core.typing import Function
+    from ..optim.optimizer import Optimizer
+    from .typing import Guarded
 
 SIMPLE = (int, bool, str, type(None), bytes, dtype, complex)
 #: Maximum depth to which objects are inspected, and maximum number of elements of a container.
@@ -35,14 +40,14 @@ class Guards:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.space: dict[str, Any] = {"Tensor": Tensor, "__name__": None}
+        self.space: dict[str, object] = {"Tensor": Tensor, "__name__": None}
         self.tensors: dict[int, str] = {}  # names of the guarded tensors in the source text, by identity
-        self.seen: dict[Any, Any] = {}
-        self.kept: list[Any] = []
-        self.optimizers: list[Any] = []
+        self.seen: dict[object, object] = {}
+        self.kept: list[object] = []
+        self.optimizers: list[Optimizer] = []
         self.unfit: str | None = None  # reason why the call can not be guarded
 
-    def constant(self, thing: Any) -> str:
+    def constant(self, thing: object) -> str:
         """Store the object ``thing`` in the namespace of the guard function, and return its name there."""
         name = f"k{len(self.space)}"
         self.space[name] = thing
@@ -54,7 +59,7 @@ class Guards:
 
     # -- Arguments
 
-    def argument(self, path: str, value: Any, depth: int = 0) -> None:
+    def argument(self, path: str, value: Guarded, depth: int = 0) -> None:
         """Add the conditions under which an argument of a later call matches ``value``, the recorded call's argument.
 
         The guard function reads the argument by the expression ``path``. ``depth`` is the number of enclosing tuples,
@@ -100,7 +105,7 @@ class Guards:
         )
         self.demand(_grad_condition(name, x))
 
-    def simple(self, path: str, value: Any) -> bool:
+    def simple(self, path: str, value: Guarded) -> bool:
         """Add the condition that the expression ``path`` equals ``value``, if ``value`` is a plain Python value.
 
         Return whether ``value`` is a plain Python value, such as a number, string or None.
@@ -121,7 +126,7 @@ class Guards:
 
     # -- Captured values
 
-    def held(self, path: str, value: Any, depth: int) -> None:
+    def held(self, path: str, value: Guarded, depth: int) -> None:
         """Add the conditions that ``value``, read by the expression ``path``, is unchanged; tensor elements may change.
 
         ``value`` is the value of a variable or an attribute, or an item of a container. ``depth`` is the number of
@@ -145,7 +150,7 @@ class Guards:
         name = self.tensors[id(x)] = self.constant(x)
         self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
-    def thing(self, value: Any, depth: int = 0) -> None:
+    def thing(self, value: Guarded, depth: int = 0) -> None:
         """Add the conditions that the objects to which ``value`` refers are unchanged: items, attributes, closures.
 
         The guard function already tests the identity of ``value`` itself. ``depth`` is the number of references from
@@ -198,7 +203,7 @@ class Guards:
             elif not isinstance(each, SIMPLE):
                 self.thing(each, depth + 1)
 
-    def globals_of(self, code: CodeType, space: dict[str, Any], depth: int = 0) -> None:
+    def globals_of(self, code: CodeType, space: dict[str, object], depth: int = 0) -> None:
         """Add the conditions that the global variables that ``code`` reads are unchanged.
 
         If such a variable is a module, the conditions are those for the attributes of the module that ``code`` reads.
@@ -248,7 +253,7 @@ class Guards:
         elif type(value).forward.__class__ is FunctionType:
             self.thing(type(value).forward, depth)
 
-    def attributes(self, value: Any, names: set[str] | None, depth: int) -> None:
+    def attributes(self, value: Guarded, names: set[str] | None, depth: int) -> None:
         """Add the conditions that the attributes ``names`` of the object ``value`` are unchanged; None means all.
 
         ``depth`` is the number of references from the compiled function to ``value``.
@@ -261,7 +266,7 @@ class Guards:
             if (names is None or name in names) and name not in _MODULE_ATTRIBUTES:
                 self.held(f"{inside}[{name!r}]", each, depth + 1)
 
-    def written(self, start: list[str]) -> Callable[..., Any]:
+    def written(self, start: list[str]) -> Function:
         """Compile and return the guard function ``holds(args, kwargs)``, which returns whether all conditions are met.
 
         ``start`` are the source lines that unpack the arguments.

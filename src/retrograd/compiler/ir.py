@@ -7,9 +7,13 @@ not use tensors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..core.typing import Function, Location
+    from .typing import Described, Operand, Operation, Params
 
 #: Kinds of values: passed with each call, the same array in every call, or the result of a step.
 INPUT, CONSTANT, RESULT = "input", "constant", "result"
@@ -28,7 +32,7 @@ class Value:
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
 
-    def __init__(self, number: int, kind: str, array: Any, graded: bool = False) -> None:
+    def __init__(self, number: int, kind: str, array: Described, graded: bool = False) -> None:
         self.number, self.kind, self.graded = number, kind, graded
         self.shape: tuple[int, ...] = array.shape
         self.dtype, self.strides = array.dtype, array.strides
@@ -85,8 +89,8 @@ class Step:
     __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
 
     def __init__(
-        self, op: Any, operands: tuple[Any, ...], params: tuple[Any, ...], results: Sequence[Value], several: bool,
-        line: tuple[Any, int] = (None, -1), effect: bool = False, in_place: bool = False,
+        self, op: Operation, operands: tuple[Operand, ...], params: Params, results: Sequence[Value], several: bool,
+        line: Location = (None, -1), effect: bool = False, in_place: bool = False,
     ) -> None:  # fmt: skip
         self.op, self.operands, self.params = op, operands, params
         self.results, self.several, self.line, self.effect = tuple(results), several, line, effect
@@ -106,7 +110,7 @@ class Step:
         return f"{made} = {self.op.name}({', '.join([*given, *map(short_repr, self.params)])})"
 
 
-def short_repr(value: Any) -> str:
+def short_repr(value: object) -> str:
     """Return ``repr(value)``, or the name of the type in angle brackets if the repr has 40 characters or more."""
     text = repr(value)
     return text if len(text) < 40 else f"<{type(value).__name__}>"
@@ -134,9 +138,9 @@ class ExtraOp:
     )
     differentiable: int | None = None
     holomorphic = True
-    again: Any = None  # the same operation on tensors
+    again: Function | None = None  # the same operation on tensors
 
-    def __init__(self, name: str, kernel: Callable[..., Any], gradients: Callable[..., Any] | None = None) -> None:
+    def __init__(self, name: str, kernel: Function, gradients: Function | None = None) -> None:
         self.name = self.shown = name
         self.kernel, self.gradients = kernel, gradients
         self.has_rules = gradients is not None
@@ -149,7 +153,7 @@ class Tape:
         self.steps: list[Step] = []
         self.count = 0
 
-    def value(self, kind: str, array: Any, graded: bool = False) -> Value:
+    def value(self, kind: str, array: Described, graded: bool = False) -> Value:
         """Return a new :class:`Value`, which describes the shape, dtype and strides of ``array``.
 
         ``kind`` is the origin of the array: ``INPUT``, ``CONSTANT`` or ``RESULT`` (of a recorded step). ``graded`` is

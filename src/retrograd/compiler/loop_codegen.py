@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy
@@ -25,6 +25,10 @@ from ..runtime.codegen import compile_source
 from .fusion import BLOCK_ELEMENTS, BLOCK_ROWS, MEANS, SUMS, Loop, merged_dims, reduced_merged_dims
 from .ir import Step, Value
 from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_literal
+
+if TYPE_CHECKING:
+    from ..core.typing import Array, ArrayDType, Function
+    from .program import Writer
 
 
 class _LoopSource:
@@ -61,7 +65,7 @@ class _LoopSource:
         self.inner.append(f"t{self.count} = {text}{comment}")
         return f"t{self.count}"
 
-    def element(self, value: Any) -> str:
+    def element(self, value: object) -> str:
         """Return an expression for the current element of the operand ``value``; for a number, a literal."""
         if value.__class__ is not Value:
             return scalar_literal(value)
@@ -209,7 +213,7 @@ def _indent(lines: Sequence[str]) -> list[str]:
     return ["    " + each for each in lines]
 
 
-_compiled: dict[tuple[str, str], Any] = {}
+_compiled: dict[tuple[str, str], Runner] = {}
 
 
 class Runner:
@@ -218,18 +222,18 @@ class Runner:
     :meth:`one` runs the loop on one thread, and :meth:`all` runs it on all threads.
     """
 
-    def __init__(self, source: str, dtype: Any) -> None:
+    def __init__(self, source: str, dtype: ArrayDType) -> None:
         self.source, self.dtype = source, dtype
-        self._for_one: Any = None
-        self._for_all: Any = None
+        self._for_one: Function | None = None
+        self._for_all: Function | None = None
 
-    def one(self, *arrays: Any) -> None:
+    def one(self, *arrays: Array) -> None:
         """Run the loop on ``arrays``, its inputs and results, in the calling thread."""
         if self._for_one is None:
             self._for_one = _compile_loop(self.source, self.dtype, False)
         self._for_one(*arrays)
 
-    def all(self, *arrays: Any) -> None:
+    def all(self, *arrays: Array) -> None:
         """Run the loop on ``arrays``, its inputs and results, on all threads."""
         if self._for_all is None:
             self._for_all = _compile_loop(self.source, self.dtype, True)
@@ -239,14 +243,14 @@ class Runner:
             self.one(*arrays)
 
 
-def _compile_loop(source: str, dtype: Any, parallel: bool) -> Any:
+def _compile_loop(source: str, dtype: ArrayDType, parallel: bool) -> Function:
     import math
 
     from numba import njit, prange
 
     scalars = numba_dispatch.loops("math")
     name = f"loop_{crc32((source + dtype.name).encode()):08x}_{'all' if parallel else 'one'}"
-    space: dict[str, Any] = {
+    space: dict[str, object] = {
         "F": dtype.type, "prange": prange, "empty": numpy.empty, "zeros": numpy.zeros, "float64": numpy.float64,
         "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "inf": math.inf, "nan": math.nan, "__name__": __name__,
     }  # fmt: skip
@@ -286,7 +290,7 @@ def _write_source(name: str, text: str) -> str:
         return f"<compiled {name}>"
 
 
-def loop_call(loop: Loop, writer: Any) -> list[str]:
+def loop_call(loop: Loop, writer: Writer) -> list[str]:
     """Return the source lines of a program that allocate the results of the fused loop ``loop`` and call it.
 
     ``writer`` is the :class:`Writer` of the program.

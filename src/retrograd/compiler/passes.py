@@ -6,10 +6,13 @@ select steps of the forward program that the backward program computes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from .ir import Step, Value, count_uses
+
+if TYPE_CHECKING:
+    from .typing import Operand, StepKind
 
 
 def eliminate_common_subexpressions(
@@ -21,7 +24,7 @@ def eliminate_common_subexpressions(
     results in ``apart`` are not removed, because the caller of the program receives them as distinct arrays.
     """
     own = set(apart)
-    found: dict[Any, Step] = {}
+    found: dict[Hashable, Step] = {}
     instead: dict[Value, Value] = {}
     kept = []
     for step in steps:
@@ -40,7 +43,7 @@ def eliminate_common_subexpressions(
     return kept, instead
 
 
-def _key(step: Step) -> Any:
+def _key(step: Step) -> Hashable:
     """Return a hashable key that is equal for steps that compute equal results.
 
     The key is None if ``step`` has a side effect or a parameter that is not hashable.
@@ -57,11 +60,11 @@ def _key(step: Step) -> Any:
     return key
 
 
-def _typed(value: Any) -> Any:
+def _typed(value: object) -> tuple[type, object]:
     return (value.__class__, tuple(map(_typed, value))) if isinstance(value, tuple) else (value.__class__, value)
 
 
-def _operand_key(each: Any) -> Any:
+def _operand_key(each: Operand) -> Hashable:
     if each.__class__ is not Value:
         return each.__class__, repr(each)
     if each.array is not None and each.size <= 64:  # small constants are compared by their elements
@@ -69,7 +72,7 @@ def _operand_key(each: Any) -> Any:
     return each
 
 
-def eliminate_dead_code(steps: Sequence[Any], outputs: Iterable[Value]) -> list[Any]:
+def eliminate_dead_code(steps: Sequence[StepKind], outputs: Iterable[Value]) -> list[StepKind]:
     """Return ``steps`` without the steps (recorded operations) that have no side effect and whose results are unused.
 
     A result is used if it is among ``outputs``, the values that the program returns, or is an operand of a kept step.

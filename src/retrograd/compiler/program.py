@@ -8,7 +8,7 @@ local variable is deleted after its last use, so that its array is freed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -25,13 +25,17 @@ from .ir import Step, Value, short_repr
 from .loop_codegen import loop_call
 from .passes import transposed_matrix
 
+if TYPE_CHECKING:
+    from ..core.typing import Array, ArrayDType, Scalar
+    from .typing import AnyStep, Operation
+
 
 class Writer:
     """Builder of the source text of a program: ``lines`` are its source lines, and ``space`` is its namespace."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.space: dict[str, Any] = {
+        self.space: dict[str, object] = {
             "np": numpy,
             "asarray": numpy.asarray,
             "empty": numpy.empty,
@@ -40,10 +44,10 @@ class Writer:
             "__name__": None,
         }
         self._named: dict[int, str] = {}
-        self._kept: list[Any] = []
-        self._numbers: dict[Any, Any] = {}
+        self._kept: list[object] = []
+        self._numbers: dict[tuple[str, ArrayDType], Array] = {}
 
-    def name(self, thing: Any, hint: str) -> str:
+    def name(self, thing: object, hint: str) -> str:
         """Add the object ``thing`` to the namespace of the program, and return its name, which begins with ``hint``.
 
         An object that is already in the namespace keeps its name.
@@ -58,7 +62,7 @@ class Writer:
             self._kept.append(thing)
         return self._named[id(thing)]
 
-    def number(self, value: Any, dtype: Any) -> str:
+    def number(self, value: object, dtype: ArrayDType) -> str:
         """Add the number ``value``, converted to ``dtype``, to the namespace of the program, and return its name."""
         key = repr(value), dtype
         if key not in self._numbers:
@@ -69,7 +73,7 @@ class Writer:
         """Return the source text that allocates an uninitialised array with the shape and dtype of ``value``."""
         return f"empty({value.shape}, {self.name(value.dtype, value.dtype.name)})"
 
-    def literal(self, value: Any) -> str:
+    def literal(self, value: object) -> str:
         """Return an expression for ``value``, a parameter of an operation: a literal, or a name in the namespace."""
         if value is None or value.__class__ in (int, bool, str) or (value.__class__ is float and value - value == 0):
             return repr(value)
@@ -86,9 +90,11 @@ class Program:
     loops that the function runs.
     """
 
-    def __init__(self, title: str, inputs: Sequence[Value], steps: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def __init__(
+        self, title: str, inputs: Sequence[Value], steps: Sequence[Step], outputs: Sequence[Value | None]
+    ) -> None:
         self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
-        self.steps: list[Any] = fuse(steps, self.outputs) if numba_dispatch.available() else list(steps)
+        self.steps: list[AnyStep] = fuse(steps, self.outputs) if numba_dispatch.available() else list(steps)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:
@@ -109,33 +115,33 @@ class Program:
         self.run = compile_source(f"<compiled {title}>", lines, writer.space, title)
 
     @property
-    def loops(self) -> list[Any]:
+    def loops(self) -> list[Loop]:
         """Fused loops among ``steps``."""
         return [each for each in self.steps if isinstance(each, Loop)]
 
 
-def _values_of(step: Any) -> list[Value]:
+def _values_of(step: AnyStep) -> list[Value]:
     """Return the distinct recorded arrays (:class:`Value` objects) that ``step`` reads or computes."""
     return list(dict.fromkeys([*step.values(), *step.results]))
 
 
-def _last_uses(steps: Sequence[Any], outputs: Sequence[Any]) -> dict[Value, Any]:
+def _last_uses(steps: Sequence[AnyStep], outputs: Sequence[Value | None]) -> dict[Value, AnyStep]:
     """Return a dict from each recorded array, except those in ``outputs``, to the last of ``steps`` that uses it."""
-    found: dict[Value, Any] = {}
+    found: dict[Value, AnyStep] = {}
     for step in steps:
         for each in _values_of(step):
             found[each] = step
-    for each in outputs:
+    for each in outputs:  # type: ignore[assignment]
         found.pop(each, None)
     return found
 
 
-def _constants(steps: Sequence[Any], outputs: Sequence[Any]) -> list[Value]:
+def _constants(steps: Sequence[AnyStep], outputs: Sequence[Value | None]) -> list[Value]:
     every = [each for step in steps for each in step.values()] + [each for each in outputs if each is not None]
     return [each for each in dict.fromkeys(every) if each.kind == "constant"]
 
 
-def _step_lines(writer: Writer, step: Any) -> list[str]:
+def _step_lines(writer: Writer, step: AnyStep) -> list[str]:
     """Return the source lines that run ``step``, which may be a fused loop."""
     if isinstance(step, Loop):
         return loop_call(step, writer)
@@ -220,7 +226,7 @@ def contiguous_strides(value: Value) -> tuple[int, ...]:
     return tuple(found[::-1])
 
 
-def _like_target(value: Value) -> Any:
+def _like_target(value: Value) -> Callable[[Array], Array]:
     """Return a function that copies an array to a new array with the dtype and the stride order of ``value``.
 
     The function is used for the result of an in-place operation, which keeps the memory layout of its tensor.
@@ -228,7 +234,7 @@ def _like_target(value: Value) -> Any:
     order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
     back = [order.index(i) for i in range(len(order))]
 
-    def like_before(array: Any) -> Any:
+    def like_before(array: Array) -> Array:
         blank = numpy.empty([value.shape[i] for i in order], value.dtype).transpose(back)
         blank[...] = array
         return blank
@@ -236,7 +242,7 @@ def _like_target(value: Value) -> Any:
     return like_before
 
 
-def _cast_result(op: Any, target: Any) -> Any:
+def _cast_result(op: Operation, target: ArrayDType) -> Callable[[Array], Array]:
     """Return a function that converts an array, the result of the kernel of ``op``, to the result dtype.
 
     The result dtype is ``op.result`` if it is set (bool for comparisons, for example), and otherwise ``target``.
@@ -244,17 +250,15 @@ def _cast_result(op: Any, target: Any) -> Any:
     return lambda array: retype(op, numpy.asarray(array), op.result or target)
 
 
-def _half_precision_step(step: Step) -> Any:
+def _half_precision_step(step: Step) -> Callable[..., Array | tuple[Array, ...]]:
     """Return a function that runs ``step``, which has float16 or bfloat16 operands, as an uncompiled call does.
 
     The function takes the operands as arrays and returns the result as an array, or a tuple of arrays.
     """
     op, params, final = step.op, step.params, step.results[0].dtype
 
-    def by_short(*operands: Any) -> Any:
-        tensors = tuple(
-            [wrap(each) if isinstance(each, (numpy.ndarray, numpy.generic)) else each for each in operands]  # type: ignore[arg-type]
-        )
+    def by_short(*operands: Array | Scalar | None) -> Array | tuple[Array, ...]:
+        tensors = tuple([wrap(each) if isinstance(each, (numpy.ndarray, numpy.generic)) else each for each in operands])
         found = run(op, tensors, params)[1]
         if isinstance(found, tuple):
             return tuple([numpy.asarray(each) for each in found])
@@ -268,7 +272,7 @@ def _named(writer: Writer, step: Step) -> list[str]:
     return [each.name if each.__class__ is Value else writer.literal(each) for each in step.operands]
 
 
-def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
+def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], ArrayDType]:
     """Return a list with an expression for each operand of the pointwise ``step``, and the common dtype.
 
     If an operand has another dtype, its expression converts the operand to the common dtype.
@@ -287,11 +291,11 @@ def _cast_operands(writer: Writer, step: Step) -> tuple[list[str], Any]:
     return found, common
 
 
-def _identifier(number: Any) -> str:
+def _identifier(number: object) -> str:
     return "".join(each if each.isalnum() else "_" for each in str(number))
 
 
-def common_dtype_of(step: Step) -> Any:
+def common_dtype_of(step: Step) -> ArrayDType:
     """Return the NumPy dtype in which the pointwise ``step`` is computed."""
     blank = [
         wrap(numpy.empty((1,) * len(each.shape), each.dtype)) if each.__class__ is Value else each

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .typing import Parameters
 
 #: Function from the parameters by name, and the operands' texts, to the text of the result's element.
 Text = Callable[..., str]
 
 
-def scalar_literal(value: Any) -> str:
+def scalar_literal(value: object) -> str:
     """Return the number ``value`` as source text in the dtype of the loop, ``F``: ``F(2)`` for 2."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"F({'nan' if value != value else 'inf' if value > 0 else '-inf'})"
     return f"F({value!r})"
 
 
-def _scaled(p: dict[str, Any], text: str) -> str:
+def _scaled(p: Parameters, text: str) -> str:
     return text if p["alpha"] == 1 else f"{scalar_literal(p['alpha'])} * {text}"
 
 
@@ -34,14 +37,14 @@ def _smaller(a: str, b: str) -> str:
     return f"({a} if {a} < {b} or {a} != {a} else {b})"
 
 
-def _bounded(p: dict[str, Any], a: str, low: str = "min", high: str = "max") -> str:
+def _bounded(p: Parameters, a: str, low: str = "min", high: str = "max") -> str:
     text = a
     if p[low] is not None:
         text = f"max({text}, {scalar_literal(p[low])})"
     return text if p[high] is None else f"min({text}, {scalar_literal(p[high])})"
 
 
-def _within(p: dict[str, Any], g: str, a: str) -> str:
+def _within(p: Parameters, g: str, a: str) -> str:
     tests = [f"{a} >= {scalar_literal(p['min'])}"] * (p["min"] is not None) + [f"{a} <= {scalar_literal(p['max'])}"] * (
         p["max"] is not None
     )
@@ -54,11 +57,11 @@ POWERS: dict[float, str] = {
 }  # fmt: skip
 
 
-def _power(p: dict[str, Any], a: str) -> str:
+def _power(p: Parameters, a: str) -> str:
     return POWERS[p["exponent"]].format(a)
 
 
-def _gelu(p: dict[str, Any], a: str) -> str:
+def _gelu(p: Parameters, a: str) -> str:
     if p["approximate"] == "none":
         return f"{a} * normal_cdf({a})"
     return f"F(0.5) * {a} * (F(1) + tanh(F({math.sqrt(2 / math.pi)!r}) * {a} * (F(1) + F(0.044715) * {a} * {a})))"
@@ -134,7 +137,7 @@ BOOL_OPERANDS = {"where_block": (0,), "where_else": (0,), "masked_fill_scalar": 
 UNVECTORIZED = frozenset({"sin", "cos"})
 
 
-def _gelu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
+def _gelu_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
     if p["approximate"] != "none":
         inner = name(f"F({math.sqrt(2 / math.pi)!r}) * ({a} + F(0.044715) * {a} * {a} * {a})")
         bent = name(f"tanh({inner})")
@@ -144,30 +147,30 @@ def _gelu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -
     return f"{g} * (normal_cdf({a}) + {a} * {density})"
 
 
-def _silu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
+def _silu_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
     share = name(f"sigmoid({a})")
     return f"{g} * ({share} * (F(1) + {a} * (F(1) - {share})))"
 
 
-def _softplus(p: dict[str, Any], a: str, name: Callable[[str], str]) -> str:
+def _softplus(p: Parameters, a: str, name: Callable[[str], str]) -> str:
     scaled = name(f"{a} * {scalar_literal(p['beta'])}")
     soft = name(f"(max({scaled}, F(0)) + log1p(decay(-abs({scaled})))) / {scalar_literal(p['beta'])}")
     return f"({a} if {scaled} > {scalar_literal(p['threshold'])} else {soft})"
 
 
-def _softplus_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
+def _softplus_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
     scaled = name(f"{a} * {scalar_literal(p['beta'])}")
     return f"({g} if {scaled} > {scalar_literal(p['threshold'])} else {g} * sigmoid({scaled}))"
 
 
-def _elu(p: dict[str, Any], a: str, name: Callable[[str], str]) -> str:
+def _elu(p: Parameters, a: str, name: Callable[[str], str]) -> str:
     left = name(
         f"{scalar_literal(p['alpha'] * p['scale'])} * decay_less_one(min({a}, F(0)) * {scalar_literal(p['input_scale'])})"
     )
     return f"({a} * {scalar_literal(p['scale'])} if {a} > 0 else {left})"
 
 
-def _elu_slope(p: dict[str, Any], g: str, a: str, name: Callable[[str], str]) -> str:
+def _elu_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
     factor = scalar_literal(p["alpha"] * p["scale"] * p["input_scale"])
     left = name(f"{factor} * decay(min({a}, F(0)) * {scalar_literal(p['input_scale'])})")
     return f"{g} * ({scalar_literal(p['scale'])} if {a} > 0 else {left})"

@@ -9,9 +9,9 @@ run without being recorded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -29,6 +29,24 @@ from ..operations.indexing.getitem import MASK_DTYPES
 from ..operations.nn.dropout import scaled_keep_mask
 from ..runtime import user_frame
 from .ir import CONSTANT, INPUT, RESULT, ExtraOp, Step, Tape, Value
+
+if TYPE_CHECKING:
+    from ..autograd.function import Function as CustomFunction
+    from ..core.typing import (
+        Args,
+        Array,
+        ArrayDType,
+        ArrayModule,
+        Function,
+        Gradient,
+        Kwargs,
+        PyTree,
+        RuleNamespace,
+        Scalar,
+        Shape,
+    )
+    from ..optim.optimizer import Optimizer
+    from .typing import Members, Operand, Operands, Operation, Params, Results, RuleArgument
 
 #: Functions that read a tensor's elements, so that the program may branch on them.
 ELEMENT_READS = frozenset(
@@ -78,21 +96,21 @@ class Traced(TransformTensor):
 
     __slots__ = ()
     sliced = True  # functions that read elements in Python then call by_slices
-    _run: Any
+    _run: Trace
     _value: Value
-    _held: Any  # its array, which an in-place operation may replace by one of another shape
+    _held: Array  # its array, which an in-place operation may replace by one of another shape
 
-    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+    def process(self, op: Operation, tensors: Operands, params: Params, in_place: bool) -> Results:
         return self._run.process(op, tensors, params, in_place)
 
-    def picked(self, x: Any, picks: list[Any]) -> Any:
+    def picked(self, x: Tensor, picks: list[Tensor | None]) -> Results:
         """Return ``x[tuple(picks)]`` and record the indexing; ``x`` or some of ``picks`` are traced tensors.
 
         None in ``picks`` has the meaning of ``:``.
         """
         return self._run.picked(x, picks)
 
-    def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
+    def put_picked(self, x: Tensor, picks: list[Tensor | None], values: Tensor, accumulate: bool) -> None:
         """Assign ``values`` to ``x[tuple(picks)]`` and stop the recording, because this assignment cannot be recorded.
 
         None in ``picks`` has the meaning of ``:``. ``accumulate`` has no effect.
@@ -101,10 +119,10 @@ class Traced(TransformTensor):
         x, picks, values = self._run.plain((x, picks, values))
         x[tuple(slice(None) if each is None else each for each in picks)] = values
 
-    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+    def joined(self, tensors: Members, dim: int, join: Function) -> Results:
         return self._run.joined(tensors, dim, join)
 
-    def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def by_slices(self, surface: Function, args: Args, kwargs: Kwargs) -> PyTree:
         if self._run.reason is None and surface.__name__ == "native_batch_norm":
             return self._run.normalised(surface, *args)
         self._run.give_up(f"{surface.__name__}() reads the elements of its tensors")
@@ -113,23 +131,23 @@ class Traced(TransformTensor):
     def dynamic(self, name: str) -> Exception:
         raise _NotRecordable(name)
 
-    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+    def custom(self, function: type[CustomFunction], args: Args) -> PyTree:
         self._run.give_up(f"calls the custom Function {function.__name__}")
         return function.apply(*self._run.plain(args))
 
     def refuse_out(self, name: str) -> Exception:
         raise _NotRecordable(name)
 
-    def spread_as(self, made: Tensor) -> Any:
+    def spread_as(self, made: Tensor) -> Tensor:
         return made
 
-    def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+    def blank(self, members: Members, shape: Shape, dtype: ArrayDType) -> Tensor:
         return wrap(numpy.zeros(shape, dtype)).requires_grad_()
 
-    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+    def gradients(self, outs: Members, inputs: Members, grads: Members, solve: Function) -> list[Gradient]:
         raise _NotRecordable("gradients within a derivative")
 
-    def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
+    def merged(self, members: Members, build: Function) -> Results:
         raise _NotRecordable("a transformation")
 
     def detach(self) -> Tensor:
@@ -150,7 +168,7 @@ class _NotRecordable(Exception):
     """Signal that an operation cannot be recorded; the public function that called it runs again without recording."""
 
 
-def _cat_rule(F: Any, g: Any, step: Step) -> list[Any]:
+def _cat_rule(F: RuleNamespace, g: Gradient, step: Step) -> list[Gradient]:
     dim, at, found = step.params[0], 0, []
     for each in step.operands:
         size = each.shape[dim] if each.shape != (0,) or len(step.results[0].shape) == 1 else 0
@@ -159,7 +177,7 @@ def _cat_rule(F: Any, g: Any, step: Step) -> list[Any]:
     return found
 
 
-def _cat_kernel(np: Any, *given: Any) -> Any:
+def _cat_kernel(np: ArrayModule, *given: RuleArgument) -> Array:
     *arrays, dim = given
     return np.ascontiguousarray(np.concatenate(arrays, dim))
 
@@ -174,12 +192,12 @@ CAT.again = lambda given, params: TENSORS.cat(list(given), *params)
 STACK.again = lambda given, params: TENSORS.stack(list(given), *params)
 
 
-def _index_kernel(np: Any, *given: Any) -> Any:
+def _index_kernel(np: ArrayModule, *given: RuleArgument) -> Array:
     *operands, places, _ = given
     return indexing.take(np, operands[0], _full_index(operands[1:], places))
 
 
-def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ...]:
+def _full_index(picks: Sequence[Array], places: tuple[bool, ...]) -> tuple[Array | None, ...]:
     """Return the index tuple of a recorded indexing ``x[…]``, built from the index arrays ``picks``.
 
     The tuple has one item for each bool in ``places``: the next array of ``picks`` if the bool is true, otherwise None,
@@ -189,12 +207,12 @@ def _full_index(picks: Sequence[Any], places: tuple[bool, ...]) -> tuple[Any, ..
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
 
 
-def _index_backward_kernel(np: Any, *given: Any) -> Any:
+def _index_backward_kernel(np: ArrayModule, *given: RuleArgument) -> Array:
     *operands, places, shape = given
     return indexing.add_to_zeros(np, operands[0], shape, _full_index(operands[1:], places))
 
 
-def _index_rule(F: Any, g: Any, step: Step) -> list[Any]:
+def _index_rule(F: RuleNamespace, g: Gradient, step: Step) -> list[Gradient]:
     run, shape = g._run, step.operands[0].shape
     picks = [run.standing[each] for each in step.operands[1:]]
     params = step.params[0], shape
@@ -202,7 +220,7 @@ def _index_rule(F: Any, g: Any, step: Step) -> list[Any]:
     return [run.noted(INDEX_BACKWARD, (g, *picks), params, back), *[None] * len(picks)]
 
 
-def _index_again(given: Any, params: Any) -> Any:
+def _index_again(given: Operands, params: Params) -> Tensor:
     picks = iter(given[1:])
     return given[0][tuple(next(picks) if each else slice(None) for each in params[0])]
 
@@ -227,10 +245,12 @@ class Trace(TransformLevel):
     strict = False
     size = 1
 
-    def __init__(self, fullgraph: bool = False, optimizers: Sequence[Any] = (), sweep: Any = None) -> None:
+    def __init__(
+        self, fullgraph: bool = False, optimizers: Sequence[Optimizer] = (), sweep: Function | None = None
+    ) -> None:
         super().__init__()
         self.optimizers, self.sweep = optimizers, sweep
-        self.events: list[tuple[Any, ...]] = []  # backward passes, cleared gradients and optimiser calls, in order
+        self.events: list[Params] = []  # backward passes, cleared gradients and optimiser calls, in order
         self.arrived: list[tuple[Tensor, Value]] = []  # leaves, with the gradient that a backward pass has added
         self.swept: list[Value] = []  # the losses of these backward passes
         self.versions: dict[int, int] = {}  # version of each input when it was first used
@@ -241,7 +261,7 @@ class Trace(TransformLevel):
         self.stands: dict[int, Traced] = {}
         self.arrays: dict[int, Value] = {}  # by identity of the array
         self.standing: dict[Value, Traced] = {}
-        self.kept: list[Any] = []  # references that keep the identities valid
+        self.kept: list[object] = []  # references that keep the identities valid
         self.written: set[Traced] = set()  # inputs that are modified in place
         self.bumped: list[Tensor] = []  # tensors that a kernel modifies in place
         self.quiet = False  # whether derivatives are being recorded, which have no user's line
@@ -249,7 +269,7 @@ class Trace(TransformLevel):
 
     # -- Entering and leaving
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Trace:
         self.position = _rng_state()
         torch_function.enter_mode(self)
         for each in self.optimizers:
@@ -270,7 +290,7 @@ class Trace(TransformLevel):
                     vars(each)[name] = before
         torch_function.leave_mode(self)
 
-    def _acting(self, optimizer: Any, name: str, before: Any) -> Any:
+    def _acting(self, optimizer: Optimizer, name: str, before: Function | None) -> Function:
         """Return a replacement of the method ``name`` of ``optimizer`` that records each call and runs the method.
 
         ``before`` is the value of ``name`` in ``vars(optimizer)``, or None if there was none. It is stored as the
@@ -278,7 +298,7 @@ class Trace(TransformLevel):
         """
         plain = getattr(optimizer, name)
 
-        def act(*args: Any, **kwargs: Any) -> Any:
+        def act(*args: object, **kwargs: object) -> object:
             if args[: name == "step"] or "closure" in kwargs:
                 self.give_up("an optimiser's step with a closure")
             if self.reason is None:
@@ -311,7 +331,7 @@ class Trace(TransformLevel):
                 return "modifies a tensor in a way that is not recorded"
         return None
 
-    def _backward(self, loss: Any) -> None:
+    def _backward(self, loss: Traced) -> None:
         """Run ``loss.backward()``, called by the recorded function, and append a backward pass to the recorded steps.
 
         If the backward pass cannot be recorded (because of hooks, for example), the recording stops.
@@ -324,7 +344,7 @@ class Trace(TransformLevel):
         elif loss._value.size != 1 or self.stepped():
             self.give_up("backward() of a tensor with several elements, or after an optimiser's step")
         if self.reason is None:
-            found = self.sweep(self, loss._value, [value for _, value in leaves])
+            found = self.sweep(self, loss._value, [value for _, value in leaves])  # type: ignore[misc]
             self.arrived = [(x, grad) for (x, _), grad in zip(leaves, found, strict=True) if grad is not None]
             self.swept.append(loss._value)
             self.events.append(("backward",))
@@ -358,12 +378,12 @@ class Trace(TransformLevel):
             if self.fullgraph:
                 raise Unrecorded(f"{self.reason}. Remedy: remove fullgraph=True, or this operation.")
 
-    def met(self, function: Any) -> None:
+    def met(self, function: Function) -> None:
         self.give_up(f"calls the custom Function {function.__name__}")
 
     # -- Tensors and their traced wrappers
 
-    def plain(self, tree: Any) -> Any:
+    def plain(self, tree: PyTree) -> PyTree:
         """Return ``tree``, a nested structure, with each traced tensor replaced by the tensor that it wraps."""
         return tree_map(lambda each: each._inner if each.__class__ is Traced else each, tree)
 
@@ -376,7 +396,7 @@ class Trace(TransformLevel):
         self.standing[value] = made
         return made
 
-    def taken(self, x: Any) -> Any:
+    def taken(self, x: PyTree) -> PyTree:
         """Return a traced tensor for ``x`` if ``x`` is an ordinary tensor, which becomes an input of the recording.
 
         Any other object is returned unchanged.
@@ -391,7 +411,7 @@ class Trace(TransformLevel):
             found = self.stands[id(x)] = self.traced(x, value)
         return found
 
-    def constant(self, made: Tensor) -> Any:
+    def constant(self, made: Tensor) -> Tensor:
         """Return a traced tensor for ``made``, a tensor that has the same elements in every call.
 
         If ``made`` requires gradients, the recording stops and ``made`` is returned.
@@ -401,7 +421,7 @@ class Trace(TransformLevel):
             return made
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
-    def detached(self, x: Traced) -> Any:
+    def detached(self, x: Traced) -> Tensor:
         """Return a tensor that shares the memory of ``x`` and has no gradient, and record the operation."""
         with torch_function.disabled_overrides(torch_function.NONE):
             inner = x._inner.detach()
@@ -409,7 +429,7 @@ class Trace(TransformLevel):
             return inner
         return self.noted(TENSORS.alias.op, (x,), (), inner)
 
-    def operand(self, x: Any) -> Any:
+    def operand(self, x: Tensor | Scalar | None) -> Operand:
         """Return the :class:`Value` that represents the operand ``x``; numbers and None are returned unchanged."""
         if x.__class__ is Traced:
             if x._inner._array is not x._held:
@@ -426,13 +446,15 @@ class Trace(TransformLevel):
 
     # -- Public functions
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> PyTree:
         kwargs = kwargs or {}
         if self.reason is None:
             return self.called(func, args, kwargs)
         return func(*self.plain(args), **self.plain(kwargs))
 
-    def called(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, func: Function, args: Args, kwargs: Kwargs) -> PyTree:
         """Return the result of calling the public function ``func``, and record the call if possible."""
         name = _name_of(func)
         if name in UNRECORDED_ATTRIBUTES:
@@ -462,7 +484,7 @@ class Trace(TransformLevel):
             return self.plain(result)
         return self.received(name, given, named, result)
 
-    def _refused(self, func: Any, name: str, args: Any, kwargs: Any) -> str | None:
+    def _refused(self, func: Function, name: str, args: Args, kwargs: Kwargs) -> str | None:
         if name in ELEMENT_READS:
             return f"reads elements by {name}()" if name[0] != "_" else f"reads elements by {name}"
         if name in METADATA_CHANGES:
@@ -484,7 +506,7 @@ class Trace(TransformLevel):
                 return f"a tensor of class {type(each).__name__}"
         return None
 
-    def received(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
+    def received(self, name: str, args: Args, kwargs: Kwargs, result: PyTree) -> PyTree:
         """Return ``result`` with its ordinary tensors replaced by traced tensors.
 
         ``result`` is the result of the public function ``name``. ``args`` and ``kwargs`` are the arguments of the call.
@@ -494,7 +516,7 @@ class Trace(TransformLevel):
         leaves = tree_leaves((args, kwargs))
         of_tensors = any(each.__class__ is Traced for each in leaves)
 
-        def seen(each: Any) -> Any:
+        def seen(each: PyTree) -> PyTree:
             if not isinstance(each, Tensor) or each.__class__ is Traced or self.reason is not None:
                 return each
             known = next((one for one in leaves if one.__class__ is Traced and one._inner is each), None)
@@ -509,8 +531,8 @@ class Trace(TransformLevel):
         return found if self.reason is None else self.plain(found)
 
     def _dropped(
-        self, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: Any = None
-    ) -> Any:
+        self, input: Traced, p: float = 0.5, training: bool = True, inplace: bool = False, train: bool | None = None
+    ) -> Results:
         """Compute and record ``nn.functional.dropout``, whose parameters this method has, and return the result.
 
         The random draw is recorded as a separate step, so that it is repeated in every call. The result is None for a
@@ -527,7 +549,7 @@ class Trace(TransformLevel):
 
     # -- Operations
 
-    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+    def process(self, op: Operation, tensors: Operands, params: Params, in_place: bool) -> Results:
         """Run and record the operation ``op``, and return its results as traced tensors.
 
         ``tensors`` are the operands and ``params`` the parameters. If ``in_place`` is true, the first operand is
@@ -543,7 +565,7 @@ class Trace(TransformLevel):
             return self.noted(op, tensors, params, apply(op, inner, params), operands)
         return self._modified(op, tensors, params, inner, operands)
 
-    def _unsuitable(self, op: Any, tensors: Any, params: Any, in_place: bool) -> str | None:
+    def _unsuitable(self, op: Operation, tensors: Operands, params: Params, in_place: bool) -> str | None:
         if self.stepped() and op.name != "alias":
             return "computes after an optimiser's step"
         if op.name in DYNAMIC:
@@ -563,7 +585,14 @@ class Trace(TransformLevel):
             return "modifies a tensor that is neither an argument nor a result"
         return None
 
-    def noted(self, op: Any, tensors: Any, params: Any, result: Any, operands: Any = None) -> Any:
+    def noted(
+        self,
+        op: Operation,
+        tensors: Operands,
+        params: Params,
+        result: Results,
+        operands: tuple[Operand, ...] | None = None,
+    ) -> Results:
         """Record a step that computes ``result``, a tensor or a tuple of tensors, and return traced tensors for it.
 
         The step applies ``op`` to ``tensors`` with the parameters ``params``. ``operands`` are the :class:`Value`
@@ -593,7 +622,7 @@ class Trace(TransformLevel):
         found = [self.traced(out, value) for out, value in zip(outs, values, strict=True)]
         return tuple(found) if isinstance(result, tuple) else found[0]
 
-    def _find_root(self, value: Value, array: Any, tensors: Any) -> None:
+    def _find_root(self, value: Value, array: Array, tensors: Operands) -> None:
         """Set ``value.root`` if ``array``, the array of ``value``, is a view of one of ``tensors``.
 
         The root is the :class:`Value` of the array that owns the memory.
@@ -604,7 +633,9 @@ class Trace(TransformLevel):
                 self.viewed.add(value.root)
                 return
 
-    def _modified(self, op: Any, tensors: Any, params: Any, inner: Any, operands: tuple[Any, ...]) -> Any:
+    def _modified(
+        self, op: Operation, tensors: Operands, params: Params, inner: Operands, operands: tuple[Operand, ...]
+    ) -> Results:
         """Run and record the in-place operation ``op``; return the modified tensor, which gets a new :class:`Value`.
 
         ``inner`` are ``tensors`` without their wrappers, and ``operands`` are their :class:`Value` objects.
@@ -628,7 +659,7 @@ class Trace(TransformLevel):
         self.arrays[id(x._inner._array)] = made
         return x
 
-    def picked(self, x: Any, picks: list[Any]) -> Any:
+    def picked(self, x: Tensor, picks: list[Tensor | None]) -> Results:
         """Return ``x[tuple(picks)]`` and record the indexing; ``picks`` has integer tensors, and None for ``:``."""
         inner, given = self.plain(x), self.plain(picks)
         result = inner[tuple(slice(None) if each is None else each for each in given)]
@@ -637,7 +668,7 @@ class Trace(TransformLevel):
         places = tuple(each is not None for each in picks)
         return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
-    def normalised(self, surface: Any, *given: Any) -> Any:
+    def normalised(self, surface: Function, *given: RuleArgument) -> Results:
         """Call ``surface``, the function ``batch_norm``, with the arguments ``given``; record it, return the result.
 
         Every replay of the recorded call updates the running statistics. If these are not inputs of the recorded call,
@@ -654,7 +685,7 @@ class Trace(TransformLevel):
             self.bumped += [each._inner for each in running]
         return found
 
-    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+    def joined(self, tensors: Members, dim: int, join: Function) -> Results:
         """Return ``join(tensors, dim)`` and record the call; ``join`` is ``cat`` or ``stack``."""
         inner = self.plain(list(tensors))
         result = join(inner, dim)
@@ -670,7 +701,7 @@ class Trace(TransformLevel):
         return self.noted(op, tuple(tensors), (dim % result._array.ndim,), result)
 
 
-def _name_of(func: Any) -> str:
+def _name_of(func: Function) -> str:
     """Return the name of the public function ``func``.
 
     If ``func`` is the getter or setter of an attribute, the result is the name of the attribute.
@@ -681,7 +712,7 @@ def _name_of(func: Any) -> str:
     return str(getattr(func, "__name__", func))
 
 
-def _has_mask(args: Any) -> bool:
+def _has_mask(args: Args) -> bool:
     return any(isinstance(each, Tensor) and each.dtype in MASK_DTYPES for each in tree_leaves(args[1:]))
 
 
@@ -689,13 +720,13 @@ def _is_plain_tensor(x: Tensor) -> bool:
     return x.__class__ in (Tensor, Parameter, Buffer) and x._array.__class__ is numpy.ndarray
 
 
-def _rng_state() -> tuple[Any, ...]:
+def _rng_state() -> tuple[object, ...]:
     """Return the parts of the default random generator's state that change when it draws numbers or is seeded."""
     stream = default_generator._stream
     return stream._words, stream._position, stream.kept, stream.initial_seed
 
 
-def _rng_unchanged(before: tuple[Any, ...]) -> bool:
+def _rng_unchanged(before: tuple[object, ...]) -> bool:
     """Whether the default random generator has neither drawn numbers nor been seeded since its state was ``before``.
 
     ``before`` is a result of :func:`_rng_state`.

@@ -12,8 +12,6 @@ of several known types has an alias of this module. ``tests/architecture/test_an
   the arguments; callers must be able to use the result without a cast.
 - Note [Any by attribute name]: the attributes are installed when the package is imported, or belong to a class that
   imitates another one, so their types depend on names that are known only at run time.
-- Note [Any of generated code]: the value is computed by a function that is compiled from generated source text, or is
-  inserted into this text, so its type depends on the recorded program.
 - Note [Any of declarations]: the object is the declaration of an operation or another object of a layer above, which
   this module may not import.
 """
@@ -54,9 +52,9 @@ Location: TypeAlias = tuple[CodeType | None, int]
 VersionCounter: TypeAlias = list[Any]
 #: Function of a user or of another layer, whose parameters and result are not known here.
 Function: TypeAlias = Callable[..., Any]
-#: Positional arguments of an intercepted call, which are passed on.
+#: Positional arguments that are passed on.
 Args: TypeAlias = tuple[Any, ...]
-#: Keyword arguments of an intercepted call.
+#: Keyword arguments that are passed on.
 Kwargs: TypeAlias = dict[str, Any]
 #: Result of an intercepted call: ``GO_ON``, or the value that a handler returned in place of the function's result. The
 #: function returns this value as its own result, whatever its type.
