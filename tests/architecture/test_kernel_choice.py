@@ -20,14 +20,10 @@ FILES = sorted(path.relative_to(OPERATIONS).as_posix() for path in OPERATIONS.rg
 
 #: Functions that return whether a library is installed or supports arrays.
 QUESTIONS = {"available", "suits", "looped", "find_spec"}
-#: Options of declarations whose lambda expressions are inserted into the specialised functions: a call of the dispatcher
-#: costs 60 ns there, of 1 µs.
-INSERTED = ("inline", "write")
 #: Comparisons that are part of the meaning of an operation, with the reason.
 EXCEPTIONS = {
     ("creation/factory.py", "math.prod(sizes) >= 2 ** 61"): "the size in bytes overflows int64, which PyTorch reports",
     ("creation/from_data.py", "len(shape) > _MAX_DEPTH"): "the depth of nested lists, which PyTorch limits",
-    ("reductions/extrema.py", "0 < self.size <= FEW"): "a lambda expression of the option inline",
     ("reductions/statistics.py", "each.size < 2"): "histogramdd raises PyTorch's error for fewer than two edges",
 }
 
@@ -72,10 +68,8 @@ def is_product(node: ast.Call) -> bool:
 
 
 def bodies(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the functions and lambda expressions of a module, without those in ``INSERTED``."""
+    """Yield the functions and lambda expressions of a module."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.keyword) and node.arg in INSERTED:
-            continue
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             yield node
         else:
@@ -138,10 +132,9 @@ def test_the_walk_finds_what_it_names(body: str, expected: list[str]) -> None:
     assert set(choices(f"def f(np, x, shape):\n    {body}")) == set(expected)
 
 
-def test_inserted_options_are_not_walked() -> None:
-    assert list(choices("@op(inline=lambda x: x.size < 64, name=lambda x: x.size < 9)\ndef f(np, x): ...")) == [
-        "x.size < 9"
-    ]
+def test_lambda_expressions_of_declarations_are_walked() -> None:
+    declaration = "@op(inline=lambda x: x.size < 64, write=(lambda x: x.size < 9, lambda x: x))\ndef f(np, x): ..."
+    assert list(choices(declaration)) == ["x.size < 64", "x.size < 9"]
 
 
 def test_limits_of_variants_are_in_the_table() -> None:

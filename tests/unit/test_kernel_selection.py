@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +13,13 @@ from typing import Any
 import numpy
 import pytest
 
+import retrograd as torch
 from retrograd.core import accumulate
 from retrograd.kernels import select, thresholds
 from retrograd.kernels.select import NUMBA, at_least, at_most, elementwise_loop, kernel
+from retrograd.operations.linalg.matmul import mm
+from retrograd.runtime.lazy_functions import SPECIALIZING
+from retrograd.runtime.specialization import returned_expression
 
 
 def answering(answer: Any) -> Callable[..., Any]:
@@ -101,4 +109,61 @@ def test_choice_takes_nanoseconds() -> None:
         return (time.perf_counter() - started) / 20_000
 
     gap = min(duration(choose) for _ in range(15)) - min(duration(small) for _ in range(15))
-    assert gap < 300e-9
+    assert gap < (300e-9 if SPECIALIZING else 2e-6)
+
+
+def test_dispatcher_keeps_parameters_and_defaults() -> None:
+    @kernel(at_most(4)(lambda np, x, a, b: ("small", a, b)))
+    def shifted(np: Any, x: Any, a: Any, b: Any = 3) -> Any:
+        return "numpy", a, b
+
+    assert shifted(numpy, numpy.ones(2), b=1, a=2) == ("small", 2, 1)
+    assert shifted(numpy, numpy.ones(2), 2) == ("small", 2, 3)
+    assert shifted(numpy, numpy.ones(9), 2) == ("numpy", 2, 3)
+
+
+def test_dispatcher_equals_its_template() -> None:
+    variants = (at_most(4)(answering("small")), at_least(6)(answering(None)), at_least(8)(answering("large")))
+    dispatcher = declared(*variants, operands=2)
+    form = select.Form(select.KERNELS[dispatcher].numpy, variants, lambda x: x.size)
+    for size in range(10):
+        args = (numpy, numpy.ones(size), 0)
+        assert dispatcher(*args) == select.choose(form, args)
+
+
+def test_expression_of_a_dispatcher_equals_its_call() -> None:
+    variants = (at_most(4)(answering(None)), at_most(6)(answering("small")), at_least(8)(answering("large")))
+    dispatcher = declared(*variants, operands=2, count=lambda a, b: a.size + b)
+    found = returned_expression(dispatcher)
+    assert found is not None
+    names, body = found
+    space = {**dispatcher.__globals__, "form_kernel": select.KERNELS[dispatcher].numpy}
+    inserted = eval(f"lambda {', '.join(names)}: {ast.unparse(body)}", space)
+    for size in range(10):
+        args = (numpy, numpy.ones(size), 1)
+        assert dispatcher(*args) == inserted(*args)
+
+
+def test_fast_paths_contain_dispatchers_as_expressions() -> None:
+    x = torch.ones(3, 3)
+    assert torch.sigmoid(x).shape == x.shape and torch.mm(x, x).sum() == 27
+    assert "looped('sigmoid'" in torch.sigmoid.op.source
+    source = mm.op.source
+    assert "a_0.dot(a_1)" in source and f">= {thresholds.PRODUCT}" in source
+
+
+def test_dispatchers_are_generated_by_first_calls() -> None:
+    """The import generates no dispatcher, and the dispatchers run unspecialised with RETROGRAD_CODEGEN=0."""
+    program = """
+import numpy, retrograd
+from retrograd.kernels import select, softmax
+from retrograd.runtime import lazy_functions, specialization
+made = [each for each in select.KERNELS if each.__code__.co_filename != lazy_functions.UNWRITTEN]
+assert not any(select.KERNELS[each].variants for each in made), made
+assert not specialization._file_templates.cache_info().currsize
+print(softmax.softmax(numpy, numpy.zeros((2, 2), numpy.float32), 1).tolist())
+"""
+    for setting in ("0", "1"):
+        environment = {**os.environ, "RETROGRAD_CODEGEN": setting}
+        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        assert (run.stdout.strip(), run.stderr) == ("[[0.5, 0.5], [0.5, 0.5]]", "")

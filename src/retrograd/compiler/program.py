@@ -18,7 +18,8 @@ from ..dispatch.generic_path import _cast, retype, run
 from ..dispatch.kernel_traits import ufunc_of
 from ..dispatch.operand_promotion import F32, common_dtype
 from ..kernels import numba_dispatch
-from ..kernels.matmul import FEW, product
+from ..kernels.matmul import product
+from ..kernels.thresholds import PRODUCT
 from ..runtime.codegen import compile_source
 from .fusion import Loop, fuse, is_contiguous
 from .ir import Step, Value, short_repr
@@ -193,7 +194,7 @@ def _matmul_text(step: Step) -> str | None:
     a, b = step.operands
     if not (_has_float_operands(step) and a.dtype == b.dtype and a.size and b.size):
         return None
-    return f"{a.name}.dot({b.name})" if a.size + b.size < FEW else f"product({a.name}, {b.name})"
+    return f"{a.name}.dot({b.name})" if a.size + b.size < PRODUCT else f"product({a.name}, {b.name})"
 
 
 def _transpose_text(step: Step) -> str | None:

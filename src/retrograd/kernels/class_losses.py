@@ -23,7 +23,7 @@ def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
     """
     if not target.size:
         return None
-    if target.dtype is INT and all_in_range(target, classes) and not 0 <= ignore < classes:
+    if target.dtype is INT and all_in_range(np, target, classes) and not 0 <= ignore < classes:
         return None
     low, high = target.min(), target.max()
     if low >= 0 and high < classes and not low <= ignore <= high:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy
+
 from ..core.dtypes import HALF_PRECISION, number_to_array
-from .numba_dispatch import looped, multiply, negative
+from .numba_dispatch import into, looped, multiply, negative
+from .numpy_internals import where
 from .scipy_backend import special
 from .select import NUMBA, at_least, elementwise_loop, kernel
 from .thresholds import LARGE
@@ -23,6 +26,17 @@ from .thresholds import LARGE
 def add_scaled(np: Any, x: Any, y: Any, alpha: float) -> Any:
     """Return ``x + alpha * y`` for floating-point arrays of one dtype."""
     return np.add(x, y if alpha == 1 else np.multiply(y, np.asarray(alpha, y.dtype)))
+
+
+@at_least(LARGE, NUMBA)
+def _add_scaled_by_loop(np: Any, x: Any, y: Any, alpha: float) -> Any:
+    return x if y is not x and into("add_scaled_into", x, y, numbers=(alpha,)) else None
+
+
+@kernel(_add_scaled_by_loop)
+def add_scaled_into(np: Any, x: Any, y: Any, alpha: float) -> Any:
+    """Add ``alpha * y`` to the floating-point array ``x`` in place, and return ``x``."""
+    return np.add(x, y * np.asarray(alpha, x.dtype), out=x)
 
 
 @at_least(LARGE, NUMBA)
@@ -113,10 +127,15 @@ def tanh_gradient(np: Any, grad: Any, out: Any) -> Any:
     return grad * np.subtract(1, np.multiply(out, out))
 
 
-@kernel(elementwise_loop("sigmoid"))
-def sigmoid(np: Any, x: Any) -> Any:
-    """Return ``1 / (1 + exp(-x))`` elementwise."""
-    return np.reciprocal(1 + np.exp(np.negative(x)))
+@at_least(LARGE, NUMBA)
+def _sigmoid_by_loop(np: Any, x: Any, one: Any) -> Any:
+    return looped("sigmoid", x)
+
+
+@kernel(_sigmoid_by_loop)
+def sigmoid(np: Any, x: Any, one: Any = 1) -> Any:
+    """Return ``1 / (1 + exp(-x))`` elementwise. ``one`` is the number 1, or a 0-d array, which is added sooner."""
+    return np.reciprocal(np.add(np.exp(np.negative(x)), one))
 
 
 @kernel(elementwise_loop("sigmoid_backward", 2))
@@ -189,7 +208,7 @@ def clamp_gradient(np: Any, grad: Any, x: Any, low: Any, high: Any) -> Any:
 @kernel(elementwise_loop("choose", 3))
 def choose(np: Any, x: Any, y: Any, condition: Any) -> Any:
     """Return the elements of ``x`` where ``condition`` is true, and those of ``y`` elsewhere."""
-    return np.where(condition, x, y)
+    return where(condition, x, y) if np is numpy else np.where(condition, x, y)
 
 
 @kernel(elementwise_loop("keep", 2))

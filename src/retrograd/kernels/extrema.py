@@ -105,6 +105,11 @@ def max_along(np: Any, x: Any, axis: int) -> Any:
 # -- Of all elements -------------------------------------------------------------------------------------------------
 
 
+@at_most(ONES_PRODUCT)
+def _extreme_of_few(np: Any, x: Any, largest: bool) -> Any:
+    return x.ravel()[x.argmax() if largest else x.argmin()]
+
+
 @at_least(LARGE_MAXIMUM, NUMBA)
 def _extreme_of_all_by_loop(np: Any, x: Any, largest: bool) -> Any:
     line = line_of(x)
@@ -114,7 +119,7 @@ def _extreme_of_all_by_loop(np: Any, x: Any, largest: bool) -> Any:
     return x.dtype.type(loops("reductions").largest_of_all(line, sign, numpy.empty(-(-line.size // STRETCH), x.dtype)))
 
 
-@kernel(_extreme_of_all_by_loop)
+@kernel(_extreme_of_few, _extreme_of_all_by_loop)
 def extreme_of_all(np: Any, x: Any, largest: bool) -> Any:
     """Return the maximum of all elements of ``x`` if ``largest`` is true, else the minimum; nan if an element is nan."""
     return (np.maximum if largest else np.minimum).reduce(x, axis=None)

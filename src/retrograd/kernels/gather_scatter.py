@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy
 
-from . import numba_operands
-from .select import at_most, kernel
+from . import numba_dispatch, numba_operands
+from .select import NUMBA, at_least, at_most, kernel
 from .thresholds import FLAT_POSITIONS, LARGE, TAKE_ROWS, TAKE_WIDTH
 
 U64 = numpy.dtype(numpy.uint64)
-SOME = TAKE_ROWS  # the name that the inlined expressions of operations use
 PARTS = 16  # parts of an index, each checked by one thread
 
 
@@ -39,20 +38,22 @@ def advanced_index(np: Any, index: Any, axis: int) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def all_in_range(index: Any, size: int) -> bool:
+@at_least(LARGE, NUMBA)
+def _all_in_range_by_loop(np: Any, index: Any, size: int) -> Any:
+    if index.__class__ is not numpy.ndarray or not index.flags.c_contiguous:
+        return None
+    result = numpy.empty(PARTS, U64)
+    numba_dispatch.loops("gather_scatter").highest_of_parts(index.view(U64).reshape(-1), result)
+    return bool(result.item(result.argmax()) < size)
+
+
+@kernel(_all_in_range_by_loop)
+def all_in_range(np: Any, index: Any, size: int) -> bool:
     """Whether all elements of ``index``, an int64 array, are from 0 to ``size - 1``.
 
     The elements are compared as unsigned integers, so that a negative element is greater than ``size``.
     """
     flat = index.view(U64)
-    if (
-        flat.size >= LARGE
-        and (loops := numba_operands.movers("gather_scatter", flat.size, index))
-        and index.flags.c_contiguous
-    ):
-        result = numpy.empty(PARTS, U64)
-        loops.highest_of_parts(flat.reshape(-1), result)
-        return bool(result.item(result.argmax()) < size)
     return not flat.size or flat.item(flat.argmax()) < size
 
 
@@ -90,14 +91,15 @@ def flat_positions(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> An
     return starts + index if step == 1 else starts + index * step
 
 
-def take_axis(x: Any, index: Any, axis: int) -> Any:
-    """Return ``x.take(index, axis)`` for a NumPy array ``x``, computed by a Numba loop if ``x`` is large."""
+@at_least(TAKE_ROWS)
+def _take_rows_by_loop(np: Any, x: Any, index: Any, axis: int) -> Any:
     shape, axis = x.shape, axis % x.ndim
     after, before = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
-    enough = x.size and after >= TAKE_WIDTH and index.size >= TAKE_ROWS
-    loops = numba_operands.movers("gather_scatter", index.size * before * after, x, index) if enough else None
+    if not x.size or after < TAKE_WIDTH:
+        return None
+    loops = numba_operands.movers("gather_scatter", index.size * before * after, x, index)
     if loops is None:
-        return x.take(index, axis)
+        return None
     kind = numba_operands.BITS[x.dtype.itemsize]
     out, bad = numpy.empty((*shape[:axis], *index.shape, *shape[axis + 1 :]), x.dtype), numpy.zeros(1, numpy.uint8)
     given, line = (
@@ -105,7 +107,13 @@ def take_axis(x: Any, index: Any, axis: int) -> Any:
         out.view(kind).reshape(before, index.size, after),
     )
     loops.take(given, index.reshape(-1), line, bad)
-    return x.take(index, axis) if bad[0] else out  # NumPy raises the error for a bad index
+    return None if bad[0] else out  # NumPy raises the error for a bad index
+
+
+@kernel(_take_rows_by_loop, count=lambda x, index: index.size)
+def take_axis(np: Any, x: Any, index: Any, axis: int) -> Any:
+    """Return ``x.take(index, axis)``."""
+    return x.take(index, axis)
 
 
 @at_most(FLAT_POSITIONS)

@@ -46,10 +46,10 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     NumPy, adjacent indexed dimensions keep their position.
     """
     if len(picks) == 1:  # the common case
-        return _masked(numpy, picks[0], x) if picks[0].dtype.kind == "b" else take_axis(x, picks[0], 0)
+        return _masked(numpy, picks[0], x) if picks[0].dtype.kind == "b" else take_axis(np, x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
-        return take_axis(x, picks[places[0]], places[0])
+        return take_axis(np, x, picks[places[0]], places[0])
     result = x[_key(picks)]
     return result if result.flags.c_contiguous else result.copy()
 

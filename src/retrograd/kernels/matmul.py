@@ -16,34 +16,57 @@ from . import numba_dispatch
 from .select import NUMBA, at_least, kernel
 from .thresholds import BLAS_THREADS, BLAS_THREADS_WITHOUT_NUMBA, LARGE, PRODUCT, SINGLE_THREAD
 
-FEW = PRODUCT  # the name that the inlined expressions of operations use
-
 # -- Products --------------------------------------------------------------------------------------------------------
 
 
-def dot(a: Any, b: Any) -> Any:
-    """Return ``a @ b`` for two floating-point matrices of one dtype.
+@at_least(PRODUCT)
+def _product_by_loop(np: Any, a: Any, b: Any) -> Any:
+    return _by_loop(a, b, None)
 
-    This function, :func:`add_product` and :func:`matrix_product` compare the sizes themselves instead of using the
-    dispatcher of ``kernels/select.py``, which selects an implementation by size. Every linear layer calls one of them,
-    and a dispatcher that counts the elements of both matrices would add 100 ns.
+
+@kernel(_product_by_loop, count=lambda a, b: a.size + b.size)
+def dot(np: Any, a: Any, b: Any) -> Any:
+    """Return ``a @ b`` for two floating-point matrices of one dtype."""
+    return a.dot(b)
+
+
+@kernel(_product_by_loop, count=lambda a, b: a.size + b.size)
+def batch_product(np: Any, a: Any, b: Any) -> Any:
+    """Return ``a @ b`` for two batches of floating-point matrices, which have one length and dtype."""
+    return a[0].dot(b[0])[None] if len(a) == 1 else batched(a, b)
+
+
+@at_least(LARGE, NUMBA)
+def _add_row_by_loop(np: Any, x: Any, row: Any) -> Any:
+    return x if numba_dispatch.add_row(x, row) else None
+
+
+@kernel(_add_row_by_loop)
+def _add_row(np: Any, x: Any, row: Any) -> Any:
+    """Add ``row`` to all rows of ``x`` in place, and return ``x``."""
+    return np.add(x, row, out=x)
+
+
+@at_least(BLAS_THREADS)
+def _add_large_product(np: Any, summand: Any, a: Any, b: Any) -> Any:
+    return _add_row(np, dot(np, a, b), summand)
+
+
+@kernel(_add_large_product, count=lambda summand, a, b: len(a) * b.size)
+def add_product(np: Any, summand: Any, a: Any, b: Any) -> Any:
+    """Return ``summand + a @ b`` for two floating-point matrices of one dtype.
+
+    Raise ValueError if ``summand`` does not broadcast to the shape of the product.
     """
-    return a.dot(b) if a.size + b.size < PRODUCT else product(a, b)
-
-
-def add_product(summand: Any, a: Any, b: Any) -> Any:
-    """Return ``summand + a @ b``. Raise ValueError if ``summand`` does not broadcast to the shape of the product."""
-    result = a.dot(b) if a.size + b.size < PRODUCT else product(a, b)
-    if result.size < LARGE or not numba_dispatch.add_row(result, summand):
-        result += summand
+    result = a.dot(b)
+    result += summand
     return result
 
 
+@kernel(_product_by_loop, count=lambda a, b: a.size + b.size)
 def matrix_product(np: Any, a: Any, b: Any) -> Any:
     """Return ``a @ b`` for matrices, vectors or batches of any dtype."""
     if a.dtype.kind == "f":
-        if a.ndim == b.ndim and a.size + b.size > PRODUCT and np is numpy:
-            return product(a, b)
         if b.ndim == 2:
             return a.dot(b)  # straight to BLAS: matmul takes 0.5 µs longer to reach it
         if a.ndim > 2 < b.ndim and np is numpy:
@@ -80,6 +103,8 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
 
     The result is written to ``out`` if ``out`` is not None.
     """
+    if a.ndim < 2 > b.ndim:
+        return None
     work, kind = a.size * b.shape[-1], a.dtype
     if work < (BLAS_THREADS if numba_dispatch.RUNNING.layer else BLAS_THREADS_WITHOUT_NUMBA) or not (
         kind is b.dtype and (kind is numba_dispatch.F32 or kind is numba_dispatch.F64)
@@ -128,11 +153,6 @@ def _line(x: Any) -> tuple[Any, bool] | None:
 # -- Outer products --------------------------------------------------------------------------------------------------
 
 
-def _products(a: Any, b: Any) -> int:
-    count: int = a.size * b.size
-    return count
-
-
 def outer_by_loop(a: Any, b: Any) -> Any:
     """Return the outer product of ``a``, a matrix with one column, and the vector ``b``, by a Numba loop."""
     out = numpy.empty((len(a), len(b)), a.dtype)
@@ -145,7 +165,7 @@ def _outer_by_loop(np: Any, a: Any, b: Any) -> Any:
     return outer_by_loop(a.reshape(-1, 1), b) if numba_dispatch.suits(a.size * b.size, a, b) else None
 
 
-@kernel(_outer_by_loop, count=_products)
+@kernel(_outer_by_loop, count=lambda a, b: a.size * b.size)
 def outer(np: Any, a: Any, b: Any) -> Any:
     """Return the matrix with the elements ``a[i] * b[j]``."""
     return a[:, None] * b

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy
 
-from ..core.devices import array_module_of
 from . import numba_operands
 from .gather_scatter import slice_along
 from .numpy_internals import concatenate
@@ -22,19 +21,8 @@ from .select import NUMBA, at_least, at_most, kernel
 from .thresholds import LARGE, SMALL
 
 
-def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
-    """Return ``arrays`` concatenated along ``axis``.
-
-    The number of elements is estimated from the first array. If it is large, a Numba loop copies them. This function
-    and :func:`stack_arrays` do not use the dispatcher of ``kernels/select.py``, which selects an implementation by
-    size, because it would take 100 ns to count the elements of all arrays.
-    """
-    if arrays[0].size * len(arrays) >= LARGE and (found := _concatenate_by_loop(arrays, axis)) is not None:
-        return found
-    return concatenate(arrays, axis) if np is numpy else np.concatenate(arrays, axis)
-
-
-def _concatenate_by_loop(arrays: Sequence[Any], axis: int) -> Any:
+@at_least(LARGE)
+def _concatenate_by_loop(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Return ``arrays`` concatenated along ``axis``, or None if no Numba loop supports them."""
     first = arrays[0]
     shape = list(first.shape)
@@ -54,6 +42,15 @@ def _concatenate_by_loop(arrays: Sequence[Any], axis: int) -> Any:
             loops.place(rows, start, out.view(rows.dtype))
             start += rows.shape[1]
     return out.reshape(shape)
+
+
+@kernel(_concatenate_by_loop, count=lambda arrays: arrays[0].size * len(arrays))
+def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+    """Return ``arrays`` concatenated along ``axis``.
+
+    The number of elements is estimated from the first array.
+    """
+    return concatenate(arrays, axis) if np is numpy else np.concatenate(arrays, axis)
 
 
 @at_least(LARGE, NUMBA)
@@ -120,21 +117,32 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
     return out.view(x.dtype).reshape(x.shape)
 
 
-def stack_arrays(arrays: Sequence[Any], axis: int = 0) -> Any:
-    """Return ``arrays``, which must have one dtype, stacked along the new axis ``axis``.
-
-    Raises ValueError if the shapes differ.
-    """
+def _axis_of_stack(arrays: Sequence[Any], axis: int) -> int:
+    """Return ``axis``, counted from 0, for a stack of ``arrays``; raise ValueError if they cannot be stacked."""
     first = arrays[0]
-    large = first.size * len(arrays) >= LARGE
-    if not (axis or large) and first.__class__ is numpy.ndarray:
-        return numpy.array(arrays)  # numpy.stack takes five times as long
-    np = array_module_of(first)
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:
         raise ValueError
-    if large:
-        return concatenate_arrays(np, [np.expand_dims(each, at) for each in arrays], at)
+    return at
+
+
+@at_least(LARGE)
+def _stack_large(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+    at = _axis_of_stack(arrays, axis)
+    return concatenate_arrays(np, [np.expand_dims(each, at) for each in arrays], at)
+
+
+@kernel(_stack_large, count=lambda arrays: arrays[0].size * len(arrays))
+def stack_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+    """Return ``arrays``, which must have one dtype, stacked along the new axis ``axis``.
+
+    Raises ValueError if the shapes differ. ``numpy.stack`` takes five times as long.
+    """
+    return numpy.array(arrays) if not axis and np is numpy else _stack_along(np, arrays, axis)
+
+
+def _stack_along(np: Any, arrays: Sequence[Any], axis: int) -> Any:
+    first, at = arrays[0], _axis_of_stack(arrays, axis)
     out = np.empty((*first.shape[:at], len(arrays), *first.shape[at:]), first.dtype)
     before = (slice(None),) * at
     for i, each in enumerate(arrays):

@@ -20,17 +20,19 @@ from ..core.tensor import normalize_dim
 from ..runtime import blas_threads
 from .numba_dispatch import loops, plain, suits
 from .select import NUMBA, at_least, at_most, kernel
-from .thresholds import FEW_ROWS, LARGE, LONG_ROW, LOOP_ROW, ONES_MATRIX, ONES_PRODUCT, SMALL, SMALL_ROW
+from .thresholds import FEW_ROWS, LARGE, LONG_ROW, LOOP_ROW, ONES_MATRIX, ONES_PRODUCT, PYTHON_SUM, SMALL, SMALL_ROW
 
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 BLOCK = 128  # elements added one after the other, as in NumPy's pairwise sum
 STRETCH = 4096  # elements whose sum is one number of what `total` adds up (see kernels/numba/reductions.py)
 SHORT = "eE"  # float16 and bfloat16, which are added in float32, because long sums would lose all digits
 MOST = 65504  # the largest float16: a larger number of elements is not representable as a divisor
-FEW = ONES_PRODUCT  # the name that the inlined expressions of operations use
 #: Vectors of ones by length, and the lengths as arrays: dividing by an array takes half the time of a Python number.
-ONES = {numpy.dtype(kind): [numpy.ones(n, kind) for n in range(FEW + 1)] for kind in (numpy.float32, numpy.float64)}
-COUNTS = {kind: [numpy.asarray(n, kind) for n in range(FEW + 1)] for kind in ONES}
+ONES = {
+    numpy.dtype(kind): [numpy.ones(n, kind) for n in range(ONES_PRODUCT + 1)] for kind in (numpy.float32, numpy.float64)
+}
+ONES32, ONES64 = ONES[F32], ONES[F64]
+COUNTS = {kind: [numpy.asarray(n, kind) for n in range(ONES_PRODUCT + 1)] for kind in ONES}
 #: By the length of a row, the float64 matrices that put the row's mean at every place of it.
 WIDE_MEANS = [numpy.full((n, n), 1 / max(n, 1), F64) for n in range(SMALL_ROW + 1)]
 
@@ -210,6 +212,44 @@ def sum_elements(np: Any, x: Any) -> Any:
     return np.add.reduce(x, None)
 
 
+@at_most(PYTHON_SUM)
+def _sum_of_list(np: Any, x: Any, kind: Any) -> Any:
+    return np.asarray(sum((x if x.ndim == 1 else x.ravel()).tolist()), kind)
+
+
+@at_most(ONES_PRODUCT)
+def _sum_by_ones(np: Any, x: Any, kind: Any) -> Any:
+    return x.ravel().dot((ONES32 if kind is F32 else ONES64)[x.size])
+
+
+@kernel(_sum_of_list, _sum_by_ones)
+def sum_floats(np: Any, x: Any, kind: Any) -> Any:
+    """Return the sum of all elements of ``x``, whose dtype ``kind`` is float32 or float64."""
+    return sum_elements(np, x)
+
+
+@kernel(_sum_of_list)
+def sum_integers(np: Any, x: Any, kind: Any) -> Any:
+    """Return the sum of all elements of ``x``, whose dtype ``kind`` is int64."""
+    return np.add.reduce(x, None)
+
+
+@at_most(PYTHON_SUM)
+def _mean_of_list(np: Any, x: Any, kind: Any) -> Any:
+    return np.asarray(sum((x if x.ndim == 1 else x.ravel()).tolist()) / x.size, kind)
+
+
+@at_most(ONES_PRODUCT)
+def _mean_by_ones(np: Any, x: Any, kind: Any) -> Any:
+    return x.ravel().dot((ONES32 if kind is F32 else ONES64)[x.size]) / x.size
+
+
+@kernel(_mean_of_list, _mean_by_ones)
+def mean_floats(np: Any, x: Any, kind: Any) -> Any:
+    """Return the mean of all elements of ``x``, which is not empty; its dtype ``kind`` is float32 or float64."""
+    return sum_elements(np, x) / x.size
+
+
 def sum_axes(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Return the sum of ``x`` over ``axes``. If ``keepdims`` is true, the summed axes have size 1 in the result."""
     return sum_along(np, x, axes[0], keepdims) if len(axes) == 1 else _sum_several(np, x, axes, keepdims)
@@ -382,13 +422,13 @@ def mean_broadcast(np: Any, x: Any, axis: int) -> Any:
     Along ``axis`` the result has size 1 or, for small matrices, the same size as ``x``.
     """
     size = x.shape[axis]
-    return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else size)
+    return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= ONES_PRODUCT and x.dtype in COUNTS else size)
 
 
 def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
     """Return the mean of ``x`` over ``axis``. If ``keepdims`` is true, this axis has size 1 in the result."""
     result, size = sum_along(np, x, axis, keepdims), x.shape[axis]
-    return result / (COUNTS[x.dtype][size] if size <= FEW and x.dtype in COUNTS else x.dtype.type(size))
+    return result / (COUNTS[x.dtype][size] if size <= ONES_PRODUCT and x.dtype in COUNTS else x.dtype.type(size))
 
 
 # -- Products --------------------------------------------------------------------------------------------------------

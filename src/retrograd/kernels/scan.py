@@ -12,7 +12,7 @@ import numpy
 from ..core.dtypes import HALF_PRECISION
 from . import numba_operands
 from .gather_scatter import flip_view
-from .numba_dispatch import loops, plain
+from .numba_dispatch import F32, F64, loops, plain
 from .reductions import seen, upcast_integers
 from .select import NUMBA, at_least, kernel
 from .thresholds import FEW_ROWS, LARGE, SERIAL_STEPS, SERIAL_WIDTH
@@ -48,6 +48,17 @@ def _by_loop(x: Any, axis: int, product: bool, back: bool) -> Any:
     else:
         loops("reductions").run_rows(view.array.reshape(outer, many), product, back, out.reshape(outer, many))
     return out
+
+
+@at_least(LARGE, NUMBA)
+def _running_sums_by_loop(np: Any, x: Any, axis: int) -> Any:
+    return _by_loop(x, axis, False, False)
+
+
+@kernel(_running_sums_by_loop)
+def float32_sums(np: Any, x: Any, axis: int) -> Any:
+    """Return the cumulative sums of the float32 array ``x`` along ``axis``, accumulated in float64."""
+    return np.add.accumulate(x.astype(F64), axis).astype(F32, "C")
 
 
 @at_least(LARGE, NUMBA)

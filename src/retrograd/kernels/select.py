@@ -15,30 +15,38 @@ order::
     def softmax(np, x, axis):
         ...
 
-The result of ``kernel`` is a plain function with the parameters of the implementation, all positional. The first is
-the array module; the second is the measured array, whose ``size`` is compared with the limits of the variants. A
-variant that does not support its arguments (by dtype, layout, memory order or value) returns None; then the next one is
-tried. The NumPy implementation supports all arguments. All limits are in ``kernels/thresholds.py``.
+The result of ``kernel``, the dispatcher, is a plain function with the parameters of the implementation. The first
+argument is the array module. The ``size`` of the second, or another number that the kernel states with ``count=``, is
+compared with the limits of the variants. A variant that does not support its arguments (by dtype, layout, memory order
+or value) returns None; then the next one is tried. The NumPy implementation supports all arguments. All limits are in
+``kernels/thresholds.py``.
 
-Note [Closures of the dispatcher]. Small arrays are computed in less than a microsecond, so a choice must take
-nanoseconds. The dispatcher is a closure with a fixed number of parameters: it adds 25 to 50 ns to a call, where
-``*args`` would add 100 and an object with ``__call__`` 150. Nearly all kernels have at most one variant for small and
-one for large arrays; these use one comparison each. Other kernels use a loop over the variants.
+Note [Specialised dispatchers]. Small arrays are computed in less than a microsecond, so a choice must take nanoseconds.
+The dispatcher is a copy of the function ``choose``, specialised for the variants of the kernel at its first call
+(``runtime/specialization.py``): it adds 20 to 40 ns to a call, where the function itself would add 300. With
+``RETROGRAD_CODEGEN=0`` it runs the function itself.
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable
-from inspect import signature
+from types import FunctionType
 from typing import Any, NamedTuple
 
+from ..runtime.lazy_functions import generated, lazy_function, set_code
+from ..runtime.specialization import EXPRESSIONS, as_expression, specialize
 from .numba_dispatch import available, looped
 from .thresholds import LARGE
 
 #: Libraries that a variant may need, and the functions that return whether they are installed and enabled.
 NUMBA = "numba"
 LIBRARIES: dict[str, Callable[[], bool]] = {NUMBA: available}
+
+
+#: The highest number of elements of a variant for large arrays.
+UNLIMITED = sys.maxsize
 
 
 class Variant(NamedTuple):
@@ -52,6 +60,11 @@ class Variant(NamedTuple):
     low: int
     high: int
     library: str | None
+
+    @property
+    def installed(self) -> Callable[[], bool] | None:
+        """Function that returns whether the library is installed and enabled; None if none is needed."""
+        return LIBRARIES[self.library] if self.library else None
 
 
 class Kernel(NamedTuple):
@@ -76,7 +89,7 @@ def at_least(limit: int, library: str | None = None) -> Callable[[Callable[..., 
 
     The variant is used only if ``library`` is None, or installed and enabled.
     """
-    return lambda function: Variant(function, limit, sys.maxsize, library)
+    return lambda function: Variant(function, limit, UNLIMITED, library)
 
 
 def elementwise_loop(name: str, arrays: int = 1, *constants: float) -> Variant:
@@ -91,268 +104,93 @@ def elementwise_loop(name: str, arrays: int = 1, *constants: float) -> Variant:
             return looped(name, *given, numbers=constants)
         return looped(name, *given[:arrays], numbers=(*given[arrays:], *constants))
 
-    return Variant(loop, LARGE, sys.maxsize, NUMBA)
+    return Variant(loop, LARGE, UNLIMITED, NUMBA)
 
 
 def kernel(*variants: Variant, count: Callable[..., int] | None = None) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a NumPy implementation a kernel, which tries ``variants`` first, in order.
 
-    ``count`` is a function of the kernel's arguments after the array module. It returns the number that is compared
-    with the size limits of the variants. If ``count`` is None, this number is the ``size`` of the first argument.
+    ``count`` is a function of the kernel's first arguments after the array module. It returns the number that is
+    compared with the size limits of the variants. By default, this number is the ``size`` of the first argument. A
+    lambda expression is inserted into the dispatcher, so that it costs no call.
     """
 
     def declare(function: Callable[..., Any]) -> Any:
-        operands = len(signature(function).parameters) - 1
-        choose = _specialised(function, variants, operands, count) or _general(function, variants, count or _size)
-        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            setattr(choose, name, getattr(function, name))
+        choose = _dispatcher(Form(function, variants, count or _SIZE)) if variants else function
         KERNELS[choose] = Kernel(f"{function.__module__}.{function.__name__}", function, variants)
         return choose
 
     return declare
 
 
-def _size(x: Any, *others: Any) -> Any:
-    return x.size
+_SIZE: Callable[[Any], int] = lambda x: x.size  # noqa: E731  (inserted into the dispatchers)
 
 
-def _general(numpy: Callable[..., Any], variants: tuple[Variant, ...], count: Callable[..., int]) -> Any:
-    """Return a dispatcher, which selects an implementation, for any number of variants and of parameters.
+class Form:
+    """Description of a dispatcher: the NumPy implementation ``kernel``, the ``variants`` before it, and ``count``.
 
-    The dispatcher calls, in order, the variants whose size limits include ``count(*arguments)``, until one returns a
-    result other than None. If all return None, it calls ``numpy``, the NumPy implementation.
+    ``counted`` is the end of the arguments that are passed to ``count``. An implementation of one ``return`` statement
+    is inserted into the dispatcher, because its name here is ``kernel`` (``runtime/specialization.py``).
     """
-    tried = [(*variant[:3], LIBRARIES[variant.library] if variant.library else None) for variant in variants]
 
-    def choose(np: Any, *given: Any) -> Any:
-        size = count(*given)
-        for function, low, high, installed in tried:
-            if low <= size <= high and (installed is None or installed()):
-                found = function(np, *given)
-                if found is not None:
-                    return found
-        return numpy(np, *given)
+    def __init__(self, kernel: Any, variants: tuple[Variant, ...], count: Callable[..., int]) -> None:
+        self.kernel, self.variants, self.count = kernel, variants, count
+        self.counted = 1 + count.__code__.co_argcount
+        self.names = [*kernel.__code__.co_varnames[: kernel.__code__.co_argcount]]
+        self.tree: ast.FunctionDef | None = None
 
-    return choose
+    def signature(self) -> ast.arguments:
+        """Return the parameters of the dispatcher."""
+        return ast.arguments([], [ast.arg(name) for name in self.names], None, [], [], None, [])
+
+    def parts(self) -> dict[str, Any]:
+        """Return what replaces the parameter ``args`` of :func:`choose`: the names of the dispatcher's parameters."""
+        return {"args": list(self.names)}
+
+    def default_values(self) -> dict[str, Any]:
+        """Return an empty dictionary: the defaults are copied from the NumPy implementation."""
+        return {}
 
 
-def _specialised(
-    numpy: Callable[..., Any], variants: tuple[Variant, ...], operands: int, count: Callable[..., int] | None
-) -> Any:
-    """Return a fast dispatcher, which selects an implementation by size, or None if a general one is needed.
+def choose(form: Form, args: Any) -> Any:
+    """Return the result of a kernel for ``args``, the array module and the operands.
 
-    The dispatcher has a fixed parameter list, and at most one variant for small arrays and one for large ones.
-    ``numpy`` is the NumPy implementation and ``operands`` the number of its arguments after the array module. The
-    result is None for other variants, if ``count`` is not None, and if no closure has so many operands (Note [Closures
-    of the dispatcher]).
+    This is the template of the dispatchers, which have a copy of the ``if`` for each variant, with the conditions that
+    the variant needs.
     """
-    below = [each for each in variants if each.low == 0 and each.library is None]
-    above = [each for each in variants if each.high == sys.maxsize]
-    if count is not None or len(below) > 1 or len(above) > 1 or len(below) + len(above) < len(variants):
-        return None
-    if not variants:
-        return numpy
-    few, small = (below[0].high, below[0].function) if below else (-1, None)
-    many, large, library = (above[0].low, above[0].function, above[0].library) if above else (sys.maxsize, None, None)
-    shape = _SMALL if large is None else _LARGE if small is None else _BOTH
-    if few >= many or operands not in shape:
-        return None
-    return shape[operands](numpy, few, small, many, large, LIBRARIES[library] if library else _always)
-
-
-def _always() -> bool:
-    return True
-
-
-# -- Closures --------------------------------------------------------------------------------------------------------
-#
-# The dispatcher for kernels with a variant for small arrays, with one for large arrays, and with both, for the numbers
-# of operands that occur. ``few`` and ``many`` are the limits of the variants ``small`` and ``large``, and ``installed``
-# returns whether the library of ``large`` is installed.
-
-
-def _small_1(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any) -> Any:
-        if x.size <= few and (found := small(np, x)) is not None:
+    size = form.count(*args[1 : form.counted])
+    for variant in form.variants:
+        if (
+            (not variant.low or size >= variant.low)
+            and (variant.high == UNLIMITED or size <= variant.high)
+            and (variant.installed is None or variant.installed())
+            and (found := variant.function(*args)) is not None
+        ):
             return found
-        return numpy(np, x)
-
-    return choose
+    return form.kernel(*args)
 
 
-def _large_1(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any) -> Any:
-        if x.size >= many and installed() and (found := large(np, x)) is not None:
-            return found
-        return numpy(np, x)
+def _dispatcher(form: Form) -> Any:
+    """Return a function with the parameters of ``form.kernel``, a copy of :func:`choose` that its first call creates.
 
-    return choose
+    Other specialised functions contain it as an expression, without the call.
+    """
+    numpy = form.kernel
 
+    def write(function: FunctionType) -> None:
+        made = generated(choose, form, function.__name__, space)
+        made.__defaults__ = numpy.__defaults__
+        set_code(function, made)
 
-def _both_1(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any) -> Any:
-        size = x.size
-        if size <= few:
-            if (found := small(np, x)) is not None:
-                return found
-        elif size >= many and installed() and (found := large(np, x)) is not None:
-            return found
-        return numpy(np, x)
+    def expression() -> Any:
+        space["UNLIMITED"] = UNLIMITED
+        tree = specialize(choose, form, made.__name__, form.signature(), form.parts(), space)
+        return form.names, as_expression(tree.body)
 
-    return choose
-
-
-def _small_2(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any) -> Any:
-        if x.size <= few and (found := small(np, x, a)) is not None:
-            return found
-        return numpy(np, x, a)
-
-    return choose
-
-
-def _large_2(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any) -> Any:
-        if x.size >= many and installed() and (found := large(np, x, a)) is not None:
-            return found
-        return numpy(np, x, a)
-
-    return choose
-
-
-def _both_2(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any) -> Any:
-        size = x.size
-        if size <= few:
-            if (found := small(np, x, a)) is not None:
-                return found
-        elif size >= many and installed() and (found := large(np, x, a)) is not None:
-            return found
-        return numpy(np, x, a)
-
-    return choose
-
-
-def _small_3(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any) -> Any:
-        if x.size <= few and (found := small(np, x, a, b)) is not None:
-            return found
-        return numpy(np, x, a, b)
-
-    return choose
-
-
-def _large_3(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any) -> Any:
-        if x.size >= many and installed() and (found := large(np, x, a, b)) is not None:
-            return found
-        return numpy(np, x, a, b)
-
-    return choose
-
-
-def _both_3(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any) -> Any:
-        size = x.size
-        if size <= few:
-            if (found := small(np, x, a, b)) is not None:
-                return found
-        elif size >= many and installed() and (found := large(np, x, a, b)) is not None:
-            return found
-        return numpy(np, x, a, b)
-
-    return choose
-
-
-def _small_4(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any) -> Any:
-        if x.size <= few and (found := small(np, x, a, b, c)) is not None:
-            return found
-        return numpy(np, x, a, b, c)
-
-    return choose
-
-
-def _large_4(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any) -> Any:
-        if x.size >= many and installed() and (found := large(np, x, a, b, c)) is not None:
-            return found
-        return numpy(np, x, a, b, c)
-
-    return choose
-
-
-def _both_4(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any) -> Any:
-        size = x.size
-        if size <= few:
-            if (found := small(np, x, a, b, c)) is not None:
-                return found
-        elif size >= many and installed() and (found := large(np, x, a, b, c)) is not None:
-            return found
-        return numpy(np, x, a, b, c)
-
-    return choose
-
-
-def _small_5(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-        if x.size <= few and (found := small(np, x, a, b, c, d)) is not None:
-            return found
-        return numpy(np, x, a, b, c, d)
-
-    return choose
-
-
-def _large_5(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-        if x.size >= many and installed() and (found := large(np, x, a, b, c, d)) is not None:
-            return found
-        return numpy(np, x, a, b, c, d)
-
-    return choose
-
-
-def _both_5(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-        size = x.size
-        if size <= few:
-            if (found := small(np, x, a, b, c, d)) is not None:
-                return found
-        elif size >= many and installed() and (found := large(np, x, a, b, c, d)) is not None:
-            return found
-        return numpy(np, x, a, b, c, d)
-
-    return choose
-
-
-def _small_6(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-        if x.size <= few and (found := small(np, x, a, b, c, d, e)) is not None:
-            return found
-        return numpy(np, x, a, b, c, d, e)
-
-    return choose
-
-
-def _large_6(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-        if x.size >= many and installed() and (found := large(np, x, a, b, c, d, e)) is not None:
-            return found
-        return numpy(np, x, a, b, c, d, e)
-
-    return choose
-
-
-def _small_8(numpy: Any, few: int, small: Any, many: int, large: Any, installed: Any) -> Any:
-    def choose(np: Any, x: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
-        if x.size <= few and (found := small(np, x, a, b, c, d, e, f, g)) is not None:
-            return found
-        return numpy(np, x, a, b, c, d, e, f, g)
-
-    return choose
-
-
-_SMALL = {1: _small_1, 2: _small_2, 3: _small_3, 4: _small_4, 5: _small_5, 6: _small_6, 8: _small_8}
-_LARGE = {1: _large_1, 2: _large_2, 3: _large_3, 4: _large_4, 5: _large_5, 6: _large_6}
-_BOTH = {1: _both_1, 2: _both_2, 3: _both_3, 4: _both_4, 5: _both_5}
+    space: dict[str, Any] = {}
+    made = lazy_function(numpy.__name__, write, space)
+    made.__module__, made.__qualname__, made.__doc__ = numpy.__module__, numpy.__qualname__, numpy.__doc__
+    EXPRESSIONS[made] = expression
+    for function in (numpy, *[variant.function for variant in form.variants]):
+        EXPRESSIONS.setdefault(function, None)
+    return made

@@ -16,13 +16,12 @@ from ..core.views import StridedLayout, type_string
 from ..dispatch.declare import ARRAYS, op, pointwise
 from ..kernels import copying, elementwise
 from ..kernels.half_precision import F32
-from ..kernels.numba_dispatch import LARGE
 from ..kernels.reductions import sum_along, sum_axes
 
 
 @op(
     name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
-    inline=lambda self, dtype: self.astype(dtype.numpy) if self.size < LARGE else None,
+    inline=lambda self, dtype: elementwise.convert(numpy, self, dtype.numpy),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
     """Return a copy of ``self`` converted to ``dtype``.

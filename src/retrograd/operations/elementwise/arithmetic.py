@@ -12,16 +12,9 @@ from ...dispatch.declare import pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import NUMBERS
 from ...kernels import elementwise
-from ...kernels.numba_dispatch import LARGE, into
 from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
 
 # -- Sums and products -------------------------------------------------------------------------------------------------
-
-
-def _add_scaled(x: Any, y: Any, alpha: float) -> None:
-    """Add ``alpha * y`` to the floating-point array ``x`` in place."""
-    if y is x or not into("add_scaled_into", x, y, numbers=(alpha,)):
-        x += y * numpy.asarray(alpha, x.dtype)
 
 
 @pointwise(
@@ -29,11 +22,7 @@ def _add_scaled(x: Any, y: Any, alpha: float) -> None:
     lambda g, alpha: g if alpha == 1 else g * alpha,
     write=(
         lambda alpha: alpha.__class__ is float,
-        lambda self, other, alpha: (
-            numpy.add(self, other * numpy.asarray(alpha, self.dtype), out=self)
-            if self.size < LARGE
-            else _add_scaled(self, other, alpha)
-        ),
+        lambda self, other, alpha: elementwise.add_scaled_into(numpy, self, other, alpha),
     ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:

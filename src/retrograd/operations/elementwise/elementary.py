@@ -16,7 +16,6 @@ from ...dispatch.operand_promotion import F32, F64, NUMBERS, broadcast_mismatch
 from ...dispatch.return_types import named
 from ...kernels import elementwise
 from ...kernels.half_precision import ONE
-from ...kernels.numba_dispatch import LARGE
 from ..rule_helpers import check_complex_parts, operand_dtypes, real_only
 
 F: Any = TENSORS
@@ -563,8 +562,7 @@ sigmoid_backward.derivative(
 @exported("special", "expit")
 @pointwise(
     lambda F, g, out: F.sigmoid_backward(g, out), floats=True,
-    inline=lambda self, _d: numpy.reciprocal(numpy.add(numpy.exp(numpy.negative(self)), ONE[_d]))
-    if (_d is F32 or _d is F64) and self.size < LARGE else None,
+    inline=lambda self, _d: elementwise.sigmoid(numpy, self, ONE[_d]) if _d is F32 or _d is F64 else None,
 )  # fmt: skip
 def sigmoid(np: Any, self: Any, /) -> Any:
     """Return the logistic function ``1 / (1 + exp(-self))`` elementwise.

@@ -19,7 +19,7 @@ from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import broadcast_mismatch, plain_number
 from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import copying, indexing
-from ...kernels.gather_scatter import SOME, all_in_range, index_fits, take_along, take_axis
+from ...kernels.gather_scatter import all_in_range, index_fits, take_along, take_axis
 from ...runtime.user_frame import warn
 from ..engine_ops import expand
 
@@ -36,7 +36,7 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
     ``i`` is the first element that is not.
     """
     array = index._array
-    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(array, size):
+    if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(numpy, array, size):
         return
     if array.size and (int(array.max()) >= size or int(array.min()) < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
@@ -59,15 +59,15 @@ def _size(x: Tensor, dim: int) -> int:
 
 @op(
     name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
-    inline=lambda self, index, dim: (self.take(index, dim) if index.size < SOME else take_axis(self, index, dim))
+    inline=lambda self, index, dim: take_axis(numpy, self, index, dim)
     if index.dtype is INT and index.ndim == 1 and self.ndim and dim.__class__ is int and -self.ndim <= dim < self.ndim
-    and all_in_range(index, self.shape[dim]) else None,
+    and all_in_range(numpy, index, self.shape[dim]) else None,
 )  # fmt: skip
 def index_select_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return a copy of the slices of ``self`` along dimension ``dim`` at the indices ``index``."""
     if not self.ndim:
         return self.copy()
-    return take_axis(self, index if index.ndim == 1 else index.reshape(-1), dim)
+    return take_axis(np, self, index if index.ndim == 1 else index.reshape(-1), dim)
 
 
 index_select_block.derivative(
@@ -121,7 +121,7 @@ def _is_plain_scatter(self: Any, index: Any, src: Any, dim: Any) -> Any:
     """
     return (
         index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim
-        and dim.__class__ is int and -self.ndim <= dim < self.ndim and all_in_range(index, self.shape[dim])
+        and dim.__class__ is int and -self.ndim <= dim < self.ndim and all_in_range(numpy, index, self.shape[dim])
     )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _is_plain_scatter(self: Any, index: Any, src: Any, dim: Any) -> Any:
     name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True,
     inline=lambda self, index, dim: take_along(numpy, self, index, dim)
     if index.dtype is INT and dim.__class__ is int and -self.ndim <= dim < self.ndim
-    and (index.shape == self.shape or index_fits(index.shape, self.shape, dim)) and all_in_range(index, self.shape[dim])
+    and (index.shape == self.shape or index_fits(index.shape, self.shape, dim)) and all_in_range(numpy, index, self.shape[dim])
     else None,
 )  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:

@@ -25,7 +25,7 @@ from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
 from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, broadcast_error, broadcast_mismatch
 from ...kernels import matmul as matmul_kernels
-from ...kernels.matmul import FEW, add_product, batched, matrix_product, product
+from ...kernels.matmul import add_product, batch_product, matrix_product
 from ...kernels.matmul import dot as matrix_dot
 from ...kernels.numba_dispatch import F32, F64
 from ...runtime.user_frame import warn
@@ -80,7 +80,7 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 @op(
     backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
-    inline=lambda self, mat2, _d: (self.dot(mat2) if self.size + mat2.size < FEW else product(self, mat2))
+    inline=lambda self, mat2, _d: matrix_dot(numpy, self, mat2)
     if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 2 == mat2.ndim else None,
 )  # fmt: skip
 def mm(np: Any, self: Any, mat2: Any, /) -> Any:
@@ -93,7 +93,7 @@ def mm(np: Any, self: Any, mat2: Any, /) -> Any:
     """
     if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype:
         try:
-            return matrix_dot(self, mat2) if self.dtype is F32 else _product(np, self, mat2)
+            return matrix_dot(np, self, mat2) if self.dtype is F32 else _product(np, self, mat2)
         except ValueError:  # explained by the checks below
             pass
     if self.ndim != 2:
@@ -139,10 +139,8 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
 
 @op(
     backward="BmmBackward0", opmath=True, holomorphic=False,
-    inline=lambda self, mat2, _d: (
-        product(self, mat2) if self.size + mat2.size >= FEW
-        else self[0].dot(mat2[0])[None] if len(self) == 1 else batched(self, mat2)
-    ) if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 3 == mat2.ndim and len(self) == len(mat2) else None,
+    inline=lambda self, mat2, _d: batch_product(numpy, self, mat2)
+    if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 3 == mat2.ndim and len(self) == len(mat2) else None,
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """Return ``self[i] @ mat2[i]`` for each i, for batches ``self`` (b, n, k) and ``mat2`` (b, k, m) of matrices."""
@@ -407,7 +405,7 @@ def _scaled(F: Any, g: Any, factor: Any) -> Any:
 
 @op(
     backward="AddmmBackward0", opmath=True, holomorphic=False, in_place=True,
-    inline=lambda self, mat1, mat2, beta, alpha, _d: add_product(self, mat1, mat2)
+    inline=lambda self, mat1, mat2, beta, alpha, _d: add_product(numpy, self, mat1, mat2)
     if (_d is F32 or _d is F64) and beta == 1 == alpha and mat1.ndim == 2 == mat2.ndim and mat1.dtype is _d is mat2.dtype
     else None,
 )  # fmt: skip

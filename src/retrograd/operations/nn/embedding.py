@@ -13,7 +13,7 @@ from ...core.views import bump_version
 from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import embedding as embedding_kernels
-from ...kernels.gather_scatter import SOME, all_in_range, take_axis
+from ...kernels.gather_scatter import all_in_range, take_axis
 from ...kernels.half_precision import upcast_all_half
 from ...runtime.user_frame import warn
 from ..shape.views import reshape
@@ -26,8 +26,8 @@ INT = numpy.dtype(numpy.int64)
 
 @op(
     function=False, method=False, name="embedding_block", backward="EmbeddingBackward0", linear=True,
-    inline=lambda self, indices: (self.take(indices, 0) if indices.size < SOME else take_axis(self, indices, 0))
-    if indices.dtype is INT and self.ndim == 2 and all_in_range(indices, len(self)) else None,
+    inline=lambda self, indices: take_axis(numpy, self, indices, 0)
+    if indices.dtype is INT and self.ndim == 2 and all_in_range(numpy, indices, len(self)) else None,
 )  # fmt: skip
 def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the rows of the table ``self`` at ``indices``, of shape (*indices.shape, size).
@@ -37,7 +37,7 @@ def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale
     """
     if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
-    return take_axis(self, indices, 0)
+    return take_axis(np, self, indices, 0)
 
 
 @op(function=False, method=False, linear=True)

@@ -16,7 +16,6 @@ from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.return_types import named
 from ...kernels import extrema
 from ...kernels.gather_scatter import take_along
-from ...kernels.reductions import FEW
 from ..elementwise.rounding import maximum, minimum
 from .dims import axes_of, keepdim_shape, restore_dims, select_one_rule
 
@@ -129,10 +128,9 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
 
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
-    arg = numpy.ndarray.argmax if name == "max" else numpy.ndarray.argmin
     block = op(
         backward=backward, opmath=True, function=False, method=False,
-        inline=lambda self, _d: self.ravel()[arg(self)] if (_d is F32 or _d is F64) and 0 < self.size <= FEW else None,
+        inline=lambda self, _d: extrema.extreme_of_all(numpy, self, largest) if _d is F32 or _d is F64 else None,
     )(kernel)  # fmt: skip
     block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     return block

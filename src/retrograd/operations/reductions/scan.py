@@ -16,10 +16,9 @@ from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import op, pointwise, public
 from ...dispatch.generic_path import modify
-from ...dispatch.operand_promotion import F32, F64
+from ...dispatch.operand_promotion import F32
 from ...dispatch.return_types import named
 from ...kernels import scan
-from ...kernels.numba_dispatch import LARGE
 from ...kernels.reductions import upcast_integers
 from ..elementwise.arithmetic import add, mul, sub
 from ..shape.slicing import select_block, slice_block
@@ -76,8 +75,7 @@ def _accumulated(np: Any, x: Any, dim: int, product: bool) -> Any:
 
 @op(
     name="cumsum_block", backward="CumsumBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=lambda self, dim, _d: numpy.add.accumulate(self.astype(F64), dim).astype(_d, "C")
-    if _d is F32 and self.ndim and self.size < LARGE else None,
+    inline=lambda self, dim, _d: scan.float32_sums(numpy, self, dim) if _d is F32 and self.ndim else None,
 )  # fmt: skip
 def cumsum_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the cumulative sum of ``self`` along ``dim``."""

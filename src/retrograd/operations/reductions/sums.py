@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import math
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ from ...dispatch.declare import op as declared
 from ...dispatch.operand_promotion import F32, F64, number_in, plain_number
 from ...kernels import copying, reductions, softmax
 from ...kernels.numba_dispatch import copy_into
-from ...kernels.reductions import FEW, MOST, ONES, mean_along, sum_axes, sum_elements, upcast_integers
+from ...kernels.reductions import MOST, mean_along, sum_axes, sum_elements, upcast_integers
 from ...runtime.user_frame import warn
 from ..elementwise.arithmetic import true_divide
 from ..shape.views import parse_int_arguments
@@ -56,18 +55,14 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
 
 
 BOOL = numpy.dtype(bool)
-ONES32, ONES64 = ONES[F32], ONES[F64]
-total = builtins.sum
 
 
 @declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
     inline=lambda self, _d: (
-        numpy.asarray(numpy.count_nonzero(self)) if _d is BOOL
-        else numpy.asarray(total((self if self.ndim == 1 else self.ravel()).tolist()), _d) if count <= 16
-        else self.ravel().dot((ONES32 if _d is F32 else ONES64)[count])
-    )
-    if ((_d is F32 or _d is F64) and (count := self.size) <= FEW) or (_d is INT and (count := self.size) <= 16) or _d is BOOL
-    else None,
+        reductions.sum_floats(numpy, self, _d) if _d is F32 or _d is F64
+        else reductions.sum_integers(numpy, self, _d) if _d is INT
+        else numpy.asarray(numpy.count_nonzero(self))
+    ) if _d is F32 or _d is F64 or _d is INT or _d is BOOL else None,
 )  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """Return the sum of all elements of ``self``; integers are summed as int64."""
@@ -119,11 +114,7 @@ def sum(
 
 
 @declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
-    inline=lambda self, _d: (
-        numpy.asarray(total((self if self.ndim == 1 else self.ravel()).tolist()) / count, _d) if count <= 16
-        else self.ravel().dot((ONES32 if _d is F32 else ONES64)[count]) / count
-    )
-    if (_d is F32 or _d is F64) and (count := self.size) <= FEW and count else None,
+    inline=lambda self, _d: reductions.mean_floats(numpy, self, _d) if (_d is F32 or _d is F64) and self.size else None,
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """Return the mean of all elements of ``self``; the mean of an empty array is nan."""

@@ -24,8 +24,6 @@ from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import NUMBERS, PLAIN, broadcast_mismatch, common_dtype, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost
 from ...kernels import elementwise, rearrangement
-from ...kernels.numba_dispatch import LARGE
-from ...kernels.numpy_internals import where as choose
 from ...runtime import user_frame
 from ...runtime.user_frame import warn
 from .views import parse_int_arguments, reshape, unsqueeze, view
@@ -244,7 +242,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     array: Any = None
     try:
         if dim.__class__ is int:
-            array = rearrangement.stack_arrays(arrays, dim)
+            array = rearrangement.stack_arrays(numpy, arrays, dim)
     except Exception:
         pass  # the generic path below raises PyTorch's error
     if array is None:
@@ -255,7 +253,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             return special.joined(given, dim, stack)
         arrays, edges = _common(given), _gradient_edges(given)
         _check_equal(arrays)
-        array = rearrangement.stack_arrays(arrays, normalize_dim(dim, arrays[0].ndim + 1))
+        np, at = array_module_of(arrays[0]), normalize_dim(dim, arrays[0].ndim + 1)
+        array = rearrangement.stack_arrays(np, arrays, at)
     result, node = _tensor_of(StackBackward, edges, array)
     if node is not None:
         node.dim = dim if dim >= 0 else dim + array.ndim
@@ -300,8 +299,12 @@ def _concatenate(arrays: Sequence[Any], dim: int = 0) -> Any:
     return rearrangement.concatenate_arrays(array_module_of(arrays[0]), list(arrays), dim)
 
 
+def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
+    return rearrangement.stack_arrays(array_module_of(arrays[0]), arrays, dim)
+
+
 for _level, _entries in (
-    (ARRAYS, {"cat": _concatenate, "stack": rearrangement.stack_arrays, "zeros_of": _zeros_of}),
+    (ARRAYS, {"cat": _concatenate, "stack": _stack, "zeros_of": _zeros_of}),
     (TENSORS, {"cat": cat, "stack": stack, "zeros_of": _zero_tensor}),
 ):
     _level.__dict__.update(_entries, stack_or_zeros=_stack_or_zeros, cat_or_zeros=_cat_or_zeros)
@@ -631,7 +634,7 @@ BOOL = numpy.dtype(numpy.bool_)
 @op(
     name="where_block", backward="WhereBackward0", function=False, method=False,
     inline=lambda condition, self, other, _d: (
-        choose(condition, self, other) if _d is BOOL and self.dtype is other.dtype and self.size < LARGE else None
+        elementwise.choose(numpy, self, other, condition) if _d is BOOL and self.dtype is other.dtype else None
     ),
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
