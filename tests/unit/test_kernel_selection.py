@@ -147,8 +147,11 @@ def test_expression_of_a_dispatcher_equals_its_call() -> None:
 def test_fast_paths_contain_dispatchers_as_expressions() -> None:
     x = torch.ones(3, 3)
     assert torch.sigmoid(x).shape == x.shape and torch.mm(x, x).sum() == 27
-    assert "looped('sigmoid'" in torch.sigmoid.op.source
     source = mm.op.source
+    if not SPECIALIZING:
+        assert source == ""
+        return
+    assert "looped('sigmoid'" in torch.sigmoid.op.source
     assert "a_0.dot(a_1)" in source and f">= {thresholds.PRODUCT}" in source
 
 
