@@ -317,6 +317,7 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
     ``function``, ``method``, ``in_place`` and ``aliases`` are as for :func:`pointwise`.
     """
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
+    op.function = function_form
     OPS[op.name] = op
     ARRAYS.__dict__[op.name] = (
         half_precision_kernel(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
@@ -371,8 +372,6 @@ def _stub(
     function.derivative = op.derivative  # type: ignore[attr-defined]
     function.over = over  # type: ignore[attr-defined]
     op.forms.append((function, slow))
-    if not public_kind and not over:
-        op.function = function
     return function
 
 
@@ -432,7 +431,7 @@ def with_error_name(function: Any, shown: str) -> Any:
 def variant(function: Any, **changes: Any) -> Op:
     """Return a copy of the :class:`Op` of ``function``; ``changes`` are new values of attributes of the copy."""
     op = copy(function.op)
-    op.forms, op.nodes = [], {}
+    op.forms, op.nodes, op.function = [], {}, None
     for name, value in changes.items():
         setattr(op, name, value)
     return op
