@@ -25,6 +25,7 @@ from typing import Any
 
 from .dispatch import declare
 from .dispatch.op import OPS, Rule
+from .dispatch.torch_function_overrides import add_overridable
 
 __all__ = ["Operation", "op", "pointwise"]
 
@@ -75,8 +76,9 @@ def pointwise(
 
 
 def op(
-    *, name: str | None = None, backward: str | None = None, view: bool = False, opmath: bool = False, linear: bool = False,
+    *, name: str | None = None, backward: str | None = None, view: bool = False, opmath: bool = False, linear: bool | str = False,
     outputs: Sequence[str] = (), differentiable: int | None = None, optional: Sequence[str] = (), holomorphic: bool = True,
+    vmap: Any = "unknown",
 ) -> Callable[[Callable[..., Any]], Operation]:  # fmt: skip
     """Return a decorator that declares an operation which is not elementwise; the decorated function is its kernel.
 
@@ -88,11 +90,15 @@ def op(
         backward: Name of its graph node; by default ``<Name>Backward0``.
         view: If true, the result shares the memory of the first tensor.
         opmath: If true, float16 and bfloat16 operands are converted to float32 for the kernel, and its results back.
-        linear: If true, the operation is linear in each tensor.
+        linear: If true, the operation is linear in all its tensors together; ``"each"``: in each of them alone.
         outputs: Names of a fixed number of results; the kernel returns a tuple, and ``g`` is a tuple in the rules.
         differentiable: Number of ``outputs``, from the first, that have gradients; all by default.
         optional: Names of the tensors for which None may be passed.
         holomorphic: See :func:`pointwise`.
+        vmap: How ``vmap`` runs the operation for all slices at once; by default slice by slice, with a warning.
+            ``"leading"``: the kernel accepts further dimensions before the others, and parameters named ``dim`` or
+            ``dims`` count all dimensions. ``"samples"``: the first dimension of every tensor is a batch. A function:
+            an equal expression of other operations, ``lambda F, self: …``.
 
     Raises:
         ValueError: The package or another module has an operation of this name.
@@ -112,7 +118,7 @@ def op(
     return _declaring(
         declare.op(
             name=name, backward=backward, view=view, opmath=opmath, linear=linear, outputs=outputs,
-            differentiable=differentiable, optional=optional, holomorphic=holomorphic, function=False, method=False,
+            differentiable=differentiable, optional=optional, holomorphic=holomorphic, function=False, method=False, vmap=vmap,
         ),
         name,
     )  # fmt: skip
@@ -133,6 +139,7 @@ def _declaring(decorator: Callable[..., Any], name: str | None) -> Callable[[Cal
         _DECLARED[called] = module
         public = declare.public_form(function, "extend", called)
         public.__module__, public.__qualname__ = module, kernel.__qualname__
+        add_overridable(public, f"{module}.{called}")
         return public
 
     return declared

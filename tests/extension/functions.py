@@ -14,6 +14,12 @@ def cbrt(np: Any, self: Any, /) -> Any:
     return np.cbrt(self)
 
 
+@pointwise(lambda F, self: self / (2 * F.sqrt(self * self + 1)) + 1, floats=True)
+def bent_identity(np: Any, self: Any, /) -> Any:
+    """Return ``(sqrt(self**2 + 1) - 1) / 2 + self`` for each element of ``self``."""
+    return (np.sqrt(self * self + 1) - 1) / 2 + self
+
+
 @pointwise(lambda F, g, self: g / F.expm1(self), floats=True)
 def log1mexp(np: Any, self: Any, /) -> Any:
     """Return ``log(1 - exp(-self))`` for each element of ``self``, which is positive."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import pickle
 import time
+from functools import partial
 from typing import Any
 
 import numpy
@@ -14,6 +16,9 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.compiler.explanation import Explanation
+from retrograd.compiler.ir import Step
+from retrograd.compiler.scalar_code import element_text, expression_of
+from retrograd.dispatch.op import OPS
 from retrograd.kernels import numba_dispatch
 from tests.conformance.samples import FAMILIES, samples
 
@@ -22,6 +27,52 @@ from tests.conformance.samples import FAMILIES, samples
 def _strict(monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
     """Turn failures of a replay into errors."""
     monkeypatch.setattr(torch.compiler.compiled_function, "strict", "errors" not in request.node.name)
+
+
+ROW = numpy.array([-1.75, -0.5, -0.1, 0.125, 0.5, 0.75])
+#: The functions of the expressions in fused loops, in Python.
+SCALARS = {
+    "F": numpy.float64, "inf": math.inf, "nan": math.nan, "decay": numpy.exp, "decay_less_one": numpy.expm1,
+    "normal_cdf": lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), "erf": math.erf,
+    **{name: getattr(numpy, name) for name in ("sqrt", "exp", "log", "log1p", "tanh")},
+}  # fmt: skip
+#: Parameters that have no defaults.
+VALUES: dict[str, Any] = {
+    "exponent": 3.0, "number": 2.5, "min": -0.5, "max": 0.5, "threshold": 0.25, "approximate": "none", "scale": 2.0,
+    "reduction": "mean", "parameter": 0.5, "value": 2.0, "lambd": 0.5, "min_val": -1.0, "max_val": 1.0, "alpha": 1.0,
+    "negative_slope": 0.1, "beta": 2.0, "input_scale": 1.0,
+}  # fmt: skip
+
+
+def _name(lines: list[str], text: str) -> str:
+    lines.append(text)
+    return f"t{len(lines)}"
+
+
+@numpy.errstate(all="ignore")
+def test_expressions_that_follow_from_kernels() -> None:
+    """The expression of one element has the value of the kernel, for every operation that has one."""
+    seen = set()
+    for block in OPS.values():
+        if not all(each in block.defaults or each in VALUES for each in block.params):
+            continue
+        params = tuple(block.defaults.get(each, VALUES.get(each)) for each in block.params)
+        for bools in itertools.product([False, True], repeat=len(block.tensors)):
+            arrays = [ROW > 0.1 if each else ROW * (i + 1) + i for i, each in enumerate(bools)]
+            found = expression_of(Step(block, tuple(arrays), params, (), False), ROW.dtype)
+            if found is None or all(bools):
+                continue
+            lines: list[str] = []
+            text = element_text(found, "uvwxyz"[: len(arrays)], partial(_name, lines))
+            keywords = dict(zip(block.params[block.positional :], params[block.positional :], strict=True))
+            expected = block.kernel(numpy, *arrays, *params[: block.positional], **keywords)
+            for i, wanted in enumerate(numpy.broadcast_to(expected, ROW.shape)):
+                space = {**SCALARS, **dict(zip("uvwxyz", (each[i] for each in arrays), strict=False))}
+                for n, part in enumerate(lines, 1):
+                    space[f"t{n}"] = eval(part, space)
+                assert eval(text, space) == pytest.approx(wanted.item(), 1e-12, nan_ok=True), (block.name, text)
+            seen.add(block.name)
+    assert seen > {"add", "relu", "gelu", "elu_backward", "where_block", "mse_loss_backward", "hardswish", "celu"}
 
 
 def explained(function: Any) -> Any:

@@ -11,11 +11,13 @@ import pytest
 
 import retrograd as torch
 from retrograd.extend import op, pointwise
+from retrograd.kernels import numba_dispatch
 
-from ..extension.functions import cbrt, log1mexp, sinpi
+from ..extension.functions import bent_identity, cbrt, log1mexp, sinpi
 
-FUNCTIONS = [cbrt, log1mexp, sinpi]
+FUNCTIONS = [bent_identity, cbrt, log1mexp, sinpi]
 NUMBERS = {
+    bent_identity: (lambda x: (math.sqrt(x * x + 1) - 1) / 2 + x, [-2.0, 0.0, 3.0]),
     cbrt: (math.cbrt, [0.125, 1.0, 27.0]),
     log1mexp: (lambda x: math.log(-math.expm1(-x)), [1e-5, 0.5, 3.0]),
     sinpi: (lambda x: math.sin(math.pi * x), [0.25, 0.5, 1.25]),
@@ -34,7 +36,9 @@ def test_values_and_derivatives(function: Any) -> None:
     y = torch.tensor([0.3, 0.7, 1.6], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(function, (y,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(function, (y,))
-    assert type(function(x).grad_fn).__name__ == f"{function.__name__.capitalize()}Backward0"
+    assert (
+        type(function(x).grad_fn).__name__ == f"{''.join(map(str.capitalize, function.__name__.split('_')))}Backward0"
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -44,6 +48,37 @@ def test_transformations_and_compile(function: Any) -> None:
     compiled = torch.compile(lambda a: function(a) * 2 + 1)
     for _ in range(3):
         assert torch.allclose(compiled(x), function(x) * 2 + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_block_is_enough_for_a_fused_loop_in_both_directions(dtype: Any) -> None:
+    compiled = torch.compile(lambda a: (bent_identity(a) * 2 + 1).sum())
+    x = torch.linspace(-3, 3, 300, dtype=dtype, requires_grad=True)
+    for _ in range(3):
+        x.grad = None
+        compiled(x).backward()
+    found, x.grad = x.grad, None
+    (bent_identity(x) * 2 + 1).sum().backward()
+    assert torch.allclose(found, x.grad)
+    if numba_dispatch.available():
+        recording = compiled._compiled.recordings[0]
+        for program in (recording.forward, recording.backward):
+            assert len(program.loops) == 1 and "bent_identity(" not in program.source, program.source
+
+
+@pytest.mark.filterwarnings("error")
+def test_declared_vmap_rules() -> None:
+    @op(name="reversed_test", linear=True, vmap="leading")
+    def reversed_along(np: Any, self: Any, /, dim: int) -> Any:
+        return np.flip(self, dim)
+
+    @op(name="total_test", vmap=lambda F, self, factor: F.sum_all(self) * factor)
+    def total(np: Any, self: Any, /, factor: float) -> Any:
+        return self.sum() * factor
+
+    x = torch.arange(12.0).reshape(3, 2, 2)
+    assert torch.equal(torch.func.vmap(lambda a: reversed_along(a, 0))(x), x.flip(1))
+    assert torch.equal(torch.func.vmap(lambda a: total(a, 2.0), 1)(x), 2 * x.sum((0, 2)))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -35,19 +35,6 @@ from .function import Function
 
 F = TENSORS
 
-#: Operations linear in all tensors with a rule jointly: the tangent is the operation applied to the tangents.
-_JOINT = frozenset(
-    """
-    copy_block fill_tensor_block index_put_block scatter_src scatter_add_block index_add_block index_copy_block
-    index_fill_tensor masked_fill_tensor masked_scatter_block put_block as_strided_scatter_block select_scatter_block
-    slice_scatter_block diagonal_scatter_block strided_write where_block to_dtype to_device real imag_of conj_physical
-    conj_block sum_to_size where_else complex_pair complex_of complex_of_pairs view_as_real view_as_complex expand
-    """.split()  # noqa: SIM905
-)
-#: Operations linear in each tensor with a rule: the tangent is a sum of calls, each with the tangent of one tensor.
-_EACH = frozenset({"mm", "bmm", "mv", "dot", "convolution_output", "convolution_input", "convolution_weight", "mul"})
-#: Views defined by strides in memory: applied to tangents only if these have the strides of their primals.
-_BY_STRIDES = ("as_strided_block", "slice_inverse_block")
 #: Parameters of linear operations that are constants written into the result: they are 0 in the tangent.
 _CONSTANTS = ("value", "fill")
 
@@ -442,11 +429,12 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
     ruled = [i for i, rule in enumerate(op.rules) if rule is not None]
     if op.jvp is not None:
         results = op.jvp(F, primals, tangents, params, outs)
-    elif op.name in _JOINT or (
-        _same_layout(primals, tangents) if op.name in _BY_STRIDES else ruled == [0] and (op.linear or op.kind == "view")
+    elif (op.linear is True or op.kind == "view") and (
+        # A view defined by strides in memory is applied to tangents only if these have the strides of their primals.
+        op.kind != "view" or "part" not in op.params or _same_layout(primals, tangents)
     ):
         results = _linear(op, primals, tangents, params, ruled)
-    elif op.name in _EACH:
+    elif op.linear == "each":
         results = _sum([apply(op, (*primals[:i], tangents[i], *primals[i + 1 :]), params) for i in live])
     elif op.kind == "pointwise" and _is_direct(op, primals, outs):
         results = _pointwise(op, primals, tangents, params, outs, live)

@@ -17,13 +17,12 @@ from ..dispatch.operand_promotion import F32, F64
 from ..kernels.numba_dispatch import LARGE
 from .ir import Step, Value
 from .passes import eliminate_dead_code
-from .scalar_code import BOOL_EXPRESSIONS, BOOL_OPERANDS, EXPRESSIONS, MULTI_STATEMENT, POWERS, UNVECTORIZED
+from .scalar_code import BOOL, expression_of
 
 if TYPE_CHECKING:
     from ..core.typing import ArrayDType
     from .typing import AnyStep
 
-BOOL = numpy.dtype(bool)
 #: Operations that sum or average, which end a loop.
 SUMS = frozenset({"sum_all", "mean_all", "sum_dim", "mean_dim", "sum_to_size"})
 MEANS = frozenset({"mean_all", "mean_dim"})
@@ -46,7 +45,7 @@ class Loop:
         self.reads = list(dict.fromkeys(each for step in steps for each in step.values() if each not in made))
         self.results = tuple(each for step in steps for each in step.results if each in asked)
         self.shape = next(iteration_shape(step) for step in steps)
-        self.dtype = next(kind for step in steps if (kind := _compute_dtype(step)) is not None)
+        self.dtype = next((kind for step in steps if (kind := _compute_dtype(step)) is not None), F32)
         self.op = _Name("loop of " + ", ".join(step.op.name for step in steps))
         self.name, self.source = "", ""
 
@@ -102,7 +101,7 @@ def _compute_dtype(step: Step) -> ArrayDType | None:
 def is_fusible(step: Step) -> bool:
     """Whether ``step`` can be part of a fused loop.
 
-    The operation must be a sum, a mean, or one for which ``scalar_code.py`` has an expression. It must have a single
+    The operation must be a sum, a mean, or one of which ``scalar_code`` derives an expression. It must have a single
     result, and operands that are arrays or numbers. All arrays must be C-contiguous and of float32, or all of float64;
     some operations also accept bool arrays.
     """
@@ -117,19 +116,8 @@ def is_fusible(step: Step) -> bool:
         return False
     if name in SUMS:
         return _reduced_dims(step) is not None
-    truths = BOOL_OPERANDS.get(name, ())
-    fits = all(
-        each.__class__ is not Value or (each.dtype == BOOL) == (place in truths)
-        for place, each in enumerate(step.operands)
-    )
-    if name in BOOL_EXPRESSIONS:
-        return fits and step.results[0].dtype == BOOL
-    if name == "mse_loss_backward":
-        fits = fits and step.params[0] in ("mean", "sum", "none")
-    if name == "pow_scalar":
-        fits = fits and step.params[0] in POWERS
-    known = name in EXPRESSIONS or name in MULTI_STATEMENT
-    return known and name not in UNVECTORIZED and fits and step.results[0].dtype != BOOL
+    found = expression_of(step, next(iter(kinds), F32))
+    return found is not None and found[0].dtype == step.results[0].dtype
 
 
 def is_cheap(step: Step) -> bool:

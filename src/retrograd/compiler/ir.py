@@ -124,18 +124,9 @@ class ExtraOp:
     namespace of operations.
     """
 
-    kind, rules, floats, opmath, check, refuses, result, inline, several, in_order = (
-        "general",
-        (),
-        False,
-        False,
-        None,
-        None,
-        None,
-        None,
-        False,
-        False,
-    )
+    kind, rules = "general", ()
+    floats = opmath = several = in_order = False
+    check = refuses = result = inline = vmap = scalar = None
     differentiable: int | None = None
     holomorphic = True
     again: Function | None = None  # the same operation on tensors

@@ -24,7 +24,7 @@ from ..kernels.numba_dispatch import LARGE, RUNNING
 from ..runtime.codegen import compile_source
 from .fusion import BLOCK_ELEMENTS, BLOCK_ROWS, MEANS, SUMS, Loop, merged_dims, reduced_merged_dims
 from .ir import Step, Value
-from .scalar_code import BOOL_EXPRESSIONS, EXPRESSIONS, MULTI_STATEMENT, scalar_literal
+from .scalar_code import element_text, expression_of, scalar_literal
 
 if TYPE_CHECKING:
     from ..core.typing import Array, ArrayDType, Function
@@ -111,14 +111,10 @@ class _LoopSource:
             self.sum(step)
             return
         operands = [self.element(each) for each in step.operands]
-        params = dict(zip(step.op.params, step.params, strict=True))
+        found = expression_of(step, self.loop.dtype)
+        assert found is not None, "fusion.is_fusible has tested this"
+        text = element_text(found, operands, self.name)
         comment = f"  # {result.name} = {name}"
-        if name == "mse_loss_backward" and params["reduction"] == "mean":
-            operands[0] = f"{operands[0]} / F({step.operands[1].size})"
-        if name in MULTI_STATEMENT:
-            text = MULTI_STATEMENT[name](params, *operands, self.name)
-        else:
-            text = (EXPRESSIONS.get(name) or BOOL_EXPRESSIONS[name])(params, *operands)
         self.names[result] = self.name(text, comment)
         if result in self.loop.results:
             self.store(result)

@@ -1,21 +1,52 @@
-"""Tables of the expressions by which a fused loop computes one element of an operation's result.
+"""Expressions by which a fused loop computes one element of an operation's result, derived from its kernel.
 
-An operation that is in none of the tables cannot be part of a loop. In the expressions, ``F`` is the dtype of the loop,
-so that ``F(2)`` is a number of this dtype. Functions such as ``exp`` and ``sigmoid`` are defined in
-``kernels/numba/math.py``.
+The kernel is called once with an :class:`Element` in place of each array. Functions of NumPy return further elements,
+so that the result is the tree of the expression. An operation has no expression if its kernel calls a function that is
+in none of the tables, or decides by values.
+
+In the expressions, ``F`` is the dtype of the loop, so that ``F(2)`` is a number of this dtype. Functions such as ``exp``
+are defined in ``kernels/numba/math.py``; functions that have no vectorised polynomial there, such as ``sin``, are
+missing, because NumPy is as fast.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .typing import Parameters
+import numpy
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-#: Function from the parameters by name, and the operands' texts, to the text of the result's element.
-Text = Callable[..., str]
+if TYPE_CHECKING:
+    from ..core.typing import ArrayDType
+    from .ir import Step
+    from .typing import Operation, Params
+
+BOOL = numpy.dtype(bool)
+#: Functions of numbers, by the names of the ufuncs.
+ARITHMETIC = {
+    "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negative": "-{0}",
+    "positive": "{0}", "absolute": "abs({0})", "square": "{0} * {0}", "reciprocal": "F(1) / {0}",
+    "maximum": "{0} if {0} > {1} or {0} != {0} else {1}", "minimum": "{0} if {0} < {1} or {0} != {0} else {1}",
+    "sign": "F(1) if {0} > F(0) else F(-1) if {0} < F(0) else {0} - {0}",
+    "ndtr": "normal_cdf({0})",
+    **{name: f"{name}({{0}})" for name in ("sqrt", "exp", "log", "log1p", "tanh", "erf")},
+}  # fmt: skip
+#: Faster functions of numbers that are never positive.
+DECAYS = {"exp": "decay({0})", "expm1": "decay_less_one({0})"}
+#: Functions of numbers with bool results.
+COMPARISONS = {
+    "equal": "{0} == {1}", "not_equal": "{0} != {1}", "less": "{0} < {1}", "less_equal": "{0} <= {1}",
+    "greater": "{0} > {1}", "greater_equal": "{0} >= {1}", "isnan": "{0} != {0}",
+}  # fmt: skip
+#: Functions of bools.
+LOGIC = {
+    "logical_not": "not {0}", "invert": "not {0}", "logical_and": "{0} and {1}", "bitwise_and": "{0} and {1}",
+    "logical_or": "{0} or {1}", "bitwise_or": "{0} or {1}",
+}  # fmt: skip
 
 
 def scalar_literal(value: object) -> str:
@@ -25,159 +56,180 @@ def scalar_literal(value: object) -> str:
     return f"F({value!r})"
 
 
-def _scaled(p: Parameters, text: str) -> str:
-    return text if p["alpha"] == 1 else f"{scalar_literal(p['alpha'])} * {text}"
+class _Count(int):
+    """Number of elements, for which no variant of a kernel for small or large arrays is chosen."""
+
+    def __le__(self, other: int) -> bool:
+        return False
+
+    __ge__ = __lt__ = __gt__ = __le__
 
 
-def _larger(a: str, b: str) -> str:
-    return f"({a} if {a} > {b} or {a} != {a} else {b})"
+class Element(NDArrayOperatorsMixin):
+    """One element of an array, in the expression of a loop.
+
+    ``text`` is a format string for ``operands``, which are elements too; an operand of the operation is ``text=None``.
+    """
+
+    ndim = 1
+    __hash__ = object.__hash__
+
+    def __init__(self, dtype: ArrayDType, size: int, text: str | None = None, operands: Sequence[Element] = ()) -> None:
+        self.dtype, self.size, self.text, self.operands = dtype, _Count(size), text, operands
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array: one dimension, because only elementwise functions are supported."""
+        return (self.size,)
+
+    def astype(self, dtype: ArrayDType, copy: bool = True) -> Element:
+        """Return the element converted to ``dtype``; only bool can be converted."""
+        if dtype == self.dtype:
+            return self
+        if self.dtype != BOOL:
+            raise TypeError("a conversion between floating dtypes")
+        return Element(numpy.dtype(dtype), self.size, "F(1) if {0} else F(0)", (self,))
+
+    def copy(self) -> Element:
+        """Return the element."""
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("the kernel decides by the value of an element")
+
+    def __array_ufunc__(
+        self, ufunc: numpy.ufunc, method: str, *inputs: object, out: tuple[object, ...] | None = None, **options: object
+    ) -> object:
+        if method != "__call__" or options or (out and not isinstance(out[0], Element)):
+            return NotImplemented
+        made = _call(ufunc.__name__, inputs)
+        target = out[0] if out else None
+        if not isinstance(target, Element):
+            return made
+        before = Element(target.dtype, target.size, target.text, target.operands)
+        made.operands = tuple([before if each is target else each for each in made.operands])
+        target.text, target.operands = made.text, made.operands  # the array is overwritten
+        return target
+
+    def __array_function__(
+        self, function: object, types: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        if function is numpy.where and len(args) == 3 and not kwargs:
+            condition, *values = _elements(args)
+            dtype = next((each.dtype for each in values if each.dtype != BOOL), BOOL)
+            size = max(each.size + 0 for each in (condition, *values))
+            return Element(dtype, size, "{1} if {0} else {2}", (condition, *[each.astype(dtype) for each in values]))
+        if function in (numpy.zeros_like, numpy.ones_like) and len(args) == 1 and not kwargs:
+            return Element(self.dtype, self.size, f"F({int(function is numpy.ones_like)})")
+        return NotImplemented
 
 
-def _smaller(a: str, b: str) -> str:
-    return f"({a} if {a} < {b} or {a} != {a} else {b})"
+def _elements(values: Sequence[object]) -> list[Element]:
+    """Return ``values`` as elements; numbers must have the dtype of the loop, or be numbers of Python."""
+    found = []
+    loop = next((each.dtype for each in values if each.__class__ is Element and each.dtype != BOOL), None)
+    for each in values:
+        if each.__class__ is not Element:
+            if isinstance(each, (numpy.ndarray, numpy.generic)) and each.dtype not in (loop, BOOL):
+                raise TypeError("a number of another dtype")
+            number = numpy.asarray(each).item()
+            kind = BOOL if number is True or number is False else loop or numpy.dtype(float)
+            each = Element(kind, 1, repr(number) if kind == BOOL else scalar_literal(number))
+        found.append(each)
+    return found
 
 
-def _bounded(p: Parameters, a: str, low: str = "min", high: str = "max") -> str:
-    text = a
-    if p[low] is not None:
-        text = f"max({text}, {scalar_literal(p[low])})"
-    return text if p[high] is None else f"min({text}, {scalar_literal(p[high])})"
+def _call(name: str, inputs: Sequence[object]) -> Element:
+    given = _elements(inputs)
+    size = max(each.size + 0 for each in given)
+    kinds = [each.dtype for each in given if each.dtype != BOOL]
+    if name in COMPARISONS:
+        return Element(BOOL, size, COMPARISONS[name], [each.astype(kinds[0]) for each in given] if kinds else given)
+    if name == "power" and given[1].text == "F(4.0)":
+        return (given[0] * given[0]) * (given[0] * given[0])
+    if name in DECAYS and _is_never_positive(given[0]):
+        return Element(kinds[0], size, DECAYS[name], given)
+    if name in LOGIC and not kinds:
+        return Element(BOOL, size, LOGIC[name], given)
+    return Element(kinds[0], size, ARITHMETIC[name], [each.astype(kinds[0]) for each in given])
 
 
-def _within(p: Parameters, g: str, a: str) -> str:
-    tests = [f"{a} >= {scalar_literal(p['min'])}"] * (p["min"] is not None) + [f"{a} <= {scalar_literal(p['max'])}"] * (
-        p["max"] is not None
-    )
-    return f"({g} if {' and '.join(tests)} else F(0))"
+def _is_never_positive(element: Element) -> bool:
+    """Whether ``element`` is ``-abs(x)``, or a minimum with 0, perhaps multiplied by a positive number."""
+    if element.text == ARITHMETIC["negative"]:
+        return element.operands[0].text == ARITHMETIC["absolute"]
+    if element.text == ARITHMETIC["multiply"] and (element.operands[1].text or "-")[:3] in ("F(0", "F(1", "F(2"):
+        element = element.operands[0]
+    return element.text == ARITHMETIC["minimum"] and element.operands[1].text in ("F(0)", "F(0.0)")
 
 
-POWERS: dict[float, str] = {
-    1: "{0}", 2: "{0} * {0}", 3: "{0} * {0} * {0}", 0.5: "sqrt({0})", -1: "F(1) / {0}", -2: "F(1) / ({0} * {0})",
-    4: "({0} * {0}) * ({0} * {0})", -0.5: "F(1) / sqrt({0})",
-}  # fmt: skip
+class _ArrayModule:
+    """NumPy, with a function ``asarray`` that accepts elements."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(numpy, name)
+
+    __name__ = "numpy"
+
+    def asarray(self, value: object, dtype: ArrayDType | None = None) -> object:
+        """Return ``value`` if it is an element, else ``numpy.asarray(value, dtype)``."""
+        return value if value.__class__ is Element else numpy.asarray(value, dtype)
 
 
-def _power(p: Parameters, a: str) -> str:
-    return POWERS[p["exponent"]].format(a)
+def expression_of(step: Step, dtype: ArrayDType) -> tuple[Element, tuple[Element, ...]] | None:
+    """Return the expression of ``step``, a recorded operation in a loop of ``dtype``, and the elements of its operands.
+
+    The result is None if the operation is not elementwise, or if no expression can be derived.
+    """
+    op = step.op
+    if op.kind != "pointwise" and op.vmap not in ("elementwise", "loss") and op.scalar is None:
+        return None
+    operands = tuple([(each.dtype, each.size) if hasattr(each, "dtype") else (dtype, 1) for each in step.operands])
+    try:
+        return _derived(op, step.params, operands)
+    except TypeError:  # unhashable parameters
+        return None
 
 
-def _gelu(p: Parameters, a: str) -> str:
-    if p["approximate"] == "none":
-        return f"{a} * normal_cdf({a})"
-    return f"F(0.5) * {a} * (F(1) + tanh(F({math.sqrt(2 / math.pi)!r}) * {a} * (F(1) + F(0.044715) * {a} * {a})))"
+@lru_cache(1024)
+def _derived(
+    op: Operation, params: Params, operands: tuple[tuple[ArrayDType, int], ...]
+) -> tuple[Element, tuple[Element, ...]] | None:
+    given = tuple([Element(*each) for each in operands])
+    try:
+        if op.scalar is not None:
+            found = op.scalar(*given, *params)
+        else:
+            named = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
+            found = op.kernel(_ArrayModule(), *given, *params[: op.positional], **named)
+    except Exception:  # the kernel is more than functions of the tables
+        return None
+    return (found, given) if found.__class__ is Element else None
 
 
-#: Operations whose results have the dtype of the loop.
-EXPRESSIONS: dict[str, Text] = {
-    "add": lambda p, a, b: f"{a} + {_scaled(p, b)}",
-    "sub": lambda p, a, b: f"{a} - {_scaled(p, b)}",
-    "rsub_number": lambda p, a, b: f"{b} - {_scaled(p, a)}",
-    "rsub_tensor": lambda p, a, b: f"{b} - {_scaled(p, a)}",
-    "mul": lambda p, a, b: f"{a} * {b}",
-    "div_true": lambda p, a, b: f"{a} / {b}",
-    "times_number": lambda p, a: f"{a} * {scalar_literal(p['number'])}",
-    "by_number": lambda p, a: f"{a} / {scalar_literal(p['number'])}",
-    "neg": lambda p, a: f"-{a}",
-    "abs": lambda p, a: f"abs({a})",
-    "square": lambda p, a: f"{a} * {a}",
-    "sqrt": lambda p, a: f"sqrt({a})",
-    "rsqrt": lambda p, a: f"F(1) / sqrt({a})",
-    "reciprocal": lambda p, a: f"F(1) / {a}",
-    "pow_scalar": _power,
-    "exp": lambda p, a: f"exp({a})",
-    "log": lambda p, a: f"log({a})",
-    "log1p": lambda p, a: f"log1p({a})",
-    "sin": lambda p, a: f"sin({a})",
-    "cos": lambda p, a: f"cos({a})",
-    "erf": lambda p, a: f"erf({a})",
-    "tanh": lambda p, a: f"tanh({a})",
-    "sigmoid": lambda p, a: f"sigmoid({a})",
-    "sign": lambda p, a: f"(F(1) if {a} > 0 else F(-1) if {a} < 0 else F(0))",
-    "sgn": lambda p, a: f"(F(1) if {a} > 0 else F(-1) if {a} < 0 else F(0))",
-    "maximum": lambda p, a, b: _larger(a, b),
-    "minimum": lambda p, a, b: _smaller(a, b),
-    "clamp_low_tensor": lambda p, a, b: _larger(a, b),
-    "clamp_high_tensor": lambda p, a, b: _smaller(a, b),
-    "clamp_scalar": _bounded,
-    "hardtanh": lambda p, a: _bounded(p, a, "min_val", "max_val"),
-    "clamp_backward": _within,
-    "addcmul": lambda p, a, b, c: f"{a} + {b} * {c}" if p["value"] == 1 else f"{a} + {scalar_literal(p['value'])} * {b} * {c}",
-    "zeros_as": lambda p, a: "F(0)",
-    "clone_block": lambda p, a: a,
-    "tanh_backward": lambda p, g, y: f"{g} * (F(1) - {y} * {y})",
-    "sigmoid_backward": lambda p, g, y: f"{g} * (F(1) - {y}) * {y}",
-    "relu": lambda p, a: f"(F(0) if {a} < 0 else {a})",
-    "threshold_backward": lambda p, g, a: f"(F(0) if {a} <= {scalar_literal(p['threshold'])} else {g})",
-    "leaky_relu": lambda p, a: f"({a} if {a} > 0 else {a} * {scalar_literal(p['negative_slope'])})",
-    "leaky_relu_backward": lambda p, g, a: f"({g} if {a} > 0 else {g} * {scalar_literal(p['negative_slope'])})",
-    "gelu": _gelu,
-    "silu": lambda p, a: f"{a} * sigmoid({a})",
-    "mse_loss_backward": lambda p, g, a, b: f"(F(2) * ({a} - {b})) * ({g})",
-    "where_block": lambda p, c, a, b: f"({a} if {c} else {b})",
-    "where_else": lambda p, c, a: f"({a} if {c} else F(0))",
-    "masked_product": lambda p, a, b: f"({b} if {b} == F(0) else {a} * {b})",
-    "where_half": lambda p, g, a, b: f"({g} / F(2) if {a} == {b} else {g})",
-    "masked_fill_scalar": lambda p, a, c: f"({scalar_literal(p['value'])} if {c} else {a})",
-    "minimum_zero": lambda p, a: f"min({a}, F(0))",
-    "native_dropout_block": lambda p, a, c: f"({a} * {scalar_literal(p['scale'])} if {c} else {a} * F(0))",
-}  # fmt: skip
-#: Operations with bool results; the last three also have bool operands.
-BOOL_EXPRESSIONS: dict[str, Text] = {
-    **{name: (lambda p, a, b, sign=sign: f"{a} {sign} {b}") for name, sign in
-       {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
-    "isnan": lambda p, a: f"{a} != {a}",
-    "logical_not": lambda p, a: f"not {a}",
-    "logical_and": lambda p, a, b: f"{a} and {b}",
-    "logical_or": lambda p, a, b: f"{a} or {b}",
-}  # fmt: skip
-#: Indices of the operands that are bool.
-BOOL_OPERANDS = {"where_block": (0,), "where_else": (0,), "masked_fill_scalar": (1,), "native_dropout_block": (1,),
-           "logical_not": (0,), "logical_and": (0, 1), "logical_or": (0, 1)}  # fmt: skip
-#: Operations without a vectorised polynomial in float32: they are as slow as the C library's function.
-UNVECTORIZED = frozenset({"sin", "cos"})
+def element_text(found: tuple[Element, Sequence[Element]], operands: Sequence[str], name: Callable[[str], str]) -> str:
+    """Return the text of an expression that :func:`expression_of` returned, for ``operands``, the texts of its operands.
 
+    ``name`` assigns the text of a part that is used more than once to a local variable, and returns its name.
+    """
+    root, given = found
+    texts = {id(each): text for each, text in zip(given, operands, strict=True)}
+    uses: Counter[int] = Counter()
 
-def _gelu_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
-    if p["approximate"] != "none":
-        inner = name(f"F({math.sqrt(2 / math.pi)!r}) * ({a} + F(0.044715) * {a} * {a} * {a})")
-        bent = name(f"tanh({inner})")
-        slope = name(f"F({math.sqrt(2 / math.pi)!r}) * (F(1) + F({3 * 0.044715!r}) * {a} * {a})")
-        return f"{g} * (F(0.5) * (F(1) + {bent}) + F(0.5) * {a} * (F(1) - {bent} * {bent}) * {slope})"
-    density = name(f"decay(F(-0.5) * ({a} * {a})) * F({1 / math.sqrt(2 * math.pi)!r})")
-    return f"{g} * (normal_cdf({a}) + {a} * {density})"
+    def count(node: Element) -> None:
+        for place, each in enumerate(node.operands):
+            seen = id(each) in uses
+            uses[id(each)] += node.text.count(f"{{{place}}}")  # type: ignore[union-attr]
+            if not seen:
+                count(each)
 
+    def text(node: Element) -> str:
+        if id(node) not in texts:
+            made = node.text.format(*map(text, node.operands))  # type: ignore[union-attr]
+            if not node.operands or node is root:
+                return made
+            texts[id(node)] = name(made) if uses[id(node)] > 1 else f"({made})"
+        return texts[id(node)]
 
-def _silu_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
-    share = name(f"sigmoid({a})")
-    return f"{g} * ({share} * (F(1) + {a} * (F(1) - {share})))"
-
-
-def _softplus(p: Parameters, a: str, name: Callable[[str], str]) -> str:
-    scaled = name(f"{a} * {scalar_literal(p['beta'])}")
-    soft = name(f"(max({scaled}, F(0)) + log1p(decay(-abs({scaled})))) / {scalar_literal(p['beta'])}")
-    return f"({a} if {scaled} > {scalar_literal(p['threshold'])} else {soft})"
-
-
-def _softplus_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
-    scaled = name(f"{a} * {scalar_literal(p['beta'])}")
-    return f"({g} if {scaled} > {scalar_literal(p['threshold'])} else {g} * sigmoid({scaled}))"
-
-
-def _elu(p: Parameters, a: str, name: Callable[[str], str]) -> str:
-    left = name(
-        f"{scalar_literal(p['alpha'] * p['scale'])} * decay_less_one(min({a}, F(0)) * {scalar_literal(p['input_scale'])})"
-    )
-    return f"({a} * {scalar_literal(p['scale'])} if {a} > 0 else {left})"
-
-
-def _elu_slope(p: Parameters, g: str, a: str, name: Callable[[str], str]) -> str:
-    factor = scalar_literal(p["alpha"] * p["scale"] * p["input_scale"])
-    left = name(f"{factor} * decay(min({a}, F(0)) * {scalar_literal(p['input_scale'])})")
-    return f"{g} * ({scalar_literal(p['scale'])} if {a} > 0 else {left})"
-
-
-#: Operations with intermediate results, each of which ``name`` assigns to a local variable.
-MULTI_STATEMENT: dict[str, Text] = {
-    "gelu_backward": _gelu_slope, "silu_backward": _silu_slope, "softplus": _softplus, "softplus_backward": _softplus_slope,
-    "elu": _elu, "elu_backward": _elu_slope,
-}  # fmt: skip
+    count(root)
+    return text(root)

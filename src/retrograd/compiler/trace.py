@@ -75,8 +75,6 @@ UNRECORDED_ATTRIBUTES = frozenset(
     is_meta is_nested retains_grad output_nr grad_fn
     """.split()  # noqa: SIM905
 )
-#: Operations whose result shape depends on the operands' elements.
-DYNAMIC = frozenset({"masked_select_block", "unique_block", "unique_dim_block", "unique_consecutive_block"})
 DROPOUT = frozenset({"dropout"})
 
 
@@ -568,7 +566,7 @@ class Trace(TransformLevel):
     def _unsuitable(self, op: Operation, tensors: Operands, params: Params, in_place: bool) -> str | None:
         if self.stepped() and op.name != "alias":
             return "computes after an optimiser's step"
-        if op.name in DYNAMIC:
+        if op.vmap == "dynamic":
             return f"{op.shown}, because the result's size depends on the elements"
         for each in tensors:
             if isinstance(each, Tensor) and each._array.__class__ is not numpy.ndarray:

@@ -105,6 +105,7 @@ def pointwise(
     method: bool = True,
     in_place: bool | str = True,
     holomorphic: bool = True,
+    linear: bool | str = False,
     in_place_backward: str | None = None,
     check: Callable[..., None] | None = None,
     refuses: tuple[str, str] | None = None,
@@ -112,6 +113,8 @@ def pointwise(
     aliases: Sequence[str] = (),
     inline: Callable[..., Any] | None = None,
     write: tuple[Callable[..., Any] | None, Callable[..., Any]] | None = None,
+    scalar: Callable[..., Any] | None = None,
+    event: str | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Return a decorator that declares an elementwise operation on broadcastable operands.
 
@@ -137,14 +140,18 @@ def pointwise(
     refuses            (name of PyTorch's kernel, kinds of dtypes for which it raises "not implemented"): ``b`` bool,
                        ``i`` integers, ``f`` floating, ``h`` float16 and bfloat16, ``c`` complex
     numbers            if true, operands may be Python numbers; ``"second"``: all operands but the first
-    inline, write      see :func:`op`
+    scalar             function of the operands and parameters that is equal to the kernel, from which the expression in
+                       fused loops is derived instead of the kernel (``compiler/scalar_code.py``)
+    event              the name in a profile; by default that of the public function, or from ``backward``
+    inline, linear, write    see :func:`op`
     """
 
     def declare(kernel: Callable[..., Any]) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
-                refuses=refuses, numbers=numbers, inline=inline, over=write)  # fmt: skip
+                refuses=refuses, numbers=numbers, inline=inline, over=write, linear=linear, scalar=scalar,
+                event=event)  # fmt: skip
         if rules:
             op.derivative(**dict(zip(op.tensors, rules, strict=True)))
         return _register(op, function, method, in_place, aliases)
@@ -163,7 +170,7 @@ def op(
     several: bool = False,
     in_order: bool = False,
     one: bool = False,
-    linear: bool = False,
+    linear: bool | str = False,
     holomorphic: bool = True,
     in_place_backward: str | None = None,
     function: bool = True,
@@ -173,6 +180,9 @@ def op(
     inline: Callable[..., Any] | None = None,
     write: tuple[Callable[..., Any] | None, Callable[..., Any]] | None = None,
     optional: Sequence[str] = (),
+    vmap: Any = None,
+    scalar: Callable[..., Any] | None = None,
+    event: str | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Return a decorator that declares an operation that is not elementwise.
 
@@ -188,8 +198,28 @@ def op(
     several         if true, the kernel returns a tuple whose length depends on the arguments
     in_order        if true, the result is made C-contiguous if the kernel's result is not
     one             if true, the result is a 0-d tensor
-    linear          if true, the operation is linear in each tensor
+    linear          if true, the operation is linear in all tensors that have a rule together, as a copy of one into
+                    another; ``"each"``: in each of them alone, as a product
     optional        the names of the tensors for which None may be passed
+    vmap            how vmap runs the operation for all slices at once. By default, an operation of one tensor that has a
+                    parameter ``dim`` is ``"leading"``, and any other runs slice by slice with a warning:
+                    ``"leading"``      the kernel accepts dimensions before those that it works on; the slices are the
+                                       first one, and parameters that are dimensions or shapes are changed to fit
+                    ``"elementwise"``  the operands broadcast
+                    ``"samples"``      the first dimension of all operands is a batch of independent samples
+                    ``"loss"``         elementwise, with a parameter ``reduction``
+                    ``"slices"``       slice by slice without a warning, in operations that users do not call
+                    ``"unknown"``      slice by slice, with a warning
+                    ``"random"``       draws random numbers, also for slices that are equal
+                    ``"dynamic"``      raises, because the shape of the result depends on the elements
+                    set of names       ``"leading"``, if these tensors are the same for all slices
+                    tuple of ints      for each tensor, the number of its last dimensions that the kernel works on; the
+                                       dimensions before them broadcast
+                    (name, *params)    the operation that computes for the rows of a matrix what this one computes for
+                                       all elements
+                    function           an equal expression of other operations; its arguments have the names of tensors
+                                       and parameters, and ``F``. It may return one of the values above instead
+    scalar, event   see :func:`pointwise`
     inline          a lambda expression that the specialised functions run instead of the kernel for NumPy arrays. Its
                     parameters are some of the kernel's tensors (as arrays) and parameters, and ``_d``, the dtype of the
                     first array. It returns the result, or None (by ``… if condition else None``) if it does not apply
@@ -203,7 +233,7 @@ def op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
             holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
-            over=write,
+            over=write, vmap=vmap, scalar=scalar, event=event,
         )  # fmt: skip
         return _register(op, function, method, in_place, aliases)
 

@@ -100,7 +100,7 @@ class Op:
         opmath: bool = False,
         outputs: Sequence[str] = (),
         differentiable: int | None = None,
-        linear: bool = False,
+        linear: bool | str = False,
         several: bool = False,
         in_order: bool = False,
         one: bool = False,
@@ -112,6 +112,9 @@ class Op:
         inline: Callable[..., Any] | None = None,
         over: tuple[Any, Any] | None = None,
         optional: Sequence[str] = (),
+        vmap: Any = None,
+        scalar: Callable[..., Any] | None = None,
+        event: str | None = None,
     ) -> None:
         code: CodeType = kernel.__code__
         self.kernel = kernel
@@ -148,6 +151,9 @@ class Op:
         self.numbers = len(self.tensors) > 1 and numbers
         self.inline = inline
         self.over = over  # write
+        self.vmap = vmap
+        self.scalar = scalar
+        self.event = event
         self.ufunc: Any = None  # set with `dtypes` and `united` when the first function is specialised
         self.united: dict[Any, Any] | None = None
         self.tree: Any = None  # the syntax tree of the last specialised function

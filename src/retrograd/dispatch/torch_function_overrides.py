@@ -303,6 +303,11 @@ def overridable_of(function: Any) -> Overridable | None:
     return _by_function.get(function)
 
 
+def add_overridable(function: FunctionType, name: str) -> None:
+    """Let handlers override ``function``, which a program has declared as an operation called ``name``."""
+    _named[name] = _by_function[function] = Overridable(function, function, name, name)
+
+
 def place_of(name: str) -> Any:
     """Return the module, or the class Tensor, that defines ``torch.<name>``, or None if the module is not loaded."""
     place = name.rpartition(".")[0]
@@ -315,4 +320,14 @@ def at(name: str) -> Any:
     return None if place is None else vars(place).get(name.rpartition(".")[2])
 
 
-__all__ = ["ArgumentForm", "Overridable", "at", "every", "known", "overridable", "overridable_of", "place_of"]
+__all__ = [
+    "ArgumentForm",
+    "Overridable",
+    "add_overridable",
+    "at",
+    "every",
+    "known",
+    "overridable",
+    "overridable_of",
+    "place_of",
+]

@@ -19,6 +19,7 @@ from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
 from ..core.tensor import Tensor, preserve_format, wrap
 from ..dispatch.generic_path import apply, check_cast
 from ..dispatch.op import TENSORS as F
+from ..dispatch.op import arguments
 from ..dispatch.transform_tensor import (
     TransformLevel,
     TransformTensor,
@@ -340,8 +341,11 @@ def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
 # --- Running ---------------------------------------------------------------------------------------------------------
 
 Rule = Callable[[VmapRun, Any, tuple[Any, ...], tuple[Any, ...]], Any]
-#: Batching rules by names of operations, registered by ``func/vmap_rules.py``.
+#: Batching rules by names of operations, and by the values of their option ``vmap`` that are names; registered by
+#: ``func/vmap_rules.py``.
 RULES: dict[str, Rule] = {}
+#: Names of parameters that are dimensions.
+DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "first", "second"))
 
 
 def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
@@ -352,8 +356,22 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
     """
     if in_place:
         return _apply_inplace(run, op, tensors, params)
-    rule = RULES.get(op.name) or (RULES["pointwise"] if op.kind == "pointwise" else slices_with_warning)
-    return rule(run, op, tensors, params)
+    how = op.vmap or (op.name if op.name in RULES else _derived_rule(op))
+    if callable(how):
+        given = {"F": F, **dict(zip((*op.tensors, *op.params), (*tensors, *params), strict=True))}
+        how = how(*[given[name] for name in arguments(how)])
+        if not isinstance(how, str):
+            return how
+    if not isinstance(how, str):
+        how = "shared" if isinstance(how, set) else "rows" if isinstance(how[0], str) else "matrices"
+    return RULES[how](run, op, tensors, params)
+
+
+def _derived_rule(op: Any) -> str:
+    """Return the name of the batching rule that follows from the kind and the parameters of ``op``."""
+    if op.kind == "pointwise":
+        return "elementwise"
+    return "leading" if len(op.tensors) == 1 and not DIMS.isdisjoint(op.params) else "unknown"
 
 
 def as_batches(run: VmapRun, result: Any) -> Any:

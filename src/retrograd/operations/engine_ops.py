@@ -20,7 +20,7 @@ from ..kernels.reductions import sum_along, sum_axes
 
 
 @op(
-    name="to_dtype", backward="ToCopyBackward0", function=False, method=False,
+    backward="ToCopyBackward0", function=False, method=False, linear=True, vmap="leading", event="_to_copy",
     inline=lambda self, dtype: elementwise.convert(numpy, self, dtype.numpy),
 )  # fmt: skip
 def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
@@ -37,13 +37,15 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
 to_dtype.derivative(self=1)  # the engine casts the gradient
 
 
-@pointwise(lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1")
+@pointwise(
+    lambda F, g: F.conj_physical(g), in_place=True, holomorphic=False, in_place_backward="ConjPhysicalBackward1", linear=True,
+)  # fmt: skip
 def conj_physical(np: Any, self: Any, /) -> Any:
     """Return the complex conjugate of each element of ``self``, as a new array."""
     return self.conj()
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, linear=True, event="sum")
 def sum_to_size(np: Any, self: Any, /, size: Any) -> Any:
     """Return ``self`` summed to the shape ``size``, which must be a shape that broadcasts to the shape of ``self``.
 
@@ -123,7 +125,7 @@ def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) 
     return memory / np.maximum(counts.real, 1)
 
 
-@op(function=False, method=False, linear=True, opmath=True)
+@op(function=False, method=False, linear=True, opmath=True, vmap="slices")
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return a copy of the elements of ``self`` that a view with the layout ``part`` selects.
 
@@ -138,7 +140,7 @@ def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayou
 strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
 
 
-@op(function=False, method=False, linear=True, opmath=True)
+@op(function=False, method=False, linear=True, opmath=True, vmap="slices")
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return zeros to which the elements of ``self`` are added: the gradient of ``strided_read``.
 
@@ -166,7 +168,7 @@ def overlaps(layout: StridedLayout) -> bool:
     return False
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return a copy of ``self`` in which the elements of a view are replaced by those of ``source``.
 

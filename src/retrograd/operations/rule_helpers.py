@@ -39,7 +39,7 @@ def zeros_as(np: Any, self: Any, /) -> Any:
     return np.zeros_like(self)
 
 
-@op(function=False, method=False, backward="MaskedFillBackward0")
+@op(function=False, method=False, backward="MaskedFillBackward0", vmap="elementwise")
 def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """Return a copy of ``self`` whose elements are replaced by the number ``value`` where ``mask`` is true."""
     return elementwise.fill_where(np, self, mask, value)
@@ -48,7 +48,7 @@ def masked_fill_scalar(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
 masked_fill_scalar.derivative(self=lambda F, g, mask: F.masked_fill_scalar(g, mask, 0))
 
 
-@op(function=False, method=False, backward="WhereBackward0")
+@op(function=False, method=False, backward="WhereBackward0", linear=True, vmap="elementwise")
 def where_else(np: Any, condition: Any, self: Any, /) -> Any:
     """Return ``self`` where ``condition`` is true, and 0 elsewhere."""
     return elementwise.keep(np, self, condition)
@@ -59,7 +59,7 @@ where_else.derivative(self=lambda F, g, condition: F.where_else(condition, g))
 
 @pointwise(
     lambda F, g, other: F.masked_product(g, other), "self",
-    function=False, method=False, in_place=False,
+    function=False, method=False, in_place=False, event="mul",
 )  # fmt: skip
 def masked_product(np: Any, self: Any, other: Any, /) -> Any:
     """Return ``self * other`` elementwise, but 0 where ``other`` is 0.

@@ -57,15 +57,8 @@ OTHERWISE = {
     "softmax": "softmax>_softmax", "log_softmax": "log_softmax>_log_softmax", "layer_norm": "layer_norm>native_layer_norm",
     "batch_norm": "batch_norm>native_batch_norm", "group_norm": "group_norm>native_group_norm",
 }  # fmt: skip
-#: The same for functions that gradient rules and other functions call.
-INSIDE = {
-    "_mt": "t", "_turned": "t", "turned": "t", "turned_fast": "t", "fft_c2c": "_fft_c2c", "fft_c2r": "_fft_c2r",
-    "fft_r2c": "_fft_r2c", "sum_to_size": "sum", "to_device": "_to_copy", "to_dtype": "_to_copy", "where_else": "where",
-    "masked_product": "mul",
-    "pow_of": "pow", "remainder_of": "remainder", "softmax_backward_data": "_softmax_backward_data",
-    "log_softmax_backward_data": "_log_softmax_backward_data", "nll_loss_block": "nll_loss_forward",
-    **{f"{each}_backward": f"retrograd::{each}_backward" for each in ("cofactors", "index", "norm", "norm_weight", "take")},
-}  # fmt: skip
+#: The same for functions inside the package that are no operations (those of operations: the option ``event``).
+INSIDE = {"_mt": "t", "_turned": "t", "turned_fast": "t"}
 #: Operators whose PyTorch operation has the name of the Python method (``__and__``).
 OPERATORS = ("and", "or", "xor", "lshift", "rshift", "iand", "ior", "ixor", "ilshift", "irshift")
 #: Timed methods and properties of Tensor that are defined by hand, not generated from the table.
@@ -275,8 +268,8 @@ def _inside(function: Any) -> Name | None:
 
 def _of_operation(op: Any) -> Any:
     name = _OVERLOAD.sub("", op.name)
-    if name in INSIDE or op.name in INSIDE:
-        return INSIDE.get(op.name) or INSIDE[name]
+    if op.event is not None:
+        return op.event
     public = name in FUNCTIONS or name in METHODS or name in vars(import_module("retrograd.nn.functional"))
     if public or name.endswith(("_backward", "_backward_data")):
         return shown_name(name)

@@ -24,7 +24,7 @@ from ...runtime.user_frame import warn
 from ..engine_ops import to_dtype
 
 
-@op(backward="CloneBackward0", name="clone_block", function=False, method=False, linear=True)
+@op(backward="CloneBackward0", function=False, method=False, linear=True, vmap="leading", scalar=lambda self, _: self)
 def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     """Return a copy of ``self`` in the memory format ``memory_format``."""
     if memory_format is contiguous_format:
@@ -77,7 +77,7 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
     return clone(input, memory_format=memory_format)
 
 
-@op(backward="ToCopyBackward0", name="to_device", function=False, method=False)
+@op(backward="ToCopyBackward0", function=False, method=False, linear=True, vmap="leading", event="_to_copy")
 def to_device(np: Any, self: Any, /, place: Any) -> Any:
     """Return the array ``self`` itself if it is on the device ``place``, else a copy on this device."""
     return devices.to_device(self, place)

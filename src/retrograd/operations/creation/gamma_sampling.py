@@ -41,7 +41,7 @@ def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
 
-@op(name="standard_gamma_block", backward="StandardGammaBackward0", function=False, method=False)
+@op(backward="StandardGammaBackward0", function=False, method=False, vmap="random")
 def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Return one sample of the gamma distribution with rate 1 for each shape parameter in ``self``.
 
@@ -54,7 +54,7 @@ def standard_gamma_block(np: Any, self: Any, /, stream: Any) -> Any:
 standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamma_grad(self, out))
 
 
-@op(name="dirichlet_grad", backward="DirichletGradBackward0", function=False, method=False)
+@op(backward="DirichletGradBackward0", function=False, method=False, vmap="leading")
 def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
     """Return the elementwise derivative of ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
@@ -72,7 +72,7 @@ def _dirichlet_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
     return F.dirichlet_grad(out, self) * (g - F.sum_dim(out * g, (-1,), True))
 
 
-@op(name="dirichlet_block", backward="_DirichletBackward", function=False, method=False)
+@op(backward="_DirichletBackward", function=False, method=False, vmap="random")
 def dirichlet_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Return one sample of the Dirichlet distribution for each row of concentrations in ``self``.
 

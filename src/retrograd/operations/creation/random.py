@@ -462,7 +462,7 @@ def _check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@op(name="bernoulli_block", backward="BernoulliBackward0", function=False, method=False)
+@op(backward="BernoulliBackward0", function=False, method=False, vmap="random")
 def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Return samples of Bernoulli distributions: 1 with the probability ``self``, else 0, elementwise.
 
@@ -495,7 +495,7 @@ def bernoulli(
     return bernoulli_block(input, _stream(generator))
 
 
-@op(name="poisson_block", function=False, method=False, backward="PoissonBackward0")
+@op(function=False, method=False, backward="PoissonBackward0", vmap="random")
 def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Return one sample of the Poisson distribution for each rate in ``self``.
 
@@ -517,7 +517,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return poisson_block(input, _stream(generator))
 
 
-@op(name="binomial_block", function=False, method=False, differentiable=0)
+@op(function=False, method=False, differentiable=0, vmap="random")
 def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
     """Return samples of binomial distributions with ``count`` trials of success probability ``prob``.
 
@@ -551,7 +551,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return binomial_block(count, prob, _stream(generator))
 
 
-@op(name="multinomial_block", function=False, method=False, differentiable=0)
+@op(function=False, method=False, differentiable=0, vmap="random")
 def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacement: bool) -> Any:
     """Return ``count`` random indices for each row of weights in ``self``.
 

@@ -123,7 +123,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
 
 
-@pointwise("other", "self", aliases=("multiply",))
+@pointwise("other", "self", aliases=("multiply",), linear="each")
 def mul(np: Any, self: Any, other: Any, /) -> Any:
     """Return ``self * other`` elementwise. The operands are broadcast to a common shape.
 

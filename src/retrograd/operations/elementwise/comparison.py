@@ -187,7 +187,7 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float) -> None:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
 
 
-@op(name="isclose_arrays", function=False, method=False)
+@op(function=False, method=False, vmap="elementwise")
 def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, equal_nan: bool) -> Any:
     """Return a bool array that is True where ``abs(self - other) <= atol + rtol * abs(other)``.
 

@@ -18,7 +18,7 @@ from ..shape.slicing import select_block
 from ..shape.views import PROPERTIES
 
 
-@op(view=True, name="view_as_real", backward="ViewAsRealBackward0", method=False)
+@op(view=True, backward="ViewAsRealBackward0", method=False, vmap="leading")
 def view_as_real(np: Any, self: Any, /) -> Any:
     """Return a view of the complex tensor ``self`` as a real tensor with an additional last dimension.
 
@@ -46,7 +46,7 @@ def _as_complex(F: Any, g: Any) -> Any:
 view_as_real.derivative(self=_as_complex)
 
 
-@op(name="complex_of_pairs", function=False, method=False, holomorphic=False)
+@op(function=False, method=False, holomorphic=False, linear=True, vmap="leading")
 def complex_of_pairs(np: Any, self: Any, /) -> Any:
     """Return the real array ``self`` of shape (…, 2) as a new complex array.
 
@@ -58,7 +58,7 @@ def complex_of_pairs(np: Any, self: Any, /) -> Any:
 complex_of_pairs.derivative(self=lambda F, g: F.view_as_real(g))
 
 
-@op(view=True, name="view_as_complex", backward="ViewAsComplexBackward0", method=False)
+@op(view=True, backward="ViewAsComplexBackward0", method=False, vmap="leading")
 def view_as_complex(np: Any, self: Any, /) -> Any:
     """Return a view of the real tensor ``self`` of shape (…, 2) as a complex tensor.
 
@@ -88,7 +88,7 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
 view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
 
 
-@op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False)
+@op(name="real", backward="RealBackward0", method=False, function=False, holomorphic=False, linear=True, vmap="leading")
 def real_block(np: Any, self: Any, /) -> Any:
     """Return a copy of the real part of ``self``.
 
@@ -100,7 +100,7 @@ def real_block(np: Any, self: Any, /) -> Any:
 real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_dtype))
 
 
-@op(name="imag_of", function=False, method=False, holomorphic=False)
+@op(function=False, method=False, holomorphic=False, linear=True, vmap="leading")
 def imag_of(np: Any, self: Any, /) -> Any:
     """Return a copy of the imaginary part of ``self``."""
     return self.imag.copy()
@@ -109,7 +109,7 @@ def imag_of(np: Any, self: Any, /) -> Any:
 imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtype))
 
 
-@op(name="complex_of", function=False, method=False, holomorphic=False)
+@op(function=False, method=False, holomorphic=False, linear=True, vmap="elementwise")
 def complex_of(np: Any, re: Any, im: Any, /, dtype: Any) -> Any:
     """Return a complex array of ``dtype`` with the real part ``re`` and the imaginary part ``im``.
 
@@ -161,7 +161,7 @@ PROPERTIES["real"] = property(strips_frames(real), strips_frames(_set_real), doc
 PROPERTIES["imag"] = property(strips_frames(imag), strips_frames(_set_imag), doc="The imaginary part, as a view.")
 
 
-@op(name="conj_block", backward="ConjBackward0", function=False, method=False, holomorphic=False)
+@op(backward="ConjBackward0", function=False, method=False, holomorphic=False, linear=True, vmap="leading")
 def conj_block(np: Any, self: Any, /) -> Any:
     """Return the complex conjugate of ``self`` as a new array."""
     return self.conj()
@@ -215,7 +215,7 @@ def _tensor(input: Any) -> Any:
     return input
 
 
-@op(name="complex_pair", backward="ComplexBackward0", function=False, method=False, holomorphic=False)
+@op(backward="ComplexBackward0", function=False, method=False, holomorphic=False, linear=True, vmap="elementwise")
 def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
     """Return the complex array with the real part ``real`` and the imaginary part ``imag``.
 

@@ -472,7 +472,7 @@ def cosh(np: Any, self: Any, /) -> Any:
     return np.cosh(self)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="elementwise")
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
     """Return ``slope * (1 - value * value)``, the gradient of tanh with respect to its input.
 
@@ -544,7 +544,7 @@ for _inverse in (asinh, acosh, atanh):
     _in_place_too(_inverse)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="elementwise")
 def sigmoid_backward(np: Any, slope: Any, value: Any, /) -> Any:
     """Return ``slope * (1 - value) * value``, the gradient of sigmoid with respect to its input.
 
@@ -574,7 +574,7 @@ def sigmoid(np: Any, self: Any, /) -> Any:
     return elementwise.sigmoid(np, self)
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, vmap="elementwise")
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
     """Return the gradient of ``relu`` or ``threshold`` with respect to its input ``self``.
 
@@ -670,7 +670,7 @@ def angle(np: Any, self: Any, /) -> Any:
     return np.where(self != self, self, np.where(self < 0, self.dtype.type(np.pi), 0)).astype(self.dtype)
 
 
-@op(name="polar_block", backward="PolarBackward0", function=False, method=False, holomorphic=False)
+@op(backward="PolarBackward0", function=False, method=False, holomorphic=False, vmap="elementwise")
 def polar_block(np: Any, abs: Any, angle: Any, /) -> Any:
     """Return the complex array with the absolute values ``abs`` and the angles ``angle`` in radians."""
     out = np.empty(np.broadcast_shapes(abs.shape, angle.shape), np.complex64 if abs.itemsize == 4 else np.complex128)
@@ -713,8 +713,8 @@ _Frexp = named("frexp", ("mantissa", "exponent"))
 
 
 @op(
-    name="frexp_block", backward="FrexpBackward0", outputs=("mantissa", "exponent"), differentiable=1,
-    function=False, method=False,
+    backward="FrexpBackward0", outputs=("mantissa", "exponent"), differentiable=1,
+    function=False, method=False, vmap="leading",
 )  # fmt: skip
 def frexp_block(np: Any, self: Any, /) -> Any:
     """Return the tuple (mantissas, exponents) of ``self``, such that ``self = mantissa * 2 ** exponent``.
@@ -741,7 +741,7 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
     return _Frexp(frexp_block(input))
 
 
-@op(name="ldexp_block", backward="LdexpBackward0", opmath=True, function=False, method=False)
+@op(backward="LdexpBackward0", opmath=True, function=False, method=False, vmap="elementwise")
 def ldexp_block(np: Any, self: Any, other: Any, /) -> Any:
     """Return ``self * 2 ** other`` elementwise for integers ``other``.
 

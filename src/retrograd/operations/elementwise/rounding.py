@@ -120,7 +120,7 @@ def minimum(np: Any, self: Any, other: Any, /) -> Any:
     return np.minimum(self, other)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="elementwise")
 def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
     """Return ``g / 2`` where ``self`` equals ``other``, and ``g`` elsewhere.
 
@@ -158,7 +158,7 @@ def fmin(np: Any, self: Any, other: Any, /) -> Any:
     return np.fmin(other, self)  # in this order, the first of 0.0 and -0.0 is returned
 
 
-@op(function=False, method=False, backward="WhereBackward0")
+@op(function=False, method=False, backward="WhereBackward0", vmap="elementwise")
 def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) -> Any:
     """Return the gradient of ``clamp`` with respect to its input ``self``.
 

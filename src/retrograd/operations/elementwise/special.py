@@ -115,7 +115,7 @@ def _mvlgamma_rule(F: Any, g: Any, self: Any, p: int) -> Any:
     return g * total
 
 
-@op(name="mvlgamma_block", backward="MvlgammaBackward0", opmath=True, function=False, method=False)
+@op(backward="MvlgammaBackward0", opmath=True, function=False, method=False, vmap="leading")
 def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
     """Return the logarithm of the ``p``-dimensional multivariate gamma function of each element of ``self``.
 

@@ -58,7 +58,7 @@ def _size(x: Tensor, dim: int) -> int:
 
 
 @op(
-    name="index_select_block", backward="IndexSelectBackward0", function=False, method=False, linear=True,
+    backward="IndexSelectBackward0", function=False, method=False, linear=True, vmap={"index"},
     inline=lambda self, index, dim: take_axis(numpy, self, index, dim)
     if index.dtype is INT and index.ndim == 1 and self.ndim and dim.__class__ is int and -self.ndim <= dim < self.ndim
     and all_in_range(numpy, index, self.shape[dim]) else None,
@@ -75,7 +75,7 @@ index_select_block.derivative(
 )
 
 
-@op(function=False, method=False, linear=True, opmath=True)
+@op(function=False, method=False, linear=True, opmath=True, vmap={"index"})
 def index_select_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Return the gradient of ``index_select``: zeros of ``shape`` to which the slices of ``self`` are added.
 
@@ -126,11 +126,11 @@ def _is_plain_scatter(self: Any, index: Any, src: Any, dim: Any) -> Any:
 
 
 @op(
-    name="gather_block", backward="GatherBackward0", function=False, method=False, linear=True,
+    backward="GatherBackward0", function=False, method=False, linear=True,
     inline=lambda self, index, dim: take_along(numpy, self, index, dim)
     if index.dtype is INT and dim.__class__ is int and -self.ndim <= dim < self.ndim
     and (index.shape == self.shape or index_fits(index.shape, self.shape, dim)) and all_in_range(numpy, index, self.shape[dim])
-    else None,
+    else None, vmap="leading",
 )  # fmt: skip
 def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return the elements of ``self`` at the indices ``index`` along dimension ``dim``, in the shape of ``index``.
@@ -143,7 +143,7 @@ def gather_block(np: Any, self: Any, index: Any, /, dim: int) -> Any:
 gather_block.derivative(self=lambda F, g, self_shape, index, dim: F.gather_backward(g, index, self_shape, dim))
 
 
-@op(function=False, method=False, linear=True, opmath=True)
+@op(function=False, method=False, linear=True, opmath=True, vmap="leading")
 def gather_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Return the gradient of ``gather``: zeros of ``shape`` to which the elements of ``self`` are added at ``index``.
 
@@ -212,7 +212,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 
 
 @op(
-    name="scatter_src", backward="ScatterBackward0", function=False, method=False, linear=True
+    backward="ScatterBackward0", function=False, method=False, linear=True, vmap="leading",
 )  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
@@ -228,7 +228,7 @@ scatter_src.derivative(
 )
 
 
-@op(name="scatter_value", backward="ScatterBackward1", function=False, method=False, linear=True)
+@op(backward="ScatterBackward1", function=False, method=False, linear=True, vmap="leading")
 def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
     """Return a copy of ``self`` with the number ``value`` written at the indices ``index`` along dimension ``dim``.
 
@@ -241,7 +241,7 @@ scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index,
 
 
 @op(
-    name="scatter_add_block", backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True,
+    backward="ScatterAddBackward0", function=False, method=False, linear=True, opmath=True, vmap="leading",
 )  # fmt: skip
 def scatter_add_block(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the elements of ``src`` added at the indices ``index`` along dimension ``dim``.
@@ -256,7 +256,7 @@ scatter_add_block.derivative(
 )
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
     """Return ``self`` padded with zeros to ``shape``; the zeros are added at the end of each dimension."""
     if self.size == math.prod(shape):
@@ -269,7 +269,7 @@ def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
 padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
     """Return a copy of the slice of ``self`` that starts at index 0 in each dimension and has the shape ``shape``."""
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
@@ -396,7 +396,7 @@ def scatter_reduce_(
 # -- Reductions at indices -------------------------------------------------------------------------------------------
 
 
-@op(name="scatter_reduce_block", backward="ScatterReduceBackward0", function=False, method=False)
+@op(backward="ScatterReduceBackward0", function=False, method=False, vmap="leading")
 def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, reduce: str, include_self: bool) -> Any:
     """Return a copy of ``self`` in which each element is combined with elements of ``src`` by a reduction.
 
@@ -487,7 +487,7 @@ def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any
 scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="leading")
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
     """Count the elements that ``scatter_reduce`` combines to each element of its result; return 1 instead of 0.
 
@@ -500,7 +500,7 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
     return np.maximum(count, 1)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="leading")
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
     """Count the elements that are equal to each maximum or minimum in ``top``; return 1 instead of 0.
 
@@ -513,7 +513,7 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
     return np.maximum(indexing.scatter_add(np, index, ties, hits, dim), 1)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="leading")
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
     """Return a mask of the elements of ``src`` that are the only zero factor of their product.
 
@@ -583,7 +583,7 @@ index_reduce_block.derivative(self=_index_reduce_self, source=_index_reduce_sour
 # -- index_add, index_copy, index_fill -------------------------------------------------------------------------------
 
 
-@op(name="index_add_block", backward="IndexAddBackward0", function=False, method=False, linear=True)
+@op(backward="IndexAddBackward0", function=False, method=False, linear=True, vmap={"index"})
 def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, alpha: Any) -> Any:
     """Return a copy of ``self`` with ``alpha * source`` added to the slices at the indices ``index`` along ``dim``."""
     added = source if alpha == 1 else source * dtypes.number_to_array(alpha, source.dtype)
@@ -600,7 +600,7 @@ def _index_add_source(F: Any, g: Any, index: Any, source_shape: Any, dim: int, a
 index_add_block.derivative(self=1, source=_index_add_source)
 
 
-@op(name="index_copy_block", backward="IndexCopyBackward0", function=False, method=False, linear=True)
+@op(backward="IndexCopyBackward0", function=False, method=False, linear=True, vmap={"index"})
 def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the slices of ``source`` written at the indices ``index`` along ``dim``."""
     if not self.ndim:
@@ -614,7 +614,7 @@ index_copy_block.derivative(
 )
 
 
-@op(name="index_fill_number", backward="IndexFillBackward0", function=False, method=False, linear=True)
+@op(backward="IndexFillBackward0", function=False, method=False, linear=True, vmap={"index"})
 def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
     """Return a copy of ``self`` with the number ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
@@ -627,7 +627,7 @@ def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -
 index_fill_number.derivative(self=lambda F, g, index, dim: F.index_fill_number(g, index, dim, 0))
 
 
-@op(name="index_fill_tensor", backward="IndexFillBackward1", function=False, method=False, linear=True)
+@op(backward="IndexFillBackward1", function=False, method=False, linear=True, vmap={"index", "value"})
 def index_fill_tensor(np: Any, self: Any, index: Any, value: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the 0-d array ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
@@ -817,7 +817,7 @@ for _name, _arrange, _doc in (
 # -- Indices of the flattened tensor ---------------------------------------------------------------------------------
 
 
-@op(name="take_block", backward="TakeBackward0", function=False, method=False, linear=True)
+@op(backward="TakeBackward0", function=False, method=False, linear=True)
 def take_block(np: Any, self: Any, index: Any, /) -> Any:
     """Return the elements of the flattened ``self`` at the indices ``index``, in the shape of ``index``."""
     return self.reshape(-1)[index]
@@ -826,7 +826,7 @@ def take_block(np: Any, self: Any, index: Any, /) -> Any:
 take_block.derivative(self=lambda F, g, self_shape, index: F.take_backward(g, index, self_shape))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices", event="retrograd::take_backward")
 def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> Any:
     """Return the gradient of ``take``: zeros of ``shape`` to which the elements of ``self`` are added.
 
@@ -918,7 +918,7 @@ put_block.derivative(
 )
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def put_zero(np: Any, self: Any, index: Any, /) -> Any:
     """Return a copy of ``self`` with zeros written at the indices ``index`` of the flattened ``self``."""
     flat = copying.c_copy(np, self).reshape(-1)

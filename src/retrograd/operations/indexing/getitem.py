@@ -395,7 +395,7 @@ def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
 index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, self_shape, picks))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, event="retrograd::index_backward")
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Return the gradient of ``x[index]``: zeros of ``shape`` to which the elements of ``self`` are added at ``picks``.
 

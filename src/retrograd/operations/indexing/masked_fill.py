@@ -64,8 +64,8 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
 
 
 @op(
-    name="fill_block", backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
-    write=(lambda value, _d: stores_like_pytorch(value, _d), lambda self, value: self.fill(value)),
+    backward="FillBackward0", in_place_backward="FillBackward2", function=False, method=False,
+    write=(lambda value, _d: stores_like_pytorch(value, _d), lambda self, value: self.fill(value)), vmap="leading",
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """Return an array of the shape and dtype of ``self`` with the number ``value`` in every element."""
@@ -76,13 +76,13 @@ fill_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 
 @op(
-    name="fill_tensor_block",
     backward="FillBackward1",
     in_place_backward="FillBackward3",
     function=False,
     method=False,
     linear=True,
     write=(lambda value: value.ndim == 0, lambda self, value: setitem(self, ..., value)),
+    vmap=lambda F, self, value: F.copy_block(self, value),
 )
 def fill_tensor_block(np: Any, self: Any, value: Any, /) -> Any:
     """Return an array of the shape and dtype of ``self`` with the 0-d array ``value`` in every element."""
@@ -115,7 +115,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
     return fill_tensor_block(input, value) if isinstance(value, Tensor) else fill_block(input, value)
 
 
-@op(name="zero_block", backward="ZeroBackward0", function=False, method=False, write=(None, lambda self: self.fill(0)))
+@op(backward="ZeroBackward0", function=False, method=False, write=(None, lambda self: self.fill(0)), vmap="leading")
 def zero_block(np: Any, self: Any, /) -> Any:
     """Return zeros of the shape and dtype of ``self``."""
     return np.zeros((), self.dtype) if self.ndim == 0 else np.zeros(self.shape, self.dtype)
@@ -213,11 +213,11 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
 
 
 @op(
-    name="masked_fill_number", backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
+    backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
     write=(
         lambda self, mask, value, _d: mask.dtype.kind == "b" and mask.shape == self.shape and stores_like_pytorch(value, _d),
         lambda self, mask, value: setitem(self, mask, value),
-    ),
+    ), vmap="elementwise",
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """Return a copy of ``self`` with the elements where ``mask`` is true replaced by the number ``value``."""
@@ -232,7 +232,10 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
 
 
-@op(name="masked_fill_tensor", backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True)
+@op(
+    backward="MaskedFillBackward1", function=False, method=False, linear=True, in_order=True,
+    vmap=lambda F, self, mask, value: F.where_block(mask, F.to_dtype(value, self.dtype), self),
+)  # fmt: skip
 def masked_fill_tensor(np: Any, self: Any, mask: Any, value: Any, /) -> Any:
     """Return a copy of ``self`` with the elements where ``mask`` is true replaced by the 0-d array ``value``."""
     _broadcast_shape(mask, self)
@@ -288,7 +291,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     return modify(call.op, tensors, params)
 
 
-@op(name="masked_select_block", backward="MaskedSelectBackward0", function=False, method=False, linear=True)
+@op(backward="MaskedSelectBackward0", function=False, method=False, linear=True, vmap="dynamic")
 def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
     """Return the elements of ``self`` where ``mask`` is true, as a 1-d array; ``self`` and ``mask`` are broadcast."""
     shape = _broadcast_shape(mask, self)
@@ -298,7 +301,7 @@ def masked_select_block(np: Any, self: Any, mask: Any, /) -> Any:
 masked_select_block.derivative(self=lambda F, g, self_shape, mask: F.masked_spread(g, mask, self_shape))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
     """Return zeros of ``shape``, in which the elements of ``self`` are written where ``mask`` is true.
 
@@ -349,7 +352,7 @@ masked_scatter_block.derivative(
 )
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> Any:
     """Return the elements of ``self`` where ``mask`` is true, in C order, as an array of shape ``shape``.
 

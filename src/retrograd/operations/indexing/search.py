@@ -126,8 +126,9 @@ def _unique_op(name: str, backward: str) -> Any:
     kernel.__name__ = name
     kernel.__doc__ = "Return the distinct elements of ``self``, the inverse indices and the counts."
     declared = op(
-        backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False
-    )(kernel)
+        backward=backward, outputs=("values", "inverse", "counts"), differentiable=1, function=False, method=False,
+        vmap="dynamic",
+    )(kernel)  # fmt: skip
 
     declared.derivative(self=_unique_rule)
     return declared

@@ -27,13 +27,13 @@ class LinAlgError(RuntimeError):
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorch's tracebacks
 
 
-def linalg_op(name: str, backward: str | None = None, **options: Any) -> Any:
+def linalg_op(name: str, backward: str | None = None, vmap: Any = "leading", **options: Any) -> Any:
     """Return a decorator that declares an internal operation of linear algebra under the name ``name``.
 
     ``backward`` is the name of the operation's node in the autograd graph, such as "LinalgQrBackward0". ``options`` are
     further keyword arguments of ``dispatch.declare.op``.
     """
-    return op(name=name, backward=backward, function=False, method=False, holomorphic=False, **options)
+    return op(name=name, backward=backward, function=False, method=False, holomorphic=False, vmap=vmap, **options)
 
 
 # -- Checks ----------------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
     return np.eye(n, m, dtype=self.dtype)
 
 
-@op(name="per_matrix", function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="leading")
 def per_matrix(np: Any, self: Any, /) -> Any:
     """Return ``self``, one number per matrix, with two dimensions of size 1 appended.
 

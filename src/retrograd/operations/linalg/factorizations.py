@@ -126,7 +126,9 @@ def old_cholesky(input: Tensor, upper: bool = False, *, out: Any = None) -> Tens
 # -- QR --------------------------------------------------------------------------------------------------------------
 
 
-@linalg_op("qr_block", "LinalgQrBackward0", outputs=("Q", "R"))
+@linalg_op(
+    "qr_block", "LinalgQrBackward0", outputs=("Q", "R"), vmap=lambda mode: "slices" if mode == "r" else "leading",
+)  # fmt: skip
 def qr_block(np: Any, self: Any, /, mode: str) -> Any:
     """Return Q with orthonormal columns and the upper triangular R with ``self = Q R``.
 
@@ -498,7 +500,7 @@ def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
     return F.swap_rows(slope, pivots, True)
 
 
-@linalg_op("swap_rows")
+@linalg_op("swap_rows", vmap=(2, 1))
 def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
     """Return ``self`` with its rows permuted by LAPACK's ``pivots``.
 
@@ -662,7 +664,7 @@ def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any
     return tuple(old_lu(input, pivot, get_infos))
 
 
-@linalg_op("lu_solve_block", "LinalgLuSolveBackward0")
+@linalg_op("lu_solve_block", "LinalgLuSolveBackward0", vmap=(2, 1, 2))
 def lu_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, left: bool, adjoint: bool) -> Any:
     """Return the solution X of ``A X = B``, or ``X A = B`` if ``left`` is false.
 
@@ -792,7 +794,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     return result
 
 
-@linalg_op("ldl_solve_block", "NotImplemented")
+@linalg_op("ldl_solve_block", "NotImplemented", vmap=(2, 1, 2))
 def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool) -> Any:
     """Return the solution X of ``A X = B``, where ``self`` and ``pivots`` are the LDL factorization of A.
 

@@ -68,7 +68,7 @@ def _scalar(x: Any) -> str:
     return dtypes.scalar_name(dtypes.dtype_of(x.dtype))
 
 
-@op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0")
+@op(name="mT", view=True, function=False, method=False, holomorphic=False, backward="MtBackward0", vmap="leading")
 def turned(np: Any, self: Any, /) -> Any:
     """Return the conjugate transpose of the last two dimensions of ``self``."""
     result = self.swapaxes(-1, -2)
@@ -79,7 +79,7 @@ turned.derivative(self=lambda F, g: F.mT(g))
 
 
 @op(
-    backward="MmBackward0", opmath=True, holomorphic=False, name="mm",
+    backward="MmBackward0", opmath=True, holomorphic=False, linear="each",
     inline=lambda self, mat2, _d: matrix_dot(numpy, self, mat2)
     if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 2 == mat2.ndim else None,
 )  # fmt: skip
@@ -141,6 +141,7 @@ ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array
     backward="BmmBackward0", opmath=True, holomorphic=False,
     inline=lambda self, mat2, _d: batch_product(numpy, self, mat2)
     if (_d is F32 or _d is F64) and mat2.dtype is _d and self.ndim == 3 == mat2.ndim and len(self) == len(mat2) else None,
+    linear="each",
 )  # fmt: skip
 def bmm(np: Any, self: Any, mat2: Any, /) -> Any:
     """Return ``self[i] @ mat2[i]`` for each i, for batches ``self`` (b, n, k) and ``mat2`` (b, k, m) of matrices."""
@@ -165,6 +166,7 @@ bmm.derivative(
     backward="MvBackward0", opmath=True, holomorphic=False,
     inline=lambda self, vec, _d: self.dot(vec)
     if (_d is F32 or _d is F64) and vec.dtype is _d and self.ndim == 2 and vec.ndim == 1 else None,
+    linear="each",
 )  # fmt: skip
 def mv(np: Any, self: Any, vec: Any, /) -> Any:
     """Return the product of the matrix ``self`` (n, m) and the vector ``vec`` (m,)."""
@@ -191,6 +193,7 @@ mv.derivative(
     backward="DotBackward0", opmath=True, holomorphic=False,
     inline=lambda self, tensor, _d: self.dot(tensor)
     if (_d is F32 or _d is F64) and tensor.dtype is _d and self.ndim == 1 == tensor.ndim else None,
+    linear="each",
 )  # fmt: skip
 def dot(np: Any, self: Any, tensor: Any, /) -> Any:
     """Return the dot product of the vectors ``self`` and ``tensor``, which have the same size.
@@ -235,7 +238,7 @@ def vdot(np: Any, self: Any, other: Any, /) -> Any:
 vdot.derivative(self=lambda F, g, other: F.conj_physical(g) * other, other=lambda g, self: g * self)
 
 
-@op(name="outer_conj", opmath=True, holomorphic=False, function=False, method=False)
+@op(opmath=True, holomorphic=False, function=False, method=False)
 def outer_conj(np: Any, self: Any, other: Any, /) -> Any:
     """Return the matrix with the elements ``self[i] * conj(other[j])``."""
     return matmul_kernels.outer(np, self, other.conj() if other.dtype.kind == "c" else other)
@@ -669,7 +672,7 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
     return mm(_chain(given, best, i, k), _chain(given, best, k + 1, j))
 
 
-@op(backward="LinalgCrossBackward0", name="cross_block", function=False, method=False, holomorphic=False)
+@op(backward="LinalgCrossBackward0", function=False, method=False, holomorphic=False, vmap=(0, 0))
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
     """Return the cross product of ``self`` and ``other`` along the dimension ``dim``, which has size 3."""
     with numpy.errstate(all="ignore"):

@@ -155,7 +155,9 @@ def _check_solvable(name: str, info: Any) -> None:
         raise LinAlgError(f"torch.{name}: {failed[0]}The solver failed because the input matrix is singular.")
 
 
-@linalg_op("solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1)
+@linalg_op(
+    "solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1, vmap=(2, 2),
+)  # fmt: skip
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
     """Return the solution X of ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and ``info``.
 
@@ -250,7 +252,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 # -- Triangular matrices ---------------------------------------------------------------------------------------------
 
 
-@linalg_op("solve_triangular_block", "LinalgSolveTriangularBackward0")
+@linalg_op("solve_triangular_block", "LinalgSolveTriangularBackward0", vmap=(2, 2))
 def solve_triangular_block(np: Any, self: Any, B: Any, /, upper: bool, left: bool, unit: bool) -> Any:
     """Return the solution X of ``self @ X = B``, or ``X @ self = B`` if ``left`` is false, for triangular ``self``.
 
@@ -295,7 +297,9 @@ def solve_triangular(
     return solve_triangular_block(input, B, upper, left, unitriangular)
 
 
-@linalg_op("triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"))
+@linalg_op(
+    "triangular_solve_block", "TriangularSolveBackward0", outputs=("solution", "cloned_coefficient"), vmap=(2, 2),
+)  # fmt: skip
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
     """Return the solution X of ``A @ X = self`` for triangular ``A``, and a copy of ``A``.
 
@@ -371,7 +375,7 @@ def triangular_solve(
 # -- From a Cholesky factor ------------------------------------------------------------------------------------------
 
 
-@linalg_op("cholesky_solve_block", "CholeskySolveBackward0")
+@linalg_op("cholesky_solve_block", "CholeskySolveBackward0", vmap=(2, 2))
 def cholesky_solve_block(np: Any, self: Any, factor: Any, /, upper: bool) -> Any:
     """Return the solution X of ``L Lᴴ X = self``, where ``factor`` is the lower triangular Cholesky factor L.
 
@@ -477,7 +481,7 @@ def cofactors(np: Any, self: Any, /) -> Any:
 cofactors.derivative(self=lambda F, g, self: F.cofactors_backward(g, self))
 
 
-@linalg_op("cofactors_backward", opmath=True)
+@linalg_op("cofactors_backward", opmath=True, event="retrograd::cofactors_backward")
 def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
     """Return the gradient of ``cofactors`` with respect to its input ``self``.
 
@@ -690,7 +694,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 @linalg_op("lstsq_block", "LinalgLstsqBackward0", outputs=("solution", "residuals", "rank", "singular_values"),
-       differentiable=2)  # fmt: skip
+       differentiable=2, vmap="slices")  # fmt: skip
 def lstsq_block(np: Any, self: Any, B: Any, /, rcond: float, driver: str, vector: bool) -> Any:
     """Return ``(X, residuals, rank, singular values)`` for the X that minimizes ``|self @ X - B|``.
 

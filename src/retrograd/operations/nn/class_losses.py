@@ -56,7 +56,7 @@ def _nll_block(name: str, backward: str) -> Any:
 
     block = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
-        differentiable=1, optional=("weight",),
+        differentiable=1, optional=("weight",), event="nll_loss_forward" if name == "nll_loss" else None,
     )(kernel)  # fmt: skip
     block.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(
@@ -70,7 +70,7 @@ nll_loss_block = _nll_block("nll_loss", "NllLossBackward0")
 nll_loss2d_block = _nll_block("nll_loss2d", "NllLoss2DBackward0")
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def nll_loss_backward(
     np: Any, grad_output: Any, target: Any, weight: Any, total_weight: Any, /, shape: tuple[int, ...], reduction: str,
     ignore_index: int,
@@ -92,7 +92,7 @@ def nll_loss_backward(
     return out
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
@@ -386,7 +386,7 @@ def multi_margin_loss_block(
     return _reduced_rows(np, each if weight is None else each * weight[index], self.shape, reduction)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
     """Return an array that is 1 for each class with a positive margin in ``multi_margin_loss``, and 0 elsewhere.
 
@@ -396,7 +396,7 @@ def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
     return (gap > 0).astype(self.dtype)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
     """Return the derivative (N, C) of the sum of the margins of each row x of ``self``.
 
@@ -499,7 +499,7 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
     return _reduced_rows(np, each / x.shape[1], self.shape, reduction)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def label_margin_slope(np: Any, self: Any, target: Any, /) -> Any:
     """Return the derivative (N, C) of the sum of the margins of each row x of ``self``.
 
@@ -563,7 +563,7 @@ def ctc_loss_block(
     return ctc.forward(np, self, labels, input_lengths, target_lengths)
 
 
-@op(function=False, method=False, backward="NotImplemented")
+@op(function=False, method=False, backward="NotImplemented", vmap="slices")
 def ctc_loss_backward(
     np: Any, grad_output: Any, self: Any, labels: Any, input_lengths: Any, target_lengths: Any, loss: Any,
     log_alpha: Any, /, zero_infinity: bool,

@@ -22,7 +22,9 @@ from ..shape.views import squeeze, unsqueeze
 
 
 def _backward_op(name: str, **options: Any) -> Any:
-    return op(name=name, backward="ConvolutionBackwardBackward0", function=False, method=False, linear=True, **options)
+    return op(
+        name=name, backward="ConvolutionBackwardBackward0", function=False, method=False, linear="each", **options
+    )
 
 
 @_backward_op("convolution_output")

@@ -150,7 +150,7 @@ _export(
 )
 
 
-@op(function=False, method=False, backward="NativeDropoutBackward0")
+@op(function=False, method=False, backward="NativeDropoutBackward0", vmap="elementwise")
 def native_dropout_block(np: Any, self: Any, mask: Any, /, scale: float) -> Any:
     """Return ``self * scale`` where ``mask`` is True, and 0 elsewhere."""
     return self * mask * np.asarray(scale, self.dtype)

@@ -57,7 +57,7 @@ def embedding_dense_backward(
     )
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
     """Return the gradient of ``embedding_dense_backward`` with respect to its ``grad_output``.
 
@@ -192,7 +192,7 @@ def _sum_bags(np: Any, picked: Any, bags: Any, sizes: Any, weights: Any, mode: i
     return out / np.maximum(sizes, 1).astype(out.dtype)[:, None] if mode == 1 else out
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def embedding_bag_backward(
     np: Any, grad_output: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, count: int, scale: bool,
     mode: int,
@@ -215,7 +215,7 @@ def embedding_bag_backward(
     return embedding_kernels.sum_rows(np, each, indices, count)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def embedding_bag_again(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, scale: bool, mode: int
 ) -> Any:
@@ -234,7 +234,7 @@ def embedding_bag_again(
     return _sum_bags(np, each, bags, sizes, weights, mode)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
     """Return, for each i, the dot product of row ``first[i]`` of ``self`` and row ``second[i]`` of ``other``.
 
@@ -243,7 +243,7 @@ def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> 
     return np.einsum("ij,ij->i", self[first], other[second])
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="slices")
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
     """Return ``count`` rows: row t is the sum of ``weights[i] * self[source[i]]`` over all i with ``target[i] = t``."""
     return embedding_kernels.sum_rows(np, self[source] * weights[:, None], target, count)

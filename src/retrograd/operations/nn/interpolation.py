@@ -21,7 +21,7 @@ from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool
 
 
 def _upsampling(name: str, title: str) -> Any:
-    @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True)
+    @op(name=name, backward=f"{title}Backward0", function=False, method=False, linear=True, vmap="leading")
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return the images ``self`` resampled along their last ``len(plan)`` dimensions.
 
@@ -203,7 +203,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 # -- Grid sampling ---------------------------------------------------------------------------------------------------
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="samples")
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
     """Return ``input`` sampled at the points ``grid_``, or a derivative of the samples with respect to the coordinates.
 
@@ -214,7 +214,7 @@ def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align
     return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="samples")
 def grid_spread(
     np: Any, self: Any, grid_: Any, /, shape: Any, mode: int, padding: int, align: bool, orders: tuple[int, ...]
 ) -> Any:
@@ -259,7 +259,10 @@ grid_spread.derivative(
 def _sampling(rank: int) -> Any:
     none = (0,) * rank
 
-    @op(name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False)
+    @op(
+        name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False,
+        vmap="samples",
+    )  # fmt: skip
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
         """Return ``input`` sampled at the points ``grid_``.
 
@@ -378,7 +381,7 @@ def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
     return np.stack([*mesh[::-1], np.ones(size[2:])], -1).reshape(-1, len(axes) + 1).astype(dtype)
 
 
-@op(name="affine_grid_block", backward="AffineGridGeneratorBackward0", function=False, method=False, linear=True)
+@op(backward="AffineGridGeneratorBackward0", function=False, method=False, linear=True, vmap="samples")
 def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool) -> Any:
     """Return the coordinates of all elements of images of shape ``size``, transformed by the affine maps ``theta``.
 
@@ -394,7 +397,7 @@ def affine_grid_block(np: Any, theta: Any, /, size: tuple[int, ...], align: bool
     return out.reshape(size[0], *size[2:], len(size) - 2).astype(theta.dtype, copy=False)
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="samples")
 def affine_grid_back(np: Any, self: Any, /, size: tuple[int, ...], align: bool) -> Any:
     """Return the gradient of ``affine_grid_block`` with respect to ``theta``.
 
@@ -446,7 +449,7 @@ def _shown(size: Sequence[int]) -> str:
 # -- Pixel and channel shuffling -------------------------------------------------------------------------------------
 
 
-@op(name="pixel_shuffle", backward="PixelShuffleBackward0", method=False, linear=True)
+@op(backward="PixelShuffleBackward0", method=False, linear=True, vmap="leading")
 def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
     """Return ``self`` (…, C * r * r, H, W) rearranged to (…, C, H * r, W * r), where r is ``upscale_factor``."""
     r = upscale_factor
@@ -463,7 +466,7 @@ def pixel_shuffle(np: Any, self: Any, /, upscale_factor: int) -> Any:
     return in_memory_format_of(np, _copied(np, turned, (*lead, channels // (r * r), height * r, width * r)), self)
 
 
-@op(name="pixel_unshuffle", backward="PixelUnshuffleBackward0", method=False, linear=True)
+@op(backward="PixelUnshuffleBackward0", method=False, linear=True, vmap="leading")
 def pixel_unshuffle(np: Any, self: Any, /, downscale_factor: int) -> Any:
     """Return ``self`` (…, C, H * r, W * r) rearranged to (…, C * r * r, H, W), where r is ``downscale_factor``."""
     r = downscale_factor
@@ -515,7 +518,7 @@ def _channel_shuffled(np: Any, self: Any, groups: int) -> Any:
     return in_memory_format_of(np, _copied(np, split.swapaxes(1, 2), self.shape), self)
 
 
-@op(name="channel_shuffle", backward="ChannelShuffleBackward0", method=False, linear=True)
+@op(backward="ChannelShuffleBackward0", method=False, linear=True, vmap="samples")
 def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
     """Return ``self`` (N, C, *space) with its channels permuted.
 
@@ -525,7 +528,7 @@ def channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
     return _channel_shuffled(np, self, groups)
 
 
-@op(name="native_channel_shuffle", method=False, linear=True)
+@op(method=False, linear=True, vmap="samples")
 def native_channel_shuffle(np: Any, self: Any, /, groups: int) -> Any:
     """Return :func:`channel_shuffle` of the arguments. PyTorch has both names."""
     return _channel_shuffled(np, self, groups)
@@ -538,7 +541,7 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 # -- Unfold and fold -------------------------------------------------------------------------------------------------
 
 
-@op(name="im2col", backward="Im2ColBackward0", function=False, method=False, linear=True)
+@op(backward="Im2ColBackward0", function=False, method=False, linear=True, vmap="samples")
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
     """Return the windows of the images ``self`` (N, C, H, W) as columns (N, C * window size, number of windows).
 
@@ -548,7 +551,7 @@ def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilati
     return convolution.unfold_windows(np, self, kernel, stride, padding, dilation, places)
 
 
-@op(name="col2im", backward="Col2ImBackward0", function=False, method=False, linear=True)
+@op(backward="Col2ImBackward0", function=False, method=False, linear=True, vmap="samples")
 def col2im(
     np: Any, self: Any, /, space: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
 ) -> Any:

@@ -80,7 +80,7 @@ def _grad_per_element(F: Any, g: Any, shape: tuple[int, ...], reduction: str) ->
 
 
 def _loss(backward: str | None = None, **options: Any) -> Any:
-    return op(function=False, method=False, opmath=True, backward=backward, **options)
+    return op(function=False, method=False, opmath=True, backward=backward, vmap="loss", **options)
 
 
 def _is_plain(self: Any, target: Any, reduction: Any, _d: Any) -> Any:
@@ -217,7 +217,7 @@ _second_order(
 )
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="elementwise")
 def same_kind(np: Any, self: Any, like: Any, /) -> Any:
     """Return the boolean array ``self`` as an array of zeros and ones in the dtype of ``like``."""
     return self.astype(like.dtype)

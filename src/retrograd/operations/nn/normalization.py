@@ -80,7 +80,7 @@ def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: A
     return x, mean.reshape(kept), rstd.reshape(kept)
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, event="retrograd::norm_backward")
 def norm_backward(
     np: Any, grad_output: Any, self: Any, weight: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float
 ) -> Any:
@@ -96,7 +96,7 @@ def norm_backward(
     return normalization.input_gradient(np, grad, weight, x, mean, rstd, layout.axes).reshape(self.shape)
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, vmap="slices", event="retrograd::norm_weight_backward")
 def norm_weight_backward(
     np: Any, grad_output: Any, self: Any, mean: Any, rstd: Any, /, layout: Layout, eps: float | None
 ) -> Any:

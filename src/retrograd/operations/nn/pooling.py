@@ -56,7 +56,7 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 # -- Max pooling -----------------------------------------------------------------------------------------------------
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="leading")
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of ``shape`` to which each element of ``self`` is added at its index in ``indices``.
 
@@ -67,7 +67,7 @@ def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: 
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="leading")
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
     """Return the elements of ``self`` at the positions ``indices``.
 
@@ -90,7 +90,10 @@ def _max_operation(name: str, backward: str) -> Any:
     ``backward`` is the name of the operation's node in the autograd graph.
     """
 
-    @op(name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False)
+    @op(
+        name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False,
+        vmap="leading",
+    )  # fmt: skip
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
         """Return the maximum of each window of ``self``, and the index of the maximum.
 
@@ -563,7 +566,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 
 
 def _average_operation(name: str, backward: str) -> Any:
-    @op(name=name, backward=backward, function=False, method=False, linear=True)
+    @op(name=name, backward=backward, function=False, method=False, linear=True, vmap="leading")
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
         """Return the mean of each window of ``self``, or its sum divided by ``divisor`` if ``divisor`` is not None.
 

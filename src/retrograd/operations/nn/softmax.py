@@ -27,7 +27,7 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     return kernels.softmax(np, self, dim)
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, vmap="leading", event="_softmax_backward_data")
 def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
     """Return the gradient of softmax with respect to its input, where ``output`` is the softmax along ``dim``."""
     if not output.ndim:
@@ -56,7 +56,7 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     return kernels.log_softmax(np, self, dim)
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, vmap="leading", event="_log_softmax_backward_data")
 def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
     """Return the gradient of log-softmax with respect to its input.
 

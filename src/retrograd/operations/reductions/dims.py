@@ -21,7 +21,7 @@ def restore_dims(F: Any, x: Any, shape: tuple[int, ...], dim: Any, keepdim: bool
     return x if keepdim or not shape else F.reshape(x, keepdim_shape(shape, dim))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="leading")
 def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of ``shape`` with the elements of ``self`` written at the indices ``index`` along ``dim``.
 
@@ -37,7 +37,7 @@ def put_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: in
 put_along.derivative(self=lambda F, g, index, dim: F.take_along(g, index, dim))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="leading")
 def take_along(np: Any, self: Any, index: Any, /, dim: int) -> Any:
     """Return the elements of ``self`` at the indices ``index`` along ``dim``, in the shape of ``index``."""
     return gather_scatter.take_along(np, self, index, dim) if self.ndim else self.reshape(index.shape)

@@ -34,7 +34,10 @@ def _together(*tensors: Tensor) -> list[Tensor]:
 # -- Two tensors -----------------------------------------------------------------------------------------------------
 
 
-@op(backward="DistBackward0", opmath=True, function=False, method=False, holomorphic=False)
+@op(
+    backward="DistBackward0", opmath=True, function=False, method=False, holomorphic=False,
+    vmap=lambda F, self, other, p: F.vector_norm_block(self - other, p, None, False),
+)  # fmt: skip
 def dist_block(np: Any, self: Any, other: Any, /, p: float) -> Any:
     """Return the ``p``-norm of ``self - other``, taken over all elements."""
     return vector_norm_block.op.kernel(np, self - other, p, None, False)
@@ -174,7 +177,7 @@ def _cdist_rule_2(
     return -F.sum_dim(grads, len(out_shape) - 2, False)
 
 
-@op(backward="CdistBackward0", function=False, method=False)
+@op(backward="CdistBackward0", function=False, method=False, vmap=(2, 2))
 def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
     """Return the ``p``-norm of the difference between each row of ``x1`` and each row of ``x2``.
 
@@ -188,7 +191,7 @@ def cdist_block(np: Any, x1: Any, x2: Any, /, p: float) -> Any:
 cdist_block.derivative(x1=_cdist_rule_1, x2=_cdist_rule_2)
 
 
-@op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False)
+@op(backward="EuclideanDistBackward0", opmath=True, function=False, method=False, vmap=(2, 2))
 def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
     """Return the Euclidean distance between each row of ``x1`` and each row of ``x2``.
 
@@ -308,7 +311,7 @@ def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return tuple(axis for axis in range(len(shape)) if axis != dim)
 
 
-@op(name="renorm_block", backward="RenormBackward0", opmath=True, function=False, method=False)
+@op(backward="RenormBackward0", opmath=True, function=False, method=False, vmap="unknown")
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
     """Return ``self`` with its slices along ``dim`` scaled to a ``p``-norm of at most ``maxnorm``.
 

@@ -40,7 +40,7 @@ def _nonempty(name: str, x: Any, dim: Any = None) -> None:
         raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
-@op(function=False, method=False)
+@op(function=False, method=False, vmap="elementwise")
 def same(np: Any, self: Any, other: Any, /) -> Any:
     """Return 1 where ``self == other`` or both elements are nan, else 0, in the dtype of ``self``."""
     return ((self == other) | ((self != self) & (other != other))).astype(self.dtype)
@@ -49,7 +49,7 @@ def same(np: Any, self: Any, other: Any, /) -> Any:
 same.derivative(self=lambda g: None, other=lambda g: None)
 
 
-@op(name="extreme_share", function=False, method=False)
+@op(name="extreme_share", function=False, method=False, vmap=(0, 0))
 def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     """Return the fraction of the gradient of a maximum or minimum that each element of ``self`` receives.
 
@@ -129,7 +129,7 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
     block = op(
-        backward=backward, opmath=True, function=False, method=False,
+        backward=backward, opmath=True, function=False, method=False, vmap=(f"a{name}_block", (1,), False),
         inline=lambda self, _d: extrema.extreme_of_all(numpy, self, largest) if _d is F32 or _d is F64 else None,
     )(kernel)  # fmt: skip
     block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
@@ -287,6 +287,7 @@ def _arg(name: str, title: str) -> None:
 
     kernel.__name__ = f"arg{name}_block"
     kernel.__doc__ = f"Return the index of the {title} of ``self`` along ``dim``."
+
     block = op(function=False, method=False)(kernel)
 
     def function(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
@@ -410,7 +411,13 @@ def _median(name: str, ignore_nan: bool) -> None:
 
     of_all.__name__ = name + "_all"
     of_all.__doc__ = "Return the lower median of all elements of ``self``."
-    all_block = op(backward=f"{name.capitalize()}Backward0", opmath=True, function=False, method=False)(of_all)
+    all_block = op(
+        backward=f"{name.capitalize()}Backward0",
+        opmath=True,
+        function=False,
+        method=False,
+        vmap=(f"{name}_dim", 1, False),
+    )(of_all)
     all_block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
     result = named(name, ("values", "indices"))
 

@@ -40,7 +40,7 @@ def shifted(np: Any, self: Any, /, dim: int, by: int, fill: float) -> Any:
 shifted.derivative(self=lambda F, g, dim, by: F.shifted(g, dim, -by, 0))
 
 
-@op(function=False, method=False, opmath=True)
+@op(function=False, method=False, opmath=True, vmap="leading")
 def recurrence(np: Any, summand: Any, factor: Any, /, dim: int, backward: bool) -> Any:
     """Return ``s``, the solution of the recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` along ``dim``.
 
@@ -239,7 +239,7 @@ def _cumulative_extreme(name: str, title: str) -> None:
     public(name=name)(function)
 
 
-@op(function=False, method=False, linear=True, opmath=True)
+@op(function=False, method=False, linear=True, opmath=True, vmap="leading")
 def add_along(np: Any, self: Any, index: Any, /, shape: tuple[int, ...], dim: int) -> Any:
     """Return zeros of ``shape`` to which the elements of ``self`` are added at the indices ``index`` along ``dim``.
 

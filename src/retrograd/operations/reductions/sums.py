@@ -57,12 +57,12 @@ def _floats_only(name: str, x: Any, infer: bool = False) -> None:
 BOOL = numpy.dtype(bool)
 
 
-@declared(name="sum_all", one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(one=True, backward="SumBackward0", opmath=True, function=False, method=False, linear=True,
     inline=lambda self, _d: (
         reductions.sum_floats(numpy, self, _d) if _d is F32 or _d is F64
         else reductions.sum_integers(numpy, self, _d) if _d is INT
         else numpy.asarray(numpy.count_nonzero(self))
-    ) if _d is F32 or _d is F64 or _d is INT or _d is BOOL else None,
+    ) if _d is F32 or _d is F64 or _d is INT or _d is BOOL else None, vmap=("sum_dim", (1,), False),
 )  # fmt: skip
 def sum_all(np: Any, self: Any, /) -> Any:
     """Return the sum of all elements of ``self``; integers are summed as int64."""
@@ -113,8 +113,9 @@ def sum(
     return sum_dim(input, dim, keepdim)
 
 
-@declared(name="mean_all", one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
+@declared(one=True, backward="MeanBackward0", opmath=True, function=False, method=False, linear=True,
     inline=lambda self, _d: reductions.mean_floats(numpy, self, _d) if (_d is F32 or _d is F64) and self.size else None,
+    vmap=("mean_dim", (1,), False),
 )  # fmt: skip
 def mean_all(np: Any, self: Any, /) -> Any:
     """Return the mean of all elements of ``self``; the mean of an empty array is nan."""
@@ -240,7 +241,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return true_divide(nansum(input, dim, keepdim, dtype=dtype), count)
 
 
-@op(name="prod_all", backward="ProdBackward0", opmath=True, function=False, method=False)
+@op(backward="ProdBackward0", opmath=True, function=False, method=False, vmap=("prod_dim", 1, False))
 def prod_all(np: Any, self: Any, /) -> Any:
     """Return the product of all elements of ``self``; integers are multiplied as int64."""
     return reductions.product(np, self)

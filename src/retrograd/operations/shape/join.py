@@ -632,10 +632,10 @@ BOOL = numpy.dtype(numpy.bool_)
 
 
 @op(
-    name="where_block", backward="WhereBackward0", function=False, method=False,
+    backward="WhereBackward0", function=False, method=False,
     inline=lambda condition, self, other, _d: (
         elementwise.choose(numpy, self, other, condition) if _d is BOOL and self.dtype is other.dtype else None
-    ),
+    ), linear=True, vmap="elementwise",
 )  # fmt: skip
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere.

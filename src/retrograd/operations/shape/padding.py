@@ -16,7 +16,7 @@ from ...kernels import interpolation
 from ...kernels.memory_format import in_memory_format_of
 
 
-@op(name="constant_pad_nd_block", backward="ConstantPadNdBackward0", function=False, method=False, linear=True)
+@op(backward="ConstantPadNdBackward0", function=False, method=False, linear=True, vmap="leading")
 def constant_pad_nd_block(np: Any, self: Any, /, pad: tuple[int, ...], value: Any) -> Any:
     """Return ``self`` with the number ``value`` added before and after the elements of the last dimensions.
 
@@ -86,7 +86,7 @@ def _border_op(name: str, backward: str) -> Any:
     ``backward`` is the name of the backward node, for example ``ReflectionPad1DBackward0``.
     """
 
-    @op(name=name, backward=backward, function=False, method=False, linear=True)
+    @op(name=name, backward=backward, function=False, method=False, linear=True, vmap="leading")
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return ``self`` padded along its last dimensions with copies of its own elements.
 
@@ -100,7 +100,7 @@ def _border_op(name: str, backward: str) -> Any:
     return border
 
 
-@op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True)
+@op(name="resample", backward="ResampleBackward0", function=False, method=False, linear=True, vmap="leading")
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """Return ``self`` resampled along its last dimensions: each element is a weighted sum of elements of ``self``.
 
@@ -110,7 +110,7 @@ def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> An
     return interpolation.apply_maps(np, self, plan)
 
 
-@op(name="resample_back", function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="leading")
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """Return the gradient of ``resampled(x, plan)`` with respect to ``x``; ``self`` is the gradient of the result.
 

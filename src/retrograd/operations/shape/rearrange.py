@@ -93,7 +93,7 @@ def _triangle(name: str, doc: str) -> Any:
 
     kernel.__name__ = name
     kernel.__doc__ = doc
-    triangle = op(linear=True, in_order=True)(kernel)
+    triangle = op(linear=True, in_order=True, vmap="leading")(kernel)
     public(function=False, name=name + "_")(in_place_form(triangle.op, name + "_"))
     triangle.derivative(self=_tril_rule if name == "tril" else _triu_rule)
     return triangle
@@ -147,7 +147,7 @@ _triangle_indices("tril_indices", _lower)
 _triangle_indices("triu_indices", _upper)
 
 
-@op(name="trace", opmath=True, linear=True)
+@op(opmath=True, linear=True)
 def trace(np: Any, self: Any, /) -> Any:
     """Return the sum of the main diagonal of the matrix ``self``."""
     if self.ndim != 2:
@@ -158,7 +158,7 @@ def trace(np: Any, self: Any, /) -> Any:
 trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def trace_backward(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
     """Return the gradient of ``trace``: zeros of ``shape`` with the 0-d array ``self`` on the main diagonal."""
     out = np.zeros(shape, self.dtype)
@@ -214,7 +214,7 @@ def flipud(input: Tensor) -> Tensor:
     return flip_block(input, (0,))
 
 
-@op(name="roll_block", backward="RollBackward0", function=False, method=False, linear=True)
+@op(backward="RollBackward0", function=False, method=False, linear=True)
 def roll_block(np: Any, self: Any, /, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Any:
     """Return ``self`` shifted cyclically by ``shifts[i]`` elements along each dimension ``dims[i]``.
 

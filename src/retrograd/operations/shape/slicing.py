@@ -523,7 +523,7 @@ def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedL
 as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.strided_add(g, whole, part), whole))
 
 
-@op(function=False, method=False, linear=True)
+@op(function=False, method=False, linear=True, vmap="slices")
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
     """Return the gradient ``self`` divided evenly among elements of a tensor that overlap in memory.
 

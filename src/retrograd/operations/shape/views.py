@@ -139,6 +139,7 @@ def infer_size(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]:
     "view",
     "ViewBackward0",
     inline=lambda self, size: self.reshape(size) if self.flags.c_contiguous and (not size or min(size) > -2) else None,
+    vmap="leading",
 )
 def view_block(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return a view of ``self`` in the shape ``size``; raise RuntimeError if the strides of ``self`` do not allow one.
@@ -191,7 +192,7 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
     return None if at != -1 else tuple(result)
 
 
-@view_op("reshape_alias", "ReshapeAliasBackward0")
+@view_op("reshape_alias", "ReshapeAliasBackward0", vmap="leading")
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return a view of ``self`` in the shape ``size``.
 
@@ -267,7 +268,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return view_block(input, other._array.shape)
 
 
-@op(name="reshape_copy", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
+@op(backward="UnsafeViewBackward0", function=False, method=False, linear=True, vmap="leading")
 def reshape_copy(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return a copy of ``self`` in the shape ``size``."""
     return self.reshape(size)
@@ -301,7 +302,7 @@ def _contiguous() -> Any:
     return contiguous_format
 
 
-@op(name="unsafe_view", backward="UnsafeViewBackward0", function=False, method=False, linear=True)
+@op(backward="UnsafeViewBackward0", function=False, method=False, linear=True, vmap="leading")
 def unsafe_view(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return ``self`` in the shape ``size``, sharing its memory if possible, but not marked as a view for autograd.
 
@@ -388,7 +389,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return view(input, (*shape[:at], *infer_size((shape[at],), sizes), *shape[at + 1 :]))
 
 
-@view_op("alias", "AliasBackward0", inline=lambda self: self.view())
+@view_op("alias", "AliasBackward0", inline=lambda self: self.view(), vmap="leading")
 def alias(np: Any, self: Any, /) -> Any:
     """Return a view of ``self`` with the same shape and strides."""
     return self.view()

@@ -31,7 +31,7 @@ F: Any = TENSORS
 # -- Operations ------------------------------------------------------------------------------------------------------
 
 
-@op(function=False, method=False, linear=True, backward="FftC2CBackward0")
+@op(function=False, method=False, linear=True, backward="FftC2CBackward0", event="_fft_c2c")
 def fft_c2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, forward: bool) -> Any:
     """Return the discrete Fourier transform of the complex ``self`` over the dimensions ``dim``.
 
@@ -46,7 +46,7 @@ fft_c2c.derivative(
 )  # fmt: skip
 
 
-@op(function=False, method=False, linear=True, backward="FftR2CBackward0")
+@op(function=False, method=False, linear=True, backward="FftR2CBackward0", event="_fft_r2c")
 def fft_r2c(np: Any, self: Any, /, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """Return the discrete Fourier transform of the real ``self`` over the dimensions ``dim``, a complex array.
 
@@ -67,7 +67,7 @@ def _r2c_rule(F: Any, g: Any, self_shape: Any, dim: Sequence[int], normalization
 fft_r2c.derivative(self=_r2c_rule)
 
 
-@op(function=False, method=False, linear=True, backward="FftC2RBackward0")
+@op(function=False, method=False, linear=True, backward="FftC2RBackward0", event="_fft_c2r")
 def fft_c2r(np: Any, self: Any, /, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
     """Return the inverse discrete Fourier transform of ``self`` over the dimensions ``dim``, a real array.
 
@@ -99,7 +99,7 @@ def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -
 mirrored_scaled.derivative(self=lambda F, g, dim, size, factor: F.mirrored_scaled(g, dim, size, factor))
 
 
-@op(function=False, method=False, linear=True, holomorphic=False, backward="ConjBackward0")
+@op(function=False, method=False, linear=True, holomorphic=False, backward="ConjBackward0", vmap="leading")
 def conjugated(np: Any, self: Any, /) -> Any:
     """Return the complex conjugate of ``self``."""
     return self.conj()
