@@ -121,3 +121,40 @@ def test_full_tracebacks_by_setting() -> None:
 
 def test_frames_of_the_package_are_recognised() -> None:
     assert MARK in vars(sys.modules["retrograd.dispatch.generic_path"]) and MARK not in globals()
+
+
+INTERRUPT = """
+def interrupt(frame, event, argument):
+    left[0] -= 1
+    if left[0] == 0:
+        raise KeyboardInterrupt
+"""
+
+
+def interrupted(at: int, work: Any) -> KeyboardInterrupt | None:
+    """Run ``work`` and raise KeyboardInterrupt at its function call number ``at``; return the exception, if raised."""
+    space: dict[str, Any] = {MARK: True, "left": [at]}  # the signal handler of Ctrl-C has no frame, that of the package
+    exec(INTERRUPT, space)
+    sys.settrace(space["interrupt"])
+    try:
+        work()
+    except KeyboardInterrupt as error:
+        return error
+    finally:
+        sys.settrace(None)
+    return None
+
+
+@pytest.mark.parametrize("call", ["torch.cov(m)", "torch.cdist(m, m)", "x.sum().backward()"])
+def test_an_interrupt_shows_no_kernel(call: str) -> None:
+    space = {"torch": torch, "x": torch.randn(64, requires_grad=True), "m": torch.randn(8, 8)}
+    program = compile(call, "<string>", "eval")
+    eval(program, space)
+    count = 0
+    for at in range(2, 200):
+        error = interrupted(at, lambda: eval(program, space))
+        if error is None:
+            break
+        assert len(below_the_program(error)) <= 2, (at, below_the_program(error))
+        count += 1
+    assert count > 5

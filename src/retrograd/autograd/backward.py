@@ -159,6 +159,9 @@ def backward(
         return
     try:
         _backward(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+    except KeyboardInterrupt as error:
+        strip_frames(error)
+        raise
     except Exception as error:
         error = strip_frames(error)  # type: ignore[assignment]
         if error is None:
@@ -292,6 +295,9 @@ def grad(
             outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,
             materialize_grads,
         )  # fmt: skip
+    except KeyboardInterrupt as error:
+        strip_frames(error)
+        raise
     except Exception as error:
         error = strip_frames(error)  # type: ignore[assignment]
         if error is None:

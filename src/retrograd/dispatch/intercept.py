@@ -250,6 +250,9 @@ def interceptable(function: Callable[..., Any]) -> Any:
             if (HANDLERS or OVERRIDING) and (answer := intercept(made, args, kwargs)) is not GO_ON:
                 return answer
             return function(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            strip_frames(interrupt)
+            raise
         except Exception as error:
             error = strip_frames(error)  # type: ignore[assignment]
             if error is None:

@@ -32,7 +32,7 @@ from ..kernels.numba_dispatch import LARGE, plain, raised
 from ..kernels.threaded_ufuncs import MANY
 from ..runtime.fp_warnings import USUAL, errors
 from ..runtime.specialization import bind, inlined, slots
-from ..runtime.user_frame import MARK
+from ..runtime.user_frame import MARK, strip_frames
 from .call_errors import (
     call_error,
     check_result,
@@ -219,6 +219,9 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
         if form.over:
             return modify(form, args, rest, unknown, out, x, a, e, p, d, mixed, computed)
         return compute(form, args, rest, unknown, out, x, a, e, p, d, mixed, computed)
+    except KeyboardInterrupt as error:
+        strip_frames(error)
+        raise
     except FloatingPointError as error:  # numpy.seterr(all="raise"): the fallback ignores NumPy's error handling
         if computed[0] or not is_of_numpy(form, error):
             raise
@@ -744,6 +747,9 @@ def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
         if form.loose and any([args[i] is MISSING for i in form.required]):
             raise TypeError
         return form.target(*args)
+    except KeyboardInterrupt as error:
+        strip_frames(error)
+        raise
     except Exception as error:
         again = repeat_with_override(form, error, [*args], rest, unknown, None)
         if again is None:

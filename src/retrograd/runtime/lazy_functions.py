@@ -50,6 +50,7 @@ def generated(template: Any, form: Form, name: str, space: dict[str, Any]) -> An
     arguments, parts = form.signature(), form.parts()
     space.update(form.default_values())
     space.update({user_frame.MARK: True, user_frame.CALL_MARK: True, "__name__": None})  # see Note [Silenced modules]
+    space["__tracebackhide__"] = True  # pytest shows no frame of the function
     space["form"] = form
     names = [each.arg for each in template_of(template).tree.args.args[1:]]
     if SPECIALIZING:
@@ -99,7 +100,7 @@ def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[
     """
     function = FunctionType(_FIRST_CALL.replace(co_name=name, co_qualname=name), space, name)
     space.update(write=write, function=function, generate=generate, brief=user_frame.strip_frames, __name__=None)
-    space[user_frame.MARK] = space[user_frame.CALL_MARK] = True
+    space[user_frame.MARK] = space[user_frame.CALL_MARK] = space["__tracebackhide__"] = True
     return function
 
 

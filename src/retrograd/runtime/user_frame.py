@@ -24,6 +24,7 @@ from .codegen import MARK as MARK
 from .codegen import renamed
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
+Raised = TypeVar("Raised", bound=BaseException)
 
 #: Name in the globals of public functions, and of the modules that run between them and a kernel.
 CALL_MARK = "__retrograd_call__"
@@ -48,12 +49,14 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 
 #: Errors addressed to the user. Any other error is a defect of the package, and keeps its whole traceback.
-FOR_USERS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, Warning)
+FOR_USERS = (
+    RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AssertionError, Warning, KeyboardInterrupt
+)  # fmt: skip
 #: Packages whose frames are not code of the user.
 LIBRARIES = frozenset({"numpy", "scipy", "cupy", "ml_dtypes"}) | sys.stdlib_module_names
 
 
-def strip_frames(error: Exception) -> Exception | None:
+def strip_frames(error: Raised) -> Raised | RuntimeError | None:
     """Return the error to raise in place of ``error``, without a traceback, or None if ``error`` must be kept.
 
     The function that the user called catches an error, calls ``strip_frames``, and raises the result. Then the
@@ -66,10 +69,13 @@ def strip_frames(error: Exception) -> Exception | None:
         return _no_memory(error)
     if not isinstance(error, FOR_USERS) or os.environ.get("RETROGRAD_TRACEBACK") == "full":
         return None
-    return None if passed_user_code(error) else error.with_traceback(None)
+    if passed_user_code(error):
+        return None
+    error.__traceback__ = None
+    return error
 
 
-def passed_user_code(error: Exception, ignored: CodeType | None = None) -> bool:
+def passed_user_code(error: BaseException, ignored: CodeType | None = None) -> bool:
     """Whether the traceback of ``error`` has a frame of the user's code, for example of a hook.
 
     Frames of the package and of the ``LIBRARIES`` do not count, nor do those of the code object ``ignored``.
@@ -110,6 +116,9 @@ def strips_frames(function: Callee) -> Callee:
     def outer(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            strip_frames(error)
+            raise
         except Exception as error:
             error = strip_frames(error)  # type: ignore[assignment]
             if error is None:
