@@ -89,7 +89,7 @@ def test_lambda_expressions_are_found_by_their_position() -> None:
 
 def test_tracebacks_and_debuggers_see_the_template() -> None:
     torch.tanh(torch.ones(1))
-    template = templates.call if lazy_functions.SPECIALIZING else lazy_functions._run_template
+    template = templates.call if lazy_functions.SPECIALIZE_AT == 1 else lazy_functions._run_template
     assert torch.tanh.__code__.co_filename == template.__code__.co_filename
     lines, first = inspect.getsourcelines(template)
     assert first <= torch.tanh.__code__.co_firstlineno < first + len(lines)
@@ -163,13 +163,15 @@ def test_numpy_errors_do_not_change_results() -> None:
 
 
 def test_programs_run_without_specialisation() -> None:
+    """With RETROGRAD_CODEGEN=0 no function is specialised, with 1 all are, by default those that are called often."""
     program = (
         "import retrograd as torch\n"
-        "x = torch.ones(3, requires_grad=True)\n"
-        "y = (torch.cat([x, x]).view(2, 3) * x).tanh().sum() + x[0]\n"
-        "y.backward()\n"
-        "z = torch.zeros(3).add_(x.grad, alpha=2)\n"
-        "print([round(each, 4) for each in z.tolist()])\n"
+        "for count in range(40):\n"
+        "    x = torch.ones(3, requires_grad=True)\n"
+        "    y = (torch.cat([x, x]).view(2, 3) * x).tanh().sum() + x[0]\n"
+        "    y.backward()\n"
+        "    z = torch.zeros(3).add_(x.grad, alpha=2)\n"
+        "    print([round(each, 4) for each in z.tolist()])\n"
         "try:\n    x + torch.ones(2)\nexcept RuntimeError as error:\n    print(error)\n"
     )
     outputs = [
@@ -179,9 +181,34 @@ def test_programs_run_without_specialisation() -> None:
             capture_output=True,
             text=True,
         )
-        for value in "01"
+        for value in ("0", "1", "")
     ]
-    assert outputs[0].stdout == outputs[1].stdout and "must match" in outputs[0].stdout, outputs[0].stderr
+    assert len({each.stdout for each in outputs}) == 1, [each.stderr for each in outputs]
+    assert "must match" in outputs[0].stdout, outputs[0].stderr
+
+
+def test_functions_are_specialised_at_a_later_call() -> None:
+    program = (
+        "import retrograd as torch\n"
+        "from retrograd.dispatch import templates\n"
+        "from retrograd.runtime.lazy_functions import SPECIALIZE_AT\n"
+        "x = torch.ones(3, requires_grad=True)\n"
+        "for count in range(1, 40):\n"
+        "    y = torch.tanh(x)\n"
+        "    y.sum().backward()\n"
+        "    assert (torch.tanh.__code__.co_filename == templates.__file__) is (count >= SPECIALIZE_AT), count\n"
+        "    vjp = type(y.grad_fn).vjp.__code__.co_filename\n"
+        "    assert (vjp == templates.__file__) is (count >= SPECIALIZE_AT), count\n"
+        "assert 'tanh' in torch.tanh.op.source\n"
+        "print(round(x.grad[0].item(), 2))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "RETROGRAD_CODEGEN": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "16.38\n", done.stderr
 
 
 def test_threads_may_call_a_function_first_at_the_same_time() -> None:

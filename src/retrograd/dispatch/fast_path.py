@@ -35,7 +35,7 @@ def install_fast_path(
     form = Form(op, slow if spec is None else spec.surface, spec, public, over, name, space)
     install(templates.call, form, function)
     if not form.over:
-        op.tree = form.tree
+        op.form = form
 
 
 def install(template: Any, form: Any, function: FunctionType) -> None:

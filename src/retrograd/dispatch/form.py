@@ -120,7 +120,7 @@ class FunctionForm:
     positional: int
     argument_defaults: dict[str, Any]
     accepts_missing = has_rest = has_unknown = takes_out = False
-    tree: ast.FunctionDef | None = None
+    tree: Callable[[], ast.FunctionDef]
     #: The generated function.
     function: Any = None
 

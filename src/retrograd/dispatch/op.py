@@ -156,7 +156,7 @@ class Op:
         self.event = event
         self.ufunc: Any = None  # set with `dtypes` and `united` when the first function is specialised
         self.united: dict[Any, Any] | None = None
-        self.tree: Any = None  # the syntax tree of the last specialised function
+        self.form: Any = None  # describes the function whose code was generated last
         self.function: Any = None  # the function that the package calls
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}  # see node_class
@@ -168,8 +168,8 @@ class Op:
 
     @property
     def source(self) -> str:
-        """Source text of the function of this operation whose code was generated last."""
-        return "" if self.tree is None else ast.unparse(self.tree)
+        """Source text of the specialised function of this operation that was called last for the first time."""
+        return "" if self.form is None else ast.unparse(self.form.tree())
 
     def derivative(self, /, **rules: Rule) -> None:
         """Set the derivative rules: each keyword in ``rules`` is the name of a tensor, and its value is the rule.

@@ -137,7 +137,7 @@ class Form:
         self.kernel, self.variants, self.count = kernel, variants, count
         self.counted = 1 + count.__code__.co_argcount
         self.names = [*kernel.__code__.co_varnames[: kernel.__code__.co_argcount]]
-        self.tree: ast.FunctionDef | None = None
+        self.function: Any = None
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the dispatcher."""
@@ -178,6 +178,7 @@ def _dispatcher(form: Form) -> Any:
     numpy = form.kernel
 
     def write(function: FunctionType) -> None:
+        form.function = function
         made = generated(choose, form, function.__name__, space)
         made.__defaults__ = numpy.__defaults__
         set_code(function, made)

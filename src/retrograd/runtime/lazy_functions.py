@@ -7,6 +7,7 @@ A template is an ordinary function whose first parameter, ``form``, describes th
 from __future__ import annotations
 
 import ast
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -17,15 +18,18 @@ from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
 from .specialization import specialize, template_of
 
-#: Whether functions are specialised; otherwise they run the templates as they stand (``RETROGRAD_CODEGEN=0``).
-SPECIALIZING = os.environ.get("RETROGRAD_CODEGEN", "1") != "0"
+#: The call of a function at which it is specialised: before that it runs its template. Specialising takes 2 to 6 ms,
+#: which only pays for a function that is called often. RETROGRAD_CODEGEN=1: at the first call; 0: never.
+SPECIALIZE_AT = {"0": math.inf, "1": 1}.get(os.environ.get("RETROGRAD_CODEGEN", ""), 32)
 
 
 class Form(Protocol):
     """Description of a function to be generated."""
 
-    #: The syntax tree of the generated function.
-    tree: ast.FunctionDef | None
+    #: The function whose code is replaced when it is specialised; by default the one that :func:`generated` returns.
+    function: Any
+    #: Function that returns the syntax tree of the specialised function.
+    tree: Callable[[], ast.FunctionDef]
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the function."""
@@ -44,37 +48,58 @@ class Form(Protocol):
 def generated(template: Any, form: Form, name: str, space: dict[str, Any]) -> Any:
     """Return a function called ``name`` that runs ``template`` for the description ``form``, with the globals ``space``.
 
-    The function is a copy of the template in which the attributes of ``form`` are constants; its syntax tree is stored
-    as ``form.tree``. With ``RETROGRAD_CODEGEN=0`` it calls the template.
+    The function calls the template. At its call number ``SPECIALIZE_AT`` it becomes a copy of the template in which the
+    attributes of ``form`` are constants.
     """
     arguments, parts = form.signature(), form.parts()
+    file = template.__code__.co_filename
+    names = [each.arg for each in template_of(template).tree.args.args[1:]]
     space.update(form.default_values())
     space.update({user_frame.MARK: True, user_frame.CALL_MARK: True, "__name__": None})  # see Note [Silenced modules]
     space["__tracebackhide__"] = True  # pytest shows no frame of the function
     space["form"] = form
-    names = [each.arg for each in template_of(template).tree.args.args[1:]]
-    if SPECIALIZING:
+
+    def tree() -> ast.FunctionDef:
         for key, value in template.__globals__.items():
             space.setdefault(key, value)
-        parts = {key: parts[key] for key in names if key in parts}
-        form.tree = tree = specialize(template, form, name, arguments, parts, space)
-    else:
-        space["template"] = template
-        values = [parts.get(each, ast.Name(each, ast.Load())) for each in names]
-        values = [
-            ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
-            for each in values
-        ]
-        space["strip_frames"] = user_frame.strip_frames
-        tree = specialize(_run_template, form, name, arguments, {"values": values}, space)
-        template = _run_template
-    return compile_tree(tree, template.__code__.co_filename, space)
+        own = {key: parts[key] for key in names if key in parts}
+        return specialize(template, form, name, form.signature(), own, space)
+
+    def specialize_now() -> None:
+        with _GENERATING:
+            code = compile_tree(tree(), file, space).__code__
+            form.function.__code__ = code.replace(co_name=form.function.__name__, co_qualname=form.function.__name__)
+
+    form.tree = tree
+    if SPECIALIZE_AT == 1:
+        return compile_tree(tree(), file, space)
+    values = [parts.get(each, ast.Name(each, ast.Load())) for each in names]
+    values = [
+        ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
+        for each in values
+    ]
+    space.update(
+        template=template,
+        strip_frames=user_frame.strip_frames,
+        calls_left=[SPECIALIZE_AT],
+        specialize_now=specialize_now,
+    )
+    generic = specialize(_run_template, form, name, arguments, {"values": values}, space)
+    made = compile_tree(generic, _run_template.__code__.co_filename, space)
+    form.function = form.function or made
+    return made
 
 
 def _run_template(form: Any, values: Any) -> Any:
-    """Template of a function that calls the function ``template``, a global variable, instead of being a copy of it."""
+    """Template of a function that calls ``template``, a global variable as the other names that are not defined here."""
+    calls_left[0] -= 1  # type: ignore[name-defined]  # noqa: F821
+    if calls_left[0] <= 0:  # type: ignore[name-defined]  # noqa: F821
+        specialize_now()  # type: ignore[name-defined]  # noqa: F821
     try:
         return template(form, *values)  # type: ignore[name-defined]  # noqa: F821
+    except KeyboardInterrupt as error:
+        strip_frames(error)  # type: ignore[name-defined]  # noqa: F821
+        raise
     except Exception as error:
         error = strip_frames(error)  # type: ignore[name-defined]  # noqa: F821
         if error is None:

@@ -34,6 +34,7 @@ import copy
 import inspect
 import linecache
 import operator
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -130,14 +131,42 @@ def template_of(function: Any) -> Template:
     return _file_templates(function.__code__.co_filename)[function.__name__]
 
 
+#: The first line of a statement at the top level of a module: neither blank, indented, a bracket that closes nor a comment.
+STATEMENT = re.compile(r"[^\s)\]}#]")
+
+
+def _lambdas(file: str, line: int) -> list[ast.Lambda]:
+    """Return the lambda expressions in a source file that begin in the line number ``line``.
+
+    Only the top-level statement that has the line is parsed, because parsing a file takes 5 to 20 ms.
+    """
+    lines = linecache.getlines(file)
+    first = line
+    while first > 1 and not STATEMENT.match(lines[first - 1]):
+        first -= 1
+    return _statement_lambdas(file, first, line).get(line) or _statement_lambdas(file, 1, len(lines)).get(line, [])
+
+
 @cache
-def _lambdas(file: str) -> dict[int, list[ast.Lambda]]:
-    """Return a dict from line numbers to lists of the lambda expressions in a source file that begin in this line."""
-    found: dict[int, list[ast.Lambda]] = {}
-    for each in ast.walk(ast.parse("".join(linecache.getlines(file)) or "0", file)):
-        if isinstance(each, ast.Lambda):
-            found.setdefault(each.lineno, []).append(each)
-    return found
+def _statement_lambdas(file: str, first: int, line: int) -> dict[int, list[ast.Lambda]]:
+    """Return a dict from line numbers to the lambda expressions in a statement that begin in this line.
+
+    The statement is that from the line number ``first`` on which contains ``line``. The dict is empty if it has a syntax
+    error, because ``first`` is not really its first line.
+    """
+    lines = linecache.getlines(file)
+    ends = [each for each in range(line, len(lines)) if STATEMENT.match(lines[each])]
+    for end in (*ends[:2], len(lines)):  # a decorator needs the definition after it
+        try:
+            tree = ast.parse("\n" * (first - 1) + "".join(lines[first - 1 : end]), file)
+        except SyntaxError:
+            continue
+        found: dict[int, list[ast.Lambda]] = {}
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Lambda):
+                found.setdefault(each.lineno, []).append(each)
+        return found
+    return {}
 
 
 def lambda_tree(function: Any) -> ast.Lambda | None:
@@ -149,7 +178,7 @@ def lambda_tree(function: Any) -> ast.Lambda | None:
     code = getattr(function, "__code__", None)
     if code is None or code.co_name != "<lambda>":
         return None
-    same = _lambdas(code.co_filename).get(code.co_firstlineno, [])
+    same = _lambdas(code.co_filename, code.co_firstlineno)
     if len(same) > 1:  # several begin in this line: compare positions in it
         spots = [spot for spot in code.co_positions() if None not in spot and spot[2:] != (0, 0)]
         if not spots:  # from Python 3.12 on, for `lambda: None`
@@ -323,6 +352,11 @@ class _Specializer:
 
     def is_static(self, node: ast.AST) -> bool:
         """Whether the value of the expression ``node`` is known when the specialised function is generated."""
+        names = self.names.get(id(node))
+        if names is not None:  # a part of a template
+            for name in names:
+                if not (name in self.known or name in PURE or name in self.constants or name == "getattr"):
+                    return False
         match node:
             case ast.Constant():
                 return True
@@ -541,7 +575,7 @@ class _Specializer:
         if isinstance(node.func, ast.Name) and node.func.id in self.inlined:
             return self.inlined_value(self.space[node.func.id], node.args)
         args, keywords = self.several(node.args), self.keywords(node.keywords)
-        if isinstance(node.func, ast.Name):
+        if isinstance(node.func, ast.Name) and node.func.id not in self.known:
             if node.func.id == "getattr" and isinstance(args[1], ast.Constant):
                 return _at(ast.Attribute(args[0], str(args[1].value), ast.Load()), node)
             if node.func.id in REDUCTIONS and len(args) == 1 and isinstance(args[0], ast.List):
@@ -817,4 +851,4 @@ def specialize(
     worker = _Specializer(known, lists, renamed, space, names, own)
     body = worker.body(tree.body)
     made = _at(function_definition(name, arguments, body or [_at(ast.Pass(), tree)]), tree)
-    return ast.fix_missing_locations(made)
+    return made
