@@ -18,9 +18,9 @@ import retrograd
 
 PACKAGE = Path(retrograd.__file__).parent
 #: The folders that are checked.
-FOLDERS = ["core", "compiler"]
+FOLDERS = ["runtime", "core", "dispatch", "compiler"]
 #: The modules of the aliases, where the comment of an alias is the reason; the first explains the other reasons.
-ALIASES = ("core/typing.py", "compiler/typing.py")
+ALIASES = ("core/typing.py", "runtime/typing.py", "dispatch/typing.py", "compiler/typing.py")
 NOTE = re.compile(r"#.*Note \[(Any [^\]]+)\]")
 #: These reasons.
 REASONS = set(re.findall(r"^- Note \[(Any [^\]]+)\]", (PACKAGE / ALIASES[0]).read_text(encoding="utf-8"), re.MULTILINE))
@@ -126,7 +126,11 @@ def test_aliases_are_not_loaded_at_run_time() -> None:
             for child in ast.walk(node)
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.level and node.module in ("typing", "core.typing"):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.level
+                and (node.module == "typing" or (node.module or "").endswith(".typing"))
+            ):
                 assert id(node) in guarded, f"{file}:{node.lineno} loads {node.module}"
 
 

@@ -1,11 +1,12 @@
-"""Type aliases and protocols for the annotations of ``core`` and ``compiler``.
+"""Type aliases and protocols for the annotations of ``core`` and the layers above it.
 
 Modules import these names under ``if TYPE_CHECKING``, so this module is not loaded when a program runs. Annotations are
 strings (``from __future__ import annotations``), which only type checkers evaluate.
 
 Note [Any in annotations]. ``Any`` disables type checking, so a value that is only passed on is an ``object``, and a value
-of several known types has an alias of this module. ``tests/architecture/test_annotations.py`` reports any other use of
-``Any`` unless a comment at the function or attribute names one of these reasons:
+of several known types has an alias of this module, or of the module ``typing`` in another folder.
+``tests/architecture/test_annotations.py`` reports any other use of ``Any`` unless a comment at the function or attribute
+names one of these reasons:
 
 - Note [Any in public signatures]: ``help`` and ``inspect.signature`` show the annotations of public functions as they
   are written. ``Any`` is shown for an argument that PyTorch does not restrict, and for a result whose type depends on

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..compat.type_names import type_name
 from ..core import torch_function
@@ -21,12 +21,16 @@ from .given_arguments import as_given
 from .operand_promotion import broadcast_error
 from .torch_function_overrides import overridable
 
+if TYPE_CHECKING:
+    from ..core.typing import Args, Function
+    from .typing import Result
+
 __retrograd_call__ = True  # see user_frame.CALL_MARK
 
 
 def explain(
-    error: Exception, target: Callable[..., Any] | None, space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...],
-    named: dict[str, Any], defaults: dict[str, Any],
+    error: Exception, target: Function | None, space: str, name: str, values: dict[str, object], rest: tuple[object, ...],
+    named: dict[str, object], defaults: dict[str, object],
 ) -> Exception | None:  # fmt: skip
     """Return the error of PyTorch for a failed call of the function ``name``, or None if ``error`` is to be raised.
 
@@ -59,12 +63,13 @@ def explain(
 
 #: By function, a callable that returns PyTorch's error for the arguments of a failed call (or None), where the error of
 #: the kernel differs from it.
-ERROR_OVERRIDES: dict[str, Callable[[dict[str, Any]], Exception | None]] = {}
+ERROR_OVERRIDES: dict[str, Callable[[dict[str, object]], Exception | None]] = {}
 
 
 def retry_with_override(
-    space: str, name: str, values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any],
-) -> Callable[[], Any] | None:  # fmt: skip
+    space: str, name: str, values: dict[str, object], rest: tuple[object, ...], named: dict[str, object],
+    defaults: dict[str, object],
+) -> Callable[[], Result] | None:  # fmt: skip
     """Return a function that repeats a failed call so that ``__torch_function__`` can override it, or None.
 
     A class that does not derive from Tensor is registered for overrides only here, after a call with an instance of the
@@ -83,13 +88,13 @@ def retry_with_override(
 NUMPYS_TOO_BIG = ("array is too big", "Maximum allowed dimension")
 
 
-def _ints(*given: Any) -> list[int]:
+def _ints(*given: object) -> list[int]:
     """Return all ints among ``given``, including the elements of tuples and lists."""
     flat = [each for one in given for each in (one if isinstance(one, (tuple, list)) else [one])]
     return [each for each in flat if each.__class__ is int]
 
 
-def _leaked(error: Exception, name: str, given: dict[str, Any]) -> Exception | None:
+def _leaked(error: Exception, name: str, given: dict[str, object]) -> Exception | None:
     """Return PyTorch's error in place of ``error``, an exception of NumPy or of an internal function, or None.
 
     :func:`explain` calls this function last, for calls that no signature in ``signatures.txt`` rejects. ``name`` is the
@@ -122,7 +127,7 @@ OF_TENSORS = (
 )  # fmt: skip
 
 
-def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
+def _no_tensor(name: str, args: Args) -> str | None:
     """Return PyTorch's error text if the function ``name`` was called with a value in place of a tensor, else None.
 
     Only functions that accept any number of tensors, such as ``meshgrid``, are checked. ``args`` are the positional
@@ -145,7 +150,9 @@ def _no_tensor(name: str, args: tuple[Any, ...]) -> str | None:
     return None
 
 
-def _python_text(error: Exception, target: Any, args: Any, named: dict[str, Any], name: str) -> str | None:
+def _python_text(
+    error: Exception, target: Function | None, args: tuple[object, ...], named: dict[str, object], name: str
+) -> str | None:
     """Return Python's error text if ``args`` and ``named`` cannot be bound to the parameters of ``target``, else None.
 
     ``args`` are the positional and ``named`` the keyword arguments of the call. ``name`` is the name of the function in
@@ -188,7 +195,7 @@ GIVEN_ON = {
 GIVEN_AS = {"indices": "input", "reduction": ""}
 
 
-def _inner_text(name: str, target: Any, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+def _inner_text(name: str, target: Function, args: tuple[object, ...], named: dict[str, object]) -> str | None:
     """Return PyTorch's error text for wrong arguments of ``name``, a function in ``GIVEN_ON``, or None.
 
     PyTorch implements such a function in Python. The function does not check its arguments but passes them to an

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -22,6 +22,14 @@ from .fallback import fall_back
 from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
 from .intercept import ask_classes_of_call, intercept_call
 from .operand_promotion import broadcast_error
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from ..core.typing import Array
+    from .form import Form, PublicForm
+    from .op import Op
+    from .typing import ArgumentList, CallForm, DeclaredNode, Result
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
 #: Attribute of exceptions that are final: an outer function must not translate them again.
@@ -47,7 +55,7 @@ def _mark_final(error: Exception) -> Exception:
     return error
 
 
-def _raised_in(error: Exception) -> Any:
+def _raised_in(error: Exception) -> CodeType | None:
     """Return the code of the function that the template called when ``error`` was raised, or None: the template itself."""
     entry = error.__traceback__
     entry = None if entry is None else entry.tb_next
@@ -57,7 +65,7 @@ def _raised_in(error: Exception) -> Any:
     return None if entry is None else entry.tb_frame.f_code
 
 
-def _is_of_user_code(form: Any, error: Exception) -> bool:
+def _is_of_user_code(form: CallForm, error: Exception) -> bool:
     """Whether ``error`` was raised by code of the program that the call ran (a hook, a handler), or by a handler.
 
     A kernel that the program declares does not count.
@@ -69,27 +77,28 @@ def _is_of_user_code(form: Any, error: Exception) -> bool:
     )
 
 
-def _is_of_fallback(form: Any, error: Exception) -> bool:
+def _is_of_fallback(form: Form, error: Exception) -> bool:
     """Whether ``error`` was raised by the fallback of the function."""
     code = _raised_in(error)
     return code is not None and (code is getattr(form.slow, "__code__", None) or code.co_filename == UNWRITTEN)
 
 
-def _is_checked(form: Any, error: Exception) -> bool:
+def _is_checked(form: Form, error: Exception) -> bool:
     """Whether ``error`` is PyTorch's, raised by the fallback of the function or by the kernel."""
     if _raised_in(error) is form.op.kernel.__code__:
         return isinstance(error, RuntimeError) and not form.over  # NumPy raises no RuntimeError
     return _is_of_fallback(form, error)
 
 
-def is_of_numpy(form: Any, error: Exception) -> bool:
+def is_of_numpy(form: Form, error: Exception) -> bool:
     """Whether a FloatingPointError was raised by the kernel, as ``numpy.seterr`` requires."""
     return not _is_of_user_code(form, error) and not _is_of_fallback(form, error)
 
 
 def repeat_with_override(
-    form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any, out: Any
-) -> Callable[[], Any] | None:
+    form: CallForm, error: Exception, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object],
+    out: object,
+) -> Callable[[], Result] | None:  # fmt: skip
     """Return a function that repeats a failed call with ``__torch_function__`` of the class of an argument, or None.
 
     The class is one that does not derive from Tensor and was not registered before the call; None means that there is
@@ -103,8 +112,9 @@ def repeat_with_override(
 
 
 def call_error(
-    form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any, out: Any, computed: bool
-) -> Exception | None:
+    form: Form, error: Exception, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object,
+    computed: bool,
+) -> Exception | None:  # fmt: skip
     """Return the exception that a failed call raises instead of ``error``, or None to raise ``error`` as it is.
 
     ``form`` describes the called function. ``args``, ``rest``, ``unknown`` and ``out`` are the arguments of the call,
@@ -128,8 +138,9 @@ def call_error(
 
 
 def _explained(
-    form: Any, error: Exception, original: Exception, args: list[Any], rest: Any, unknown: Any, out: Any
-) -> Exception | None:
+    form: CallForm, error: Exception, original: Exception, args: ArgumentList, rest: tuple[object, ...],
+    unknown: dict[str, object], out: object,
+) -> Exception | None:  # fmt: skip
     """Return PyTorch's argument error if the arguments match no signature, otherwise ``error``; both finished.
 
     See :func:`finish_error` for ``original``, and :func:`call_error` for the other parameters and the result.
@@ -139,7 +150,7 @@ def _explained(
     return finish_error(_mark_final(error if found is None else found), original)
 
 
-def shape_error(form: Any, args: list[Any]) -> RuntimeError | None:
+def shape_error(form: Form, args: ArgumentList) -> RuntimeError | None:
     """Return PyTorch's error if the shapes of the operands do not fit, otherwise None.
 
     The shapes must be broadcastable, for an in-place operation to the shape of the first operand. ``form`` describes
@@ -156,13 +167,13 @@ def shape_error(form: Any, args: list[Any]) -> RuntimeError | None:
     return error
 
 
-def check_result(x: Tensor, result: Any) -> None:
+def check_result(x: Tensor, result: Array) -> None:
     """Raise RuntimeError if the array ``result`` cannot be written into ``x`` because of its shape or dtype."""
     check_shape(x, result.shape)
     check_cast(dtypes.dtype_of(result.dtype), x.dtype)
 
 
-def inference_error(op: Any, name: str, node: Any) -> RuntimeError:
+def inference_error(op: Op, name: str, node: DeclaredNode) -> RuntimeError:
     """Return the error for an inference tensor that a graph node would have to save for the backward pass.
 
     ``name`` is the name of the tensor in the derivative rules of ``op``, and ``node`` is the graph node.
@@ -170,7 +181,9 @@ def inference_error(op: Any, name: str, node: Any) -> RuntimeError:
     return RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}")
 
 
-def public_error(form: Any, error: Exception, args: list[Any], rest: Any, unknown: Any) -> Exception | None:
+def public_error(
+    form: PublicForm, error: Exception, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object]
+) -> Exception | None:
     """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
     if _is_of_user_code(form, error):
         return finish_error(error, error)

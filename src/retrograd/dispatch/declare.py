@@ -44,7 +44,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from types import FunctionType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy
 
@@ -56,13 +56,19 @@ from .introspection import DeclaredSignature
 from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
 from .signatures import PREFIXES
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..core.typing import Function
+    from .typing import DeclaredFunction, Result, ResultClass, Slow, Target, Write
+
 
 class Operation(Protocol):
     """Function of a declared operation, as the decorators ``pointwise`` and ``op`` return it (for annotations)."""
 
     op: Op
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __call__(self, *args: object, **kwargs: object) -> Result: ...
 
     def derivative(self, /, **rules: Rule) -> None:
         """Set the derivative rules: each keyword in ``rules`` is the name of a tensor, and its value is the rule.
@@ -72,17 +78,17 @@ class Operation(Protocol):
 
 
 #: The functions of public namespaces beside ``torch`` and ``Tensor``: by namespace and name.
-EXPORTS: dict[str, dict[str, Any]] = {}
+EXPORTS: dict[str, dict[str, DeclaredFunction]] = {}
 
 
-def exported(space: str, *names: str) -> Callable[[Any], Any]:
+def exported(space: str, *names: str) -> Callable[[Target], Target]:
     """Return a decorator that adds a function to the public namespace ``space`` and returns the function unchanged.
 
     The public names of the function are ``names``, or its ``__name__`` if ``names`` is empty. If the function is also a
     function of ``torch``, its errors show PyTorch's name for the function in ``space``, for example ``special_expit``.
     """
 
-    def declare(target: Any) -> Any:
+    def declare(target: Target) -> Target:
         for name in names or (target.__name__,):
             shown = PREFIXES.get(space, "") + name
             other = names and hasattr(target, "op") and target.op.shown != shown
@@ -100,7 +106,7 @@ def pointwise(
     name: str | None = None,
     backward: str | None = None,
     floats: bool = False,
-    result: Any = None,
+    result: DTypeLike | None = None,
     function: bool = True,
     method: bool = True,
     in_place: bool | str = True,
@@ -111,11 +117,11 @@ def pointwise(
     refuses: tuple[str, str] | None = None,
     numbers: bool | str = True,
     aliases: Sequence[str] = (),
-    inline: Callable[..., Any] | None = None,
-    write: tuple[Callable[..., Any] | None, Callable[..., Any]] | None = None,
-    scalar: Callable[..., Any] | None = None,
+    inline: Function | None = None,
+    write: Write | None = None,
+    scalar: Function | None = None,
     event: str | None = None,
-) -> Callable[[Callable[..., Any]], Operation]:
+) -> Callable[[Function], Operation]:
     """Return a decorator that declares an elementwise operation on broadcastable operands.
 
     The decorated function is the kernel. The operands are promoted to a common dtype before the kernel runs; float16
@@ -146,7 +152,7 @@ def pointwise(
     inline, linear, write    see :func:`op`
     """
 
-    def declare(kernel: Callable[..., Any]) -> Operation:
+    def declare(kernel: Function) -> Operation:
         dtype = None if result is None else numpy.dtype(result)
         op = Op(kernel, kind="pointwise", name=name, backward=backward, floats=floats, result=dtype, opmath=True,
                 holomorphic=holomorphic, in_place_backward=in_place_backward, check=check,
@@ -177,13 +183,13 @@ def op(
     method: bool = True,
     in_place: bool | str = False,
     aliases: Sequence[str] = (),
-    inline: Callable[..., Any] | None = None,
-    write: tuple[Callable[..., Any] | None, Callable[..., Any]] | None = None,
+    inline: Function | None = None,
+    write: Write | None = None,
     optional: Sequence[str] = (),
-    vmap: Any = None,
-    scalar: Callable[..., Any] | None = None,
+    vmap: VmapRule = None,
+    scalar: Function | None = None,
     event: str | None = None,
-) -> Callable[[Callable[..., Any]], Operation]:
+) -> Callable[[Function], Operation]:
     """Return a decorator that declares an operation that is not elementwise.
 
     The decorated function is the kernel. The derivative rules are set with ``<operation>.derivative(tensor=rule, …)``.
@@ -228,7 +234,7 @@ def op(
     name, backward, function, method, in_place, aliases, holomorphic, in_place_backward    see :func:`pointwise`
     """
 
-    def declare(kernel: Callable[..., Any]) -> Operation:
+    def declare(kernel: Function) -> Operation:
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
@@ -247,17 +253,17 @@ def public(
     method: bool = True,
     aliases: Sequence[str] = (),
     fast_path: Operation | None = None,
-    when: Callable[..., Any] | None = None,
-    if_arrays: Callable[..., Any] | None = None,
+    when: Function | None = None,
+    if_arrays: Function | None = None,
     inline_only: bool = False,
     in_place: bool = False,
-    result_class: Any = None,
+    result_class: ResultClass = None,
     operands: Sequence[str] = (),
-    then_try: Sequence[tuple[Operation, Callable[..., Any] | None]] = (),
-    array_factory: Callable[..., Any] | None = None,
-    identity_if: Callable[..., Any] | None = None,
-    **fixed: Any,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    then_try: Sequence[tuple[Operation, Function | None]] = (),
+    array_factory: Function | None = None,
+    identity_if: Function | None = None,
+    **fixed: object,
+) -> Callable[[Function], Function]:
     """Return a decorator that makes a Python function public; the function combines operations or prepares arguments.
 
     ``fast_path`` is an operation that the function is equivalent to for common arguments. The generated public function
@@ -286,7 +292,7 @@ def public(
                    ``NEW_AXIS`` for a dimension to be normalised
     """
 
-    def declare(target: Callable[..., Any]) -> Callable[..., Any]:
+    def declare(target: Target) -> Target:
         called, shown = name or target.__name__, target
         if fast_path is not None:
             front: Any = None
@@ -310,12 +316,12 @@ def public(
 
 
 def with_fast_path(
-    target: Callable[..., Any],
+    target: Function,
     fast_path: Operation,
-    if_arrays: Callable[..., Any],
-    result_class: Any = None,
-    **fixed: Any,
-) -> Any:
+    if_arrays: Function,
+    result_class: ResultClass = None,
+    **fixed: object,
+) -> DeclaredFunction:
     """Return a function that calls ``target``, or directly the operation ``fast_path`` if its condition holds.
 
     The function is for use inside retrograd and does not become public. The condition ``if_arrays``, ``result_class``
@@ -325,7 +331,7 @@ def with_fast_path(
     return _fronted(spec, target.__name__)
 
 
-def _fronted(front: FastPathSpec, name: str, public_kind: str = "", space: str = "torch") -> Any:
+def _fronted(front: FastPathSpec, name: str, public_kind: str = "", space: str = "torch") -> DeclaredFunction:
     """Return a function called ``name`` that tries the fast path ``front``; its code is generated at the first call.
 
     A call that ``front`` does not support is passed to the next fast path, ``front.other``, if any, and finally to the
@@ -366,7 +372,7 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
     return function_form
 
 
-def in_place_form(op: Op, name: str) -> Any:
+def in_place_form(op: Op, name: str) -> DeclaredFunction:
     """Return the in-place function of ``op``, which writes the result into its first argument; ``name`` is its name."""
     function = _stub(op, generic_path.apply_in_place, name=name, over=True)
     function.__doc__ = f"In-place version of :func:`{op.name}`: the result is written into the tensor."
@@ -375,12 +381,12 @@ def in_place_form(op: Op, name: str) -> Any:
 
 def _stub(
     op: Op,
-    slow: Any = generic_path.apply,
+    slow: Slow = generic_path.apply,
     public_kind: str = "",
     name: str = "",
     over: bool = False,
     space: str = "torch",
-) -> Any:
+) -> DeclaredFunction:
     """Return a function that calls the operation ``op``; its code is generated at its first call (``fast_path.py``).
 
     slow         the fallback for calls that the generated code does not support
@@ -405,7 +411,7 @@ def _stub(
     return function
 
 
-def public_form(function: Any, space: str, name: str) -> Any:
+def public_form(function: DeclaredFunction, space: str, name: str) -> DeclaredFunction:
     """Return the function that users call as ``name`` in the namespace ``space`` (``torch``, ``Tensor``, …).
 
     It calls ``function``, and raises PyTorch's errors for wrong arguments. Methods such as ``__add__``, and objects
@@ -434,12 +440,12 @@ def public_form(function: Any, space: str, name: str) -> Any:
     return public_wrapper.public_wrapper(function, space, name)
 
 
-def package_function(name: str) -> Any:
+def package_function(name: str) -> DeclaredFunction:
     """Return the public function ``name`` of the top-level package ``retrograd``, which must have been imported."""
     return vars(sys.modules[str(__package__).partition(".")[0]])[name]
 
 
-def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -> None:
+def publish(namespace: dict[str, DeclaredFunction], space: str, shared: Sequence[str] = ()) -> None:
     """Replace each function listed in ``namespace["__all__"]`` by the result of :func:`public_form` for it.
 
     ``namespace`` is the dictionary of a module, and ``space`` the name of the public namespace. A function whose name
@@ -453,12 +459,12 @@ def publish(namespace: dict[str, Any], space: str, shared: Sequence[str] = ()) -
             function.__name__ = PREFIXES[space] + name  # PyTorch's name: linalg_inv
 
 
-def with_error_name(function: Any, shown: str) -> Any:
+def with_error_name(function: DeclaredFunction, shown: str) -> DeclaredFunction:
     """Return a copy of ``function``, the function of a declared operation, whose errors show the name ``shown``."""
     return _stub(variant(function, shown=shown))
 
 
-def variant(function: Any, **changes: Any) -> Op:
+def variant(function: DeclaredFunction, **changes: object) -> Op:
     """Return a copy of the :class:`Op` of ``function``; ``changes`` are new values of attributes of the copy."""
     op = copy(function.op)
     op.forms, op.nodes, op.function = [], {}, None
@@ -467,7 +473,7 @@ def variant(function: Any, **changes: Any) -> Op:
     return op
 
 
-def operator_form(function: Any, name: str) -> Any:
+def operator_form(function: DeclaredFunction, name: str) -> DeclaredFunction:
     """Return the operator method ``name``, such as ``__add__``, that calls ``function``.
 
     The method returns NotImplemented if an operand has a class that the operator does not support.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..runtime.specialization import inlined
+
+if TYPE_CHECKING:
+    from .form import Form
+    from .typing import ArgumentList, Params, Result
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
 #: Kind of a parameter that the caller passes.
@@ -12,7 +16,7 @@ PASSED = "passed"
 
 
 @inlined
-def parameters(form: Any, args: Any) -> Any:
+def parameters(form: Form, args: ArgumentList) -> Params:
     """Return the tuple of the operation's parameters (its arguments that are not operands) in a call.
 
     ``form`` describes the called function, and ``args`` are the values of its named parameters.
@@ -21,7 +25,9 @@ def parameters(form: Any, args: Any) -> Any:
 
 
 @inlined
-def fall_back(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
+def fall_back(
+    form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
+) -> Result:
     """Return the result of the fallback of a function for the arguments of a call.
 
     ``form`` describes the function, and ``args`` are the values of its named parameters. ``rest`` and ``unknown`` are

@@ -9,9 +9,8 @@ complex numbers, ``out=``, other subclasses, GPUs, errors) it calls the fallback
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -22,9 +21,17 @@ from .form import FastPathSpec, Form, KernelForm, VjpForm
 from .op import ARRAYS, Op
 from .operand_promotion import F32
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.typing import Function
+    from .form import FunctionForm
+    from .op import Saved
+    from .typing import KernelResult, Operand, Slow
+
 
 def install_fast_path(
-    op: Any, function: FunctionType, slow: Any, public: str, over: bool, space: str, name: str
+    op: Op, function: FunctionType, slow: Slow, public: str, over: bool, space: str, name: str
 ) -> None:
     """Generate the code of ``function``, which calls the operation ``op``, and assign it to ``function``.
 
@@ -38,7 +45,7 @@ def install_fast_path(
         op.form = form
 
 
-def install(template: Any, form: Any, function: FunctionType) -> None:
+def install(template: Function, form: FunctionForm, function: FunctionType) -> None:
     """Generate the code of ``function`` from the function ``template``, and assign it to ``function``.
 
     ``form`` describes ``function``; it is the first argument of ``template``.
@@ -47,7 +54,7 @@ def install(template: Any, form: Any, function: FunctionType) -> None:
     set_code(function, generated(template, form, function.__name__, function.__globals__))
 
 
-def install_all_fast_paths(op: Any) -> None:
+def install_all_fast_paths(op: Op) -> None:
     """Generate the code of the functions of ``op`` again, because the kernel was replaced.
 
     Functions that have not been called yet have no generated code and are not changed.
@@ -58,7 +65,7 @@ def install_all_fast_paths(op: Any) -> None:
             function.__globals__["write"](function)
 
 
-def compile_vjp(op: Any, saved: Any, conjugate: bool, record: bool, only: int | None) -> Any:
+def compile_vjp(op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, only: int | None) -> Function:
     """Generate and return the method ``vjp(node, g, edges, keep)`` of a node class of the operation ``op``.
 
     The method returns the gradients of the operands for the incoming gradient ``g``. ``saved``, ``conjugate``,
@@ -70,7 +77,7 @@ def compile_vjp(op: Any, saved: Any, conjugate: bool, record: bool, only: int | 
 Op.compile_vjp = staticmethod(compile_vjp)
 
 
-def half_precision_kernel(op: Any) -> Callable[..., Any]:
+def half_precision_kernel(op: Op) -> Function:
     """Return the kernel of ``op`` for derivative rules: float16 and bfloat16 arrays are computed in float32.
 
     At its first call, the returned function generates a function that has exactly the parameters of ``op``, because
@@ -78,7 +85,7 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
     """
     kernel, made = op.kernel, None
 
-    def by_dtype(first: Any, *rest: Any, **named: Any) -> Any:
+    def by_dtype(first: Operand, *rest: Operand, **named: object) -> KernelResult:
         if getattr(first, "dtype", None) not in dtypes.HALF_PRECISION:
             return kernel(numpy, first, *rest, **named)
         wide = [
@@ -87,7 +94,7 @@ def half_precision_kernel(op: Any) -> Callable[..., Any]:
         ]
         return generic_path.retype(op, kernel(numpy, *wide, **named), first.dtype)
 
-    def first_call(*given: Any, **named: Any) -> Any:
+    def first_call(*given: object, **named: object) -> KernelResult:
         nonlocal made
         if made is None:
             made = generated(templates.rule_kernel, KernelForm(op, by_dtype), "kernel", {})

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..kernels.numba_dispatch import for_ufunc, stretched
 from ..runtime.specialization import lambda_tree
@@ -21,6 +21,11 @@ from .kernel_traits import supported_dtypes, ufunc_of
 from .node_classes import all_results_class, node_class, uses_arithmetic
 from .op import MISSING, arguments, is_shared
 from .operand_promotion import annotated_numbers
+
+if TYPE_CHECKING:
+    from ..core.typing import Function
+    from .op import Op, Saved
+    from .typing import ArgumentList, DeclaredFunction, GivenByName, ParameterSource, ResultClass, Rules, Sharing, Slow
 
 #: ``result_class`` of a fast path that returns only the first result of its operation.
 FIRST = "first"
@@ -59,9 +64,9 @@ class FastPathSpec:
     """
 
     def __init__(
-        self, op: Any, surface: Any, when: Callable[..., Any] | None, if_arrays: Callable[..., Any] | None, inline: bool,
-        fixed: dict[str, Any], gives: Any = None, operands: Sequence[str] = (), other: FastPathSpec | None = None,
-        over: bool = False, itself: Callable[..., Any] | None = None,
+        self, op: Op, surface: Function, when: Function | None, if_arrays: Function | None, inline: bool,
+        fixed: dict[str, object], gives: ResultClass = None, operands: Sequence[str] = (), other: FastPathSpec | None = None,
+        over: bool = False, itself: Function | None = None,
     ) -> None:  # fmt: skip
         code = surface.__code__
         self.op, self.fixed, self.gives, self.other, self.over = op, fixed, gives, other, over
@@ -74,16 +79,16 @@ class FastPathSpec:
         self.positional: int = code.co_argcount
         self.operands = tuple(operands) or self.names[: len(op.tensors)]
         given = surface.__defaults__ or ()
-        self.defaults: dict[str, Any] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
+        self.defaults: dict[str, object] = dict(zip(self.names[code.co_argcount - len(given) :], given, strict=False))
         self.defaults.update(surface.__kwdefaults__ or {})
 
-    def behind(self, surface: Any) -> FastPathSpec:
+    def behind(self, surface: Function) -> FastPathSpec:
         """Return a copy of this fast path with another fallback ``surface``, a function with the same arguments."""
         made = copy(self)
         made.surface = surface
         return made
 
-    def before_operator(self, surface: Any) -> FastPathSpec:
+    def before_operator(self, surface: Function) -> FastPathSpec:
         """Return a copy for an operator method, which has only positional arguments and the fallback ``surface``."""
         made = self.behind(surface)
         made.names = self.names[: self.positional]
@@ -118,11 +123,11 @@ class FunctionForm:
 
     args: tuple[str, ...]
     positional: int
-    argument_defaults: dict[str, Any]
+    argument_defaults: dict[str, object]
     accepts_missing = has_rest = has_unknown = takes_out = False
     tree: Callable[[], ast.FunctionDef]
     #: The generated function.
-    function: Any = None
+    function: DeclaredFunction = None
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
@@ -142,7 +147,7 @@ class FunctionForm:
         )
         return ast.arguments([], free, rest, keywords, named, unknown, given)
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, list[str] | ast.expr]:
         """Return what replaces parameters of the template: a list of names for ``args``, constants for absent ones."""
         found: dict[str, Any] = {"args": list(self.args)}
         if not self.has_rest:
@@ -153,7 +158,7 @@ class FunctionForm:
             found["out"] = ast.Constant(None)
         return found
 
-    def default_values(self) -> dict[str, Any]:
+    def default_values(self) -> dict[str, object]:
         """Return a dictionary of the globals in which the generated function finds its default values."""
         return {"MISSING": MISSING, **{f"default_{each}": value for each, value in self.argument_defaults.items()}}
 
@@ -178,8 +183,8 @@ class Form(FunctionForm):
     """
 
     def __init__(
-        self, op: Any, slow: Any, spec: FastPathSpec | None, public: str, over: bool, name: str, space: str = "torch"
-    ) -> None:
+        self, op: Op, slow: Slow, spec: FastPathSpec | None, public: str, over: bool, name: str, space: str = "torch",
+    ) -> None:  # fmt: skip
         wrapped = self.wrapped = self.accepts_missing = public not in ("", OPERATOR)
         if spec is not None and wrapped:
             spec = spec.for_users()
@@ -232,7 +237,7 @@ class Form(FunctionForm):
             self.operands = self.indices
             self.argument_defaults = op.defaults
             self.takes_out, self.spread, named = self.public == "function" and not self.over, False, False
-            self.ignored: tuple[tuple[int, Any], ...] = ()
+            self.ignored: tuple[tuple[int, object], ...] = ()
         else:
             self.args, self.positional = spec.names, spec.positional
             self.operands = tuple([self.args.index(each) for each in spec.operands])
@@ -259,7 +264,7 @@ class Form(FunctionForm):
     def _set_parameters(self) -> None:
         """Set the attributes for the operation's parameters and for the kernel's variants, ``inline`` and ``write``."""
         op, fixed = self.op, {} if self.spec is None else self.spec.fixed
-        self.parameters: list[tuple[int, str, Any, tuple[int, ...]]] = []
+        self.parameters: list[tuple[int, str, ParameterSource, tuple[int, ...]]] = []
         for j, each in enumerate(op.params):
             value = fixed.get(each, MISSING)
             if value is not MISSING and value.__class__ is str and value in (AXIS, NEW_AXIS):
@@ -293,7 +298,7 @@ class Form(FunctionForm):
         self.identity_if = None if self.spec is None else self.spec.itself
         self.identity_arguments = self.sources(self.identity_if)
 
-    def sources(self, function: Any) -> tuple[int, ...]:
+    def sources(self, function: Function | None) -> tuple[int, ...]:
         """Return for each parameter of ``function`` a number that says which value ``templates.picked`` passes to it.
 
         ``function`` is a variant of the kernel or a condition. The number is i >= 0 for operand i, -1 for the parameter
@@ -304,7 +309,7 @@ class Form(FunctionForm):
         places["_d"] = DTYPE
         return tuple([places[each] for each in arguments(function)])
 
-    def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    def given(self, args: ArgumentList, unknown: dict[str, object], out: object) -> GivenByName:
         """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.
 
         ``args`` are the values of the function's named parameters, ``unknown`` further keyword arguments, and ``out``
@@ -320,7 +325,7 @@ class Form(FunctionForm):
         return values, named, defaults
 
 
-def _declines(function: Any) -> bool:
+def _declines(function: Function) -> bool:
     """Whether the lambda expression ``function``, a variant of a kernel, may return None: it does not apply.
 
     This is the case if it ends with ``else None``, or if its source is not available.
@@ -343,7 +348,7 @@ class PublicForm(FunctionForm):
     handlers.
     """
 
-    def __init__(self, target: Any, space: str, name: str, fallback: bool = False) -> None:
+    def __init__(self, target: Function, space: str, name: str, fallback: bool = False) -> None:
         self.target, self.space, self.name, self.fallback = target, space, name, fallback
         self.wrapped = self.accepts_missing = self.has_rest = self.has_unknown = True
         self.exact = False
@@ -372,7 +377,7 @@ class PublicForm(FunctionForm):
             None if not takes_out else METHOD if space == "Tensor" else POSITIONAL if "out" in self.args else KEYWORD
         )
 
-    def given(self, args: list[Any], unknown: Any, out: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    def given(self, args: ArgumentList, unknown: dict[str, object], out: object) -> GivenByName:
         """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.
 
         ``args`` are the values of the function's named parameters, ``unknown`` further keyword arguments, and ``out``
@@ -391,7 +396,9 @@ class VjpForm(FunctionForm):
     only       the index of the operand that has a gradient edge if there is only one, otherwise None
     """
 
-    def __init__(self, op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> None:
+    rules: Rules
+
+    def __init__(self, op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, only: int | None) -> None:
         self.args: tuple[str, ...] = ("node", "g", "edges", "keep")
         self.positional, self.argument_defaults = len(self.args), {}
         self.op, self.record, self.only = op, record, only
@@ -419,7 +426,7 @@ class VjpForm(FunctionForm):
             tuple([places[each] for each in arguments(rule)]) if i in self.live else ()
             for i, rule in enumerate(op.rules)
         ]
-        self.sharing = [
+        self.sharing: Sharing = [
             [k for k, each in enumerate(op.rules) if each is rule] if is_shared(rule) else None for rule in op.rules
         ]
         self.position = [None if each is None else each.index(i) for i, each in enumerate(self.sharing)]
@@ -431,7 +438,7 @@ class KernelForm(FunctionForm):
     The function calls the kernel for float32 arrays, and ``by_dtype`` for all other dtypes.
     """
 
-    def __init__(self, op: Any, by_dtype: Callable[..., Any]) -> None:
+    def __init__(self, op: Op, by_dtype: Function) -> None:
         self.op, self.by_dtype, self.argument_defaults = op, by_dtype, op.defaults
         self.args, self.positional = (*op.tensors, *op.params), len(op.tensors) + op.positional
         self.keywords = self.args[self.positional :]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -37,8 +37,13 @@ from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtyp
 from .saved_values import packed_class
 from .transform_tensor import innermost
 
+if TYPE_CHECKING:
+    from ..core.typing import Array, ArrayDType, ArrayModule, Edge, Edges, Function
+    from .op import Op
+    from .typing import Arrays, DeclaredNode, KernelResult, Number, Operand, Operands, OperandSequence, Params, Result
 
-def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int = 1) -> Any:
+
+def apply(op: Op, tensors: Operands, params: Params, first: int = 1) -> Result:
     """Return the result of ``op`` for the operands ``tensors`` and the parameters ``params``, and record the call.
 
     The call is recorded if an operand requires gradients. Operands are checked and converted before the kernel is
@@ -70,7 +75,7 @@ def apply(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], first: int
     return outs if isinstance(result, tuple) else outs[0]
 
 
-def _as_plain(x: Any) -> Any:
+def _as_plain(x: Operand) -> Operand:
     """Return a Tensor with the array and the gradient edge of ``x``, an instance of a subclass that overrides calls.
 
     Any other ``x`` is returned as it is.
@@ -82,17 +87,17 @@ def _as_plain(x: Any) -> Any:
     )
 
 
-def apply_method(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def apply_method(op: Op, tensors: Operands, params: Params) -> Result:
     """Return the result of :func:`apply` for a method: error messages number the operands from 0."""
     return apply(op, tensors, params, 0)
 
 
-def apply_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def apply_operator(op: Op, tensors: Operands, params: Params) -> Result:
     """Return the result of :func:`apply`, or NotImplemented if an operand is neither a Tensor nor a number."""
     return apply(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
-def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def apply_equality(op: Op, tensors: Operands, params: Params) -> Result:
     """Return the result of :func:`apply_operator` for ``==`` or ``!=``, whose operands may also be NumPy arrays.
 
     An array is converted to a Tensor. ``array == tensor`` calls this function, too, because NumPy's operator returns
@@ -102,13 +107,13 @@ def apply_equality(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -
     return apply_operator(op, taken, params)
 
 
-def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any]:
+def operator_fallback(apply: Function, name: str) -> Function:
     """Return a fallback function for the operator method ``name``, which calls ``apply``.
 
     If ``apply`` returns NotImplemented, the fallback returns the result of :func:`retry_operator`.
     """
 
-    def slow(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+    def slow(op: Op, tensors: Operands, params: Params) -> Result:
         if OVERRIDING and (answer := ask_classes_of(name, *tensors)) is not GO_ON:
             return answer
         result = apply(op, tensors, params)
@@ -117,7 +122,7 @@ def operator_fallback(apply: Callable[..., Any], name: str) -> Callable[..., Any
     return slow
 
 
-def retry_operator(name: str, operands: tuple[Any, ...]) -> Any:
+def retry_operator(name: str, operands: Operands) -> Result:
     """Call the operator ``name`` again if an operand's class has a ``__torch_function__`` that is not yet registered.
 
     Return the result of the call, or NotImplemented if there is no such operand.
@@ -125,14 +130,14 @@ def retry_operator(name: str, operands: tuple[Any, ...]) -> Any:
     return getattr(Tensor, name)(*operands) if torch_function.register_overriding(operands, Tensor) else NotImplemented
 
 
-def is_operand(value: Any) -> bool:
+def is_operand(value: object) -> bool:
     """Whether ``value`` is a Tensor or a number, so that an operator of tensors accepts it."""
     return isinstance(value, (Tensor, int, float, complex, numpy.generic))
 
 
 def operator_wrapper(
-    function: Callable[[Any, Any], Any], name: str, fallback: bool = False
-) -> Callable[[Any, Any], Any]:
+    function: Callable[[Operand, Operand], Result], name: str, fallback: bool = False
+) -> Callable[[Operand, Operand], Result]:
     """Return an operator method called ``name`` that calls ``function``.
 
     The method returns NotImplemented if the second operand is neither a Tensor nor a number. NumPy scalars are
@@ -140,7 +145,7 @@ def operator_wrapper(
     already passed the call to handlers.
     """
 
-    def operator(input: Any, other: Any) -> Any:
+    def operator(input: Operand, other: Operand) -> Result:
         try:
             if HANDLERS or OVERRIDING:
                 answer = ask_classes_of(name, input, other) if fallback else intercept(made, (input, other), {})
@@ -159,7 +164,7 @@ def operator_wrapper(
     return made
 
 
-def _fresh(op: Any, array: Any) -> Tensor:
+def _fresh(op: Op, array: KernelResult) -> Tensor:
     out: Tensor = new(Tensor)
     if isinstance(array, numpy.generic):
         array = numpy.asarray(array)
@@ -171,7 +176,7 @@ def _fresh(op: Any, array: Any) -> Tensor:
     return out
 
 
-def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: str = "") -> Any:
+def check_operand(op: Op, value: object, position: int, first: int = 1, suffix: str = "") -> Operand:
     """Return ``value`` if ``op`` accepts it as a tensor operand, else raise TypeError.
 
     Pointwise operations also accept numbers (NumPy scalars are converted to Python numbers), and other operations
@@ -191,9 +196,7 @@ def check_operand(op: Any, value: Any, position: int, first: int = 1, suffix: st
     )
 
 
-def run(
-    op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], into: Tensor | None = None
-) -> tuple[tuple[Any, ...], Any]:
+def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -> tuple[Arrays, KernelResult]:
     """Call the kernel of ``op``, and return a pair: the operands as promoted arrays, and the kernel's result.
 
     ``into`` is the tensor that an in-place operation will write to, or None. This function does not write the result,
@@ -240,7 +243,7 @@ def run(
     return tuple(arrays), result
 
 
-def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> None:
+def _refuse_mixed(op: Op, np: ArrayModule, arrays: Arrays, params: Params, keywords: dict[str, object]) -> None:
     """Call the kernel with the unconverted ``arrays``, to raise PyTorch's RuntimeError if their dtypes are mixed.
 
     ``np`` is the array module, and ``params`` and ``keywords`` are the other arguments of the kernel. Errors of other
@@ -256,7 +259,9 @@ def _refuse_mixed(op: Any, np: Any, arrays: Any, params: Any, keywords: Any) -> 
             return
 
 
-def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) -> tuple[list[Any], Any]:
+def _promoted(
+    op: Op, np: ArrayModule, tensors: Operands, arrays: Arrays, into: Tensor | None
+) -> tuple[Arrays, ArrayDType]:
     """Return the operands of a pointwise operation in their common dtype, and the dtype of the result.
 
     ``np`` is the array module, ``arrays`` are the arrays of ``tensors``, and ``into`` is the tensor that an in-place
@@ -275,13 +280,13 @@ def _promoted(op: Any, np: Any, tensors: Any, arrays: Any, into: Tensor | None) 
     return arrays, op.result or common.numpy
 
 
-def _refuse(op: Any, common: dtypes.dtype) -> None:
-    name, kinds = op.refuses
+def _refuse(op: Op, common: dtypes.dtype) -> None:
+    name, kinds = op.refuses  # type: ignore[misc]  # the caller tests that it is not None
     if "bifc"[common.category] in kinds or ("h" in kinds and common.numpy in dtypes.HALF_PRECISION):
         raise dtypes.unsupported(name, common.numpy)
 
 
-def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.dtype) -> None:
+def _check_target(op: Op, tensors: Operands, x: Tensor, common: dtypes.dtype) -> None:
     """Raise RuntimeError if the result of ``op`` cannot be written into ``x``.
 
     ``common`` is the promoted dtype of the operands ``tensors``; the result has their broadcast shape.
@@ -295,7 +300,7 @@ def _check_target(op: Any, tensors: tuple[Any, ...], x: Tensor, common: dtypes.d
     check_cast(common if op.result is None else dtypes.dtype_of(op.result), x.dtype)
 
 
-def retype(op: Any, result: Any, target: Any) -> Any:
+def retype(op: Op, result: KernelResult, target: ArrayDType) -> KernelResult:
     """Return ``result``, an array or a tuple of arrays, converted to the dtype ``target``.
 
     If ``op`` is not pointwise, only float32 arrays are converted, and only to float16 or bfloat16.
@@ -315,7 +320,7 @@ def retype(op: Any, result: Any, target: Any) -> Any:
     return result if result.dtype == target else result.astype(target)
 
 
-def _cast(np: Any, value: Any, dtype: Any) -> Any:
+def _cast(np: ArrayModule, value: Number, dtype: ArrayDType) -> Array:
     if hasattr(value, "dtype"):
         return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
     if isinstance(value, int) and dtype.kind in "iu":
@@ -325,7 +330,7 @@ def _cast(np: Any, value: Any, dtype: Any) -> Any:
     return np.asarray(value).astype(dtype)
 
 
-def _same_device(op: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+def _same_device(op: Op, arrays: Arrays) -> Arrays:
     kinds = {type(each) for each in arrays if hasattr(each, "dtype")}
     if len(kinds) < 2:
         return arrays
@@ -341,12 +346,12 @@ def _same_device(op: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def record(
-    op: Any,
-    tensors: Sequence[Any],
-    arrays: Sequence[Any],
-    params: Sequence[Any],
-    outs: Sequence[Any],
-    edges: Any,
+    op: Op,
+    tensors: OperandSequence,
+    arrays: Arrays,
+    params: Params,
+    outs: Sequence[Tensor],
+    edges: Sequence[Edge | None],
     in_place: bool = False,
 ) -> Node | None:
     """Create the node of a call of ``op``, and set it as the gradient edge of the results ``outs``.
@@ -382,12 +387,12 @@ def record(
 
 
 def watched(
-    op: Any,
-    tensors: tuple[Any, ...],
-    arrays: tuple[Any, ...],
-    params: tuple[Any, ...],
-    edges: tuple[Any, ...],
-    outs: tuple[Any, ...],
+    op: Op,
+    tensors: Operands,
+    arrays: Arrays,
+    params: Params,
+    edges: Edges,
+    outs: Sequence[Tensor],
 ) -> None:
     """Create the graph node of a call of ``op``, after a generated function has computed the results ``outs``.
 
@@ -400,7 +405,9 @@ def watched(
         record(op, tensors, arrays, params, outs, edges)
 
 
-def _keep(op: Any, node: Any, tensors: Any, arrays: Any, params: Any, outs: Any) -> None:
+def _keep(
+    op: Op, node: DeclaredNode, tensors: OperandSequence, arrays: Arrays, params: Params, outs: Sequence[Tensor]
+) -> None:
     """Store in ``node`` the values that the derivative rules of ``op`` need.
 
     ``arrays`` are the arrays of the operands ``tensors``, ``params`` the parameters, and ``outs`` the results of the
@@ -455,7 +462,9 @@ INFERENCE_SAVED = (
 NO_INFERENCE = "Remedy: clone() it first, or make it under torch.no_grad() instead of torch.inference_mode()."
 
 
-def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, edges: Any) -> Any:
+def _wrap_views(
+    op: Op, tensors: Operands, arrays: Arrays, params: Params, result: KernelResult, edges: Edges
+) -> Result:
     base = tensors[0]
     outs = views_of(base, result) if isinstance(result, tuple) else (view_of(base, result),)
     if recording() and op.has_rules and edges[0] is not None:
@@ -466,7 +475,7 @@ def _wrap_views(op: Any, tensors: Any, arrays: Any, params: Any, result: Any, ed
 # --- In place -----------------------------------------------------------------------------------------------------
 
 
-def is_untracked(x: Any) -> bool:
+def is_untracked(x: Operand) -> bool:
     """Whether operations of ``x`` need not be recorded, because recording is off or ``x`` requires no gradient.
 
     The result is False if ``x`` is on a GPU, or if its class is not in ``PLAIN``: Tensor and subclasses without
@@ -478,24 +487,24 @@ def is_untracked(x: Any) -> bool:
     return not (recording() and (x._grad_edge is not None or (x._view is not None and x._view._grad_edge is not None)))
 
 
-def is_directly_writable(x: Any) -> bool:
+def is_directly_writable(x: Operand) -> bool:
     """Whether the memory of ``x`` may be written without recording the change, calling hooks or raising an error."""
     if not is_untracked(x) or x._version_counter is None or before_modification:
         return False
     return x._array.base is None or 0 not in x._array.strides  # stride 0: elements may overlap
 
 
-def apply_in_place(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
+def apply_in_place(op: Op, tensors: Operands, params: Params) -> Tensor:
     """Write the result of ``op`` into the first of ``tensors`` by :func:`modify`, and return this tensor."""
     return modify(op, tensors, params)
 
 
-def apply_in_place_operator(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
+def apply_in_place_operator(op: Op, tensors: Operands, params: Params) -> Result:
     """Return the result of :func:`modify`, or NotImplemented if an operand is neither a Tensor nor a number."""
     return modify(op, tensors, params) if all(map(is_operand, tensors)) else NotImplemented
 
 
-def modify(op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Tensor:
+def modify(op: Op, tensors: Operands, params: Params) -> Tensor:
     """Write the result of ``op`` into the first of ``tensors``, and return this tensor.
 
     The call is recorded if an operand requires gradients. Raises PyTorch's errors if the tensor must not be modified.
@@ -553,7 +562,7 @@ _FILLS = {
 }  # fmt: skip
 
 
-def _write_changed(op: Any, array: Any, result: Any) -> None:
+def _write_changed(op: Op, array: Array, result: Array) -> None:
     """Write those elements of ``result`` that differ from ``array`` into ``array``, whose elements overlap in memory.
 
     Equal elements are not written, because they would overwrite a new value at the same address.
@@ -567,7 +576,7 @@ def _write_changed(op: Any, array: Any, result: Any) -> None:
     array[changed] = result[changed]
 
 
-def _differs(a: Any, b: Any) -> Any:
+def _differs(a: Array, b: Array) -> Array:
     """Return a bool array that is True where ``a`` and ``b`` differ; NaN equals NaN, and -0.0 differs from 0.0."""
     if a.dtype.kind == "c":
         return _differs(a.real, b.real) | _differs(a.imag, b.imag)
@@ -592,7 +601,7 @@ def check_cast(source: dtypes.dtype, target: dtypes.dtype) -> None:
         )
 
 
-def resized(array: Any, shape: tuple[int, ...]) -> Any:
+def resized(array: Array, shape: tuple[int, ...]) -> Array:
     """Return an array of ``shape`` that begins at the first element of ``array`` and shares its memory if possible.
 
     If the memory is too small for ``shape``, its elements are copied to a larger array.

@@ -11,19 +11,23 @@ import ast
 import inspect
 import sys
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..runtime import user_frame
 from .op import MISSING
 
+if TYPE_CHECKING:
+    from ..core.typing import Function
+    from .typing import Locals
+
 #: The flags of code with ``*args`` or ``**kwargs``.
 LOOSE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 #: Positional and keyword arguments.
-Given = tuple[tuple[Any, ...], dict[str, Any]]
+Given = tuple[tuple[object, ...], dict[str, object]]
 
 
 def as_given(
-    values: dict[str, Any], rest: tuple[Any, ...], named: dict[str, Any], defaults: dict[str, Any], depth: int = 0,
+    values: dict[str, object], rest: tuple[object, ...], named: dict[str, object], defaults: dict[str, object], depth: int = 0,
     method: bool = False, defaulted: bool = True,
 ) -> Given:  # fmt: skip
     """Return a pair: the tuple of the positional and the dictionary of the keyword arguments, as the user passed them.
@@ -69,8 +73,8 @@ def as_given(
 
 
 def parameters_of(
-    function: Any, values: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    function: Function, values: Locals
+) -> tuple[dict[str, object], tuple[object, ...], dict[str, object], dict[str, object]]:
     """Return the first four arguments of :func:`as_given` (``values``, ``rest``, ``named``, ``defaults``) for a call.
 
     ``values`` are the local variables of the called ``function`` at its beginning.
@@ -98,8 +102,8 @@ def _calling_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def _passed_by_position(
-    frame: FrameType, values: dict[str, Any], named: dict[str, Any], defaults: dict[str, Any], method: bool
-) -> tuple[Any, ...] | None:
+    frame: FrameType, values: dict[str, object], named: dict[str, object], defaults: dict[str, object], method: bool
+) -> tuple[object, ...] | None:
     """Return the arguments of a call without keywords, the usual case, or None if it is not certain that it is one.
 
     The parameters have the same meaning as for :func:`as_given`; ``frame`` is that of the caller.
@@ -124,7 +128,7 @@ def _passed_by_position(
     return given[:count]
 
 
-def _arguments_in(frame: FrameType, values: dict[str, Any]) -> tuple[int, tuple[str, ...]]:
+def _arguments_in(frame: FrameType, values: dict[str, object]) -> tuple[int, tuple[str, ...]]:
     """Return the number of positional arguments (0 if unknown) and the names of the keyword arguments of a call.
 
     The call is the expression that ``frame`` evaluates, and ``values`` are its arguments by parameter name. Without

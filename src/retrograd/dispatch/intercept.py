@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextvars import ContextVar
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import torch_function
 from ..core.tensor import Tensor
@@ -35,19 +35,24 @@ from ..runtime.user_frame import strip_frames
 from .given_arguments import LOOSE, as_given, parameters_of
 from .torch_function_overrides import Overridable, overridable, overridable_of
 
+if TYPE_CHECKING:
+    from ..core.typing import Args, Function, Intercepted, Kwargs
+    from .form import PublicForm
+    from .typing import ArgumentList, CallForm, DeclaredFunction, Known, Locals, Result
+
 
 class Handler(ABC):
     """Object that intercepts calls of public functions while it is on the stack of handlers; a context manager."""
 
     @abstractmethod
-    def wanted(self, function: Any) -> Any:
+    def wanted(self, function: object) -> Known:
         """Return an object for ``function``, or None to ignore calls of this function.
 
         The object, such as the dtype rule of autocast, is passed to :meth:`around` as ``known``.
         """
 
     @abstractmethod
-    def around(self, known: Any, call: Call) -> Any:
+    def around(self, known: Known, call: Call) -> Result:
         """Return the result of ``call``, usually that of ``call.go_on()``, or ``GO_ON`` to ignore the call.
 
         ``known`` is the object that :meth:`wanted` has returned for the called function.
@@ -81,10 +86,10 @@ class Call:
 
     __slots__ = ("args", "arrived", "function", "kwargs", "rest", "skipped")
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], rest: tuple[Handler, ...]) -> None:
+    def __init__(self, function: Function, args: Args, kwargs: Kwargs, rest: tuple[Handler, ...]) -> None:
         self.function, self.args, self.kwargs, self.rest = function, args, kwargs, rest
 
-    def go_on(self) -> Any:
+    def go_on(self) -> Result:
         """Return the function's result for ``args`` and ``kwargs``; only the handlers ``rest`` intercept this call."""
         self.arrived = self.skipped = False
         args, kwargs = self.args, self.kwargs  # local variables: see given_arguments.py
@@ -99,18 +104,18 @@ class Call:
 _going: ContextVar[Call | None] = ContextVar("going", default=None)
 
 
-def go_on(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def go_on(function: Function, args: Args, kwargs: Kwargs) -> Result:
     """Return ``function(*args, **kwargs)`` without passing this call to modes and classes."""
     return Call(function, args, kwargs, _handlers.get()).go_on()
 
 
-def _continued(function: Any) -> Call | None:
+def _continued(function: object) -> Call | None:
     """Return the call that a handler has passed on, if it is the call of ``function`` which begins now, else None."""
     going = _going.get()
     return going if going is not None and going.function is function and not going.arrived else None
 
 
-def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def intercept(function: Function, args: Args, kwargs: Kwargs) -> Intercepted:
     """Pass a call of ``function`` to the active modes, the classes of its arguments, and the handlers, in this order.
 
     Return the first result that one of them returns, or ``GO_ON`` if the function must compute the result itself.
@@ -135,7 +140,7 @@ def intercept(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return GO_ON
 
 
-def _is_wanted(function: Any, *arguments: Iterable[Any]) -> bool:
+def _is_wanted(function: object, *arguments: Iterable[object]) -> bool:
     """Whether a mode, the class of an argument or a handler may intercept a call of ``function``.
 
     ``arguments`` are lists of the arguments of the call.
@@ -149,7 +154,9 @@ def _is_wanted(function: Any, *arguments: Iterable[Any]) -> bool:
     return any([each.wanted(function) is not None for each in _handlers.get()])  # noqa: C419 - faster
 
 
-def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any) -> Any:
+def intercept_call(
+    form: CallForm, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
+) -> Intercepted:
     """Return the result of :func:`intercept` for a call of the function that ``form`` describes.
 
     ``args`` are the values of the function's named parameters, ``rest`` and ``unknown`` further positional and keyword
@@ -167,7 +174,7 @@ def intercept_call(form: Any, args: list[Any], rest: Any, unknown: Any, out: Any
     return intercept(function, *as_given(values, rest, named, defaults, 1, form.space == "Tensor"))
 
 
-def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
+def intercept_locals(function: Function, values: Locals) -> Intercepted:
     """Return the result of :func:`intercept` for a call of ``function`` that has just begun.
 
     ``values`` are the local variables of the function at its beginning, that is, its parameters.
@@ -185,7 +192,9 @@ def intercept_locals(function: Any, values: dict[str, Any]) -> Any:
     return intercept(function, *as_given(*given, 2, known is not None and known.name.startswith("Tensor.")))
 
 
-def ask_classes_of_call(form: Any, args: list[Any], rest: Any, unknown: Any) -> Any:
+def ask_classes_of_call(
+    form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object]
+) -> Intercepted:
     """Return the result of :func:`ask_classes` for a call of the public wrapper that ``form`` describes.
 
     ``args`` are the values of the wrapper's named parameters, and ``rest`` and ``unknown`` are further positional and
@@ -198,11 +207,11 @@ def ask_classes_of_call(form: Any, args: list[Any], rest: Any, unknown: Any) -> 
 def ask_classes(
     space: str,
     name: str,
-    values: dict[str, Any],
-    rest: tuple[Any, ...],
-    named: dict[str, Any],
-    defaults: dict[str, Any],
-) -> Any:
+    values: dict[str, object],
+    rest: tuple[object, ...],
+    named: dict[str, object],
+    defaults: dict[str, object],
+) -> Intercepted:
     """Return the result of a call if the class of an argument overrides it, otherwise ``GO_ON``.
 
     The fallback of the public function ``name`` in the namespace ``space`` calls this function. The other parameters
@@ -228,7 +237,7 @@ def _skips(known: Overridable) -> bool:
     return True
 
 
-def ask_classes_of(name: str, *operands: Any) -> Any:
+def ask_classes_of(name: str, *operands: object) -> Intercepted:
     """Return the result of an operator if the class of an operand overrides it, otherwise ``GO_ON``.
 
     ``name`` is the name of the operator's method of Tensor, whose fallback calls this function.
@@ -239,13 +248,13 @@ def ask_classes_of(name: str, *operands: Any) -> Any:
     return GO_ON if known is None or _skips(known) else known.ask(operands, {})
 
 
-def interceptable(function: Callable[..., Any]) -> Any:
+def interceptable(function: Function) -> DeclaredFunction:
     """Return a function that calls ``function`` unless a handler, or the class of an argument, intercepts the call.
 
     Without handlers and such classes, a call takes 60 ns longer.
     """
 
-    def outer(*args: Any, **kwargs: Any) -> Any:
+    def outer(*args: object, **kwargs: object) -> Result:
         try:
             if (HANDLERS or OVERRIDING) and (answer := intercept(made, args, kwargs)) is not GO_ON:
                 return answer

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import ast
 import keyword
-from collections.abc import Callable
 from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..compat.annotations import unquote_annotations
 from . import signatures
+
+if TYPE_CHECKING:
+    from inspect import _ParameterKind
+
+    from ..core.typing import Function
+    from .op import Op
 
 
 class DeclaredSignature:
@@ -35,7 +40,7 @@ class DeclaredSignature:
 
     __slots__ = ("form", "op")
 
-    def __init__(self, op: Any, form: str) -> None:
+    def __init__(self, op: Op, form: str) -> None:
         self.op, self.form = op, form
 
     @property
@@ -43,7 +48,7 @@ class DeclaredSignature:
         """Signature with the parameters of PyTorch's function."""
         op, first = self.op, "input" if self.form == "function" else "self"
         free = [*op.tensors, *op.params[: op.positional]]
-        kinds = dict.fromkeys(op.tensors + op.params, Parameter.KEYWORD_ONLY)
+        kinds: dict[str, _ParameterKind] = dict.fromkeys(op.tensors + op.params, Parameter.KEYWORD_ONLY)
         kinds |= dict.fromkeys(free, Parameter.POSITIONAL_OR_KEYWORD)
         given = dict(op.defaults)
         if self.form == "function" and not op.several and op.kind != "view":
@@ -56,7 +61,7 @@ class DeclaredSignature:
         )
 
     @property
-    def __wrapped__(self) -> Callable[..., Any]:
+    def __wrapped__(self) -> Function:
         """Kernel of the operation; ``inspect.getsource`` then shows the kernel's declaration."""
         return self.op.kernel
 
@@ -74,7 +79,7 @@ class RecordedSignature:
 
     __slots__ = ("__wrapped__", "name", "space")
 
-    def __init__(self, target: Callable[..., Any], space: str, name: str) -> None:
+    def __init__(self, target: Function, space: str, name: str) -> None:
         self.__wrapped__, self.space, self.name = target, space, name
 
     @property
@@ -115,7 +120,7 @@ class _AsWritten:
         return self.text
 
 
-def _default(parameter: signatures.Parameter, optional: bool) -> Any:
+def _default(parameter: signatures.Parameter, optional: bool) -> object:
     """Return the default value of ``parameter`` that ``inspect.signature`` shows.
 
     If ``signatures.txt`` has no default for it, the result is None if ``optional`` is true or the parameter is

@@ -11,7 +11,7 @@ edges.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -24,12 +24,18 @@ from .op import MISSING, arguments
 from .operand_promotion import NUMBERS
 from .saved_values import NodeSavedTensor
 
+if TYPE_CHECKING:
+    from ..core.tensor import Tensor
+    from ..core.typing import Edges, Gradient, Gradients, VersionCounter
+    from .op import Op, Rule, Saved
+    from .typing import DeclaredNode, SavedValue, Symbol, VJPMethod
+
 #: Types of 0-d gradients. They are NumPy scalars, because arithmetic on these takes a tenth of the time of 0-d arrays.
 SCALAR_GRADIENTS = frozenset({numpy.float32, numpy.float64})
-FIXED: list[Any] = [0, None]  # the version counter of saved arrays that cannot be modified
+FIXED: VersionCounter = [0, None]  # the version counter of saved arrays that cannot be modified
 
 
-def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: int | None = None) -> type[Node]:
+def node_class(op: Op, conjugate: bool = False, in_place: bool = False, only: int | None = None) -> type[Node]:
     """Return the class of the nodes of ``op``; it is created once for each combination of the arguments.
 
     conjugate  whether an operand or the result is complex, so that saved values are conjugated
@@ -68,7 +74,7 @@ def node_class(op: Any, conjugate: bool = False, in_place: bool = False, only: i
     return op.nodes[key]
 
 
-def all_results_class(op: Any, conjugate: bool = False, in_place: bool = False) -> type[Node]:
+def all_results_class(op: Op, conjugate: bool = False, in_place: bool = False) -> type[Node]:
     """Return the class of the nodes of ``op`` that have one edge for each operand and are the node of all results.
 
     If several results can have gradients, the class is a subclass created by :func:`counted`. ``conjugate`` and
@@ -93,11 +99,11 @@ def counted(kind: type[Node], outputs: int) -> type[Node]:
 _counted: dict[tuple[type, int], type] = {}
 
 
-def _is_array(each: Any) -> bool:
+def _is_array(each: Saved) -> bool:
     return each.kind in ("tensor", "result")
 
 
-def _public_name(each: Any) -> str | None:
+def _public_name(each: Saved) -> str | None:
     """Return the name of a saved value in PyTorch's attribute ``_saved_<name>``, or None if there is no such attribute.
 
     ``each`` is the :class:`Saved` that describes the value.
@@ -109,8 +115,8 @@ def _public_name(each: Any) -> str | None:
     return "result" if each.name == "out" else each.name
 
 
-def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
-    def saved(node: Any) -> Any:
+def _saved_getter(op: Op, each: Saved) -> Callable[[DeclaredNode], SavedValue]:
+    def saved(node: DeclaredNode) -> SavedValue:
         value = getattr(node, each.held, MISSING)
         if value is MISSING:
             return None  # no gradient needs it
@@ -125,11 +131,11 @@ def _saved_getter(op: Any, each: Any) -> Callable[[Any], Any]:
     return saved
 
 
-def _raw_getter(each: Any) -> Callable[[Any], Any]:
+def _raw_getter(each: Saved) -> Callable[[DeclaredNode], SavedValue]:
     return lambda node: NodeSavedTensor(node, each.name, lambda: unpack_saved(node, each, getattr(node, each.held)))
 
 
-def unpack_saved(node: Any, each: Any, value: Any) -> Any:
+def unpack_saved(node: DeclaredNode, each: Saved, value: SavedValue) -> Tensor:
     """Return ``value``, which ``node`` has saved, as a Tensor with its gradient edge.
 
     ``each`` is the :class:`Saved` that describes the value. If the value is the array of a leaf that still exists, this
@@ -156,13 +162,13 @@ def unpack_saved(node: Any, each: Any, value: Any) -> Any:
     return leaf if leaf is not None and leaf._array is value else at_edge(value, counter, edge)
 
 
-def _lazy_vjp(op: Any, saved: Sequence[Any], conjugate: bool, record: bool, only: int | None) -> Any:
+def _lazy_vjp(op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, only: int | None) -> VJPMethod:
     """Return a method that, at its first call, is replaced by the generated vjp of the node class.
 
     ``Op.compile_vjp``, which has the same parameters, generates the vjp. See :class:`VjpForm` for their meaning.
     """
 
-    def first_call(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
+    def first_call(node: DeclaredNode, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         vjp = op.compile_vjp(op, saved, conjugate, record, only)
         kind = next(each for each in type(node).__mro__ if ("vjp_recorded" if record else "vjp") in each.__dict__)
         setattr(kind, "vjp_recorded" if record else "vjp", vjp)
@@ -179,10 +185,10 @@ class _Symbol:
 
     __iter__ = None
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Symbol:
         return self
 
-    def _same(self, *args: Any, **kwargs: Any) -> Any:
+    def _same(self, *args: object, **kwargs: object) -> Symbol:
         return self
 
     __call__ = __getitem__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _same
@@ -194,7 +200,7 @@ class _Symbol:
         raise TypeError("a symbol is neither true nor false")
 
 
-def uses_arithmetic(rule: Any) -> bool:
+def uses_arithmetic(rule: Rule) -> bool:
     """Whether the derivative rule ``rule`` uses arithmetic operators, and not only functions of ``F``.
 
     The rule is called with :class:`_Symbol` arguments, which support no arithmetic. The result is also True for a rule

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 from types import CodeType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
@@ -17,7 +17,14 @@ from ..core.graph import Node
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
 
-Rule = Callable[..., Any] | str | int | float | None
+if TYPE_CHECKING:
+    from types import FunctionType
+
+    from ..core.typing import ArrayDType, Function, Gradient
+    from .form import Form
+    from .typing import DeclaredFunction, DTypes, Missing, PromotionCache, Slow, VmapRule, Write
+
+Rule = Callable[..., object] | str | int | float | None
 
 
 class Level:
@@ -27,12 +34,12 @@ class Level:
     """
 
     def __init__(self) -> None:
-        self.__dict__: dict[str, Any] = {}
+        self.__dict__: dict[str, Function] = {}
 
 
 #: The namespaces for rules that run on NumPy arrays (kernels), and on Tensors (recording operations).
-ARRAYS: Any = Level()
-TENSORS: Any = Level()
+ARRAYS: Any = Level()  # Note [Any by attribute name]
+TENSORS: Any = Level()  # Note [Any by attribute name]
 for _scalar in (numpy.ndarray, numpy.generic):
     RULE_NAMESPACES[_scalar] = ARRAYS
 RULE_NAMESPACES[Tensor] = TENSORS
@@ -40,8 +47,8 @@ RULE_NAMESPACES[Tensor] = TENSORS
 #: All operations by name.
 OPS: dict[str, Op] = {}
 #: The functions of the package and the methods of Tensor by name, before they get their public forms.
-FUNCTIONS: dict[str, Any] = {}
-METHODS: dict[str, Any] = {}
+FUNCTIONS: dict[str, DeclaredFunction] = {}
+METHODS: dict[str, DeclaredFunction] = {}
 
 
 class _Missing:
@@ -53,7 +60,7 @@ class _Missing:
         return "<missing>"
 
 
-MISSING: Any = _Missing()
+MISSING: Missing = _Missing()
 
 
 class Saved:
@@ -86,17 +93,18 @@ class Op:
     the decorators ``pointwise`` and ``op`` in ``dispatch/declare.py``, where ``over`` is called ``write``.
     """
 
-    compile_vjp: ClassVar[Callable[..., Any]]  # generates the vjp of a node class; set by fast_path.py
+    dtypes: DTypes  # the dtypes that the kernel supports besides float32 and float64
+    compile_vjp: ClassVar[Function]  # generates the vjp of a node class; set by fast_path.py
 
     def __init__(
         self,
-        kernel: Callable[..., Any],
+        kernel: Function,
         *,
         kind: str,
         name: str | None = None,
         backward: str | None = None,
         floats: bool = False,
-        result: Any = None,
+        result: ArrayDType | None = None,
         opmath: bool = False,
         outputs: Sequence[str] = (),
         differentiable: int | None = None,
@@ -109,11 +117,11 @@ class Op:
         check: Callable[..., None] | None = None,
         refuses: tuple[str, str] | None = None,
         numbers: bool | str = True,
-        inline: Callable[..., Any] | None = None,
-        over: tuple[Any, Any] | None = None,
+        inline: Function | None = None,
+        over: Write | None = None,
         optional: Sequence[str] = (),
-        vmap: Any = None,
-        scalar: Callable[..., Any] | None = None,
+        vmap: VmapRule = None,
+        scalar: Function | None = None,
         event: str | None = None,
     ) -> None:
         code: CodeType = kernel.__code__
@@ -126,7 +134,7 @@ class Op:
         self.tensors = names[1 : code.co_posonlyargcount]
         self.params = names[code.co_posonlyargcount :]
         self.positional = code.co_argcount - code.co_posonlyargcount  # how many of `params` may be positional
-        self.defaults: dict[str, Any] = dict(kernel.__kwdefaults__ or {})
+        self.defaults: dict[str, object] = dict(kernel.__kwdefaults__ or {})
         given = kernel.__defaults__ or ()
         for key, value in zip(names[code.co_argcount - len(given) : code.co_argcount], given, strict=True):
             self.defaults[key] = value
@@ -154,17 +162,17 @@ class Op:
         self.vmap = vmap
         self.scalar = scalar
         self.event = event
-        self.ufunc: Any = None  # set with `dtypes` and `united` when the first function is specialised
-        self.united: dict[Any, Any] | None = None
-        self.form: Any = None  # describes the function whose code was generated last
-        self.function: Any = None  # the function that the package calls
+        self.ufunc: numpy.ufunc | None = None  # set with `dtypes` and `united` when the first function is specialised
+        self.united: PromotionCache = None
+        self.form: Form | None = None  # describes the function whose code was generated last
+        self.function: DeclaredFunction = None  # the function that the package calls
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}  # see node_class
-        self.forms: list[tuple[Any, Any]] = []  # its public functions, each with its fallback
+        self.forms: list[tuple[FunctionType, Slow]] = []  # its public functions, each with its fallback
         self.has_rules = False
         self._saved: list[Saved] | None = None
         #: ``jvp(F, primals, tangents, params, outs)`` returns the results' tangents; None: derived from the rules.
-        self.jvp: Callable[..., Any] | None = None
+        self.jvp: Function | None = None
 
     @property
     def source(self) -> str:
@@ -244,7 +252,7 @@ def _camel(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def shared(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+def shared(rule: Callable[..., tuple[Gradient, ...]]) -> Callable[..., tuple[Gradient, ...]]:
     """Mark ``rule`` as a shared derivative rule of several tensors, and return it.
 
     A shared rule is called once for all these tensors, and returns the tuple of their gradients.
@@ -258,4 +266,4 @@ def is_shared(rule: Rule) -> bool:
     return rule in _SHARED
 
 
-_SHARED: set[Any] = set()
+_SHARED: set[object] = set()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
 from ..core import dtypes, promotion
 from ..core.tensor import Tensor, wrap
+
+if TYPE_CHECKING:
+    from ..core.typing import ArrayDType, Function
+    from .op import Op
+    from .typing import ArrayList, DTypes, Number, Operand, OperandSequence
 
 #: Classes whose instances the fast path takes as Tensors: Tensor and Parameter, whose ``__torch_function__`` overrides
 #: nothing.
@@ -17,16 +22,16 @@ NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
 #: The dtypes besides float32 and float64 that kernels may take without conversion.
-OTHERS = INTEGERS | {numpy.dtype(bool)} | dtypes.HALF_PRECISION
+OTHERS: DTypes = INTEGERS | {numpy.dtype(bool)} | dtypes.HALF_PRECISION
 
 
 #: NumPy's scalar types, which are treated as Python numbers. float64 and complex128 are also subclasses of these.
-SCALARS: frozenset[Any] = frozenset(numpy.sctypeDict.values()) - {
+SCALARS: frozenset[type] = frozenset(numpy.sctypeDict.values()) - {
     numpy.object_, numpy.bytes_, numpy.str_, numpy.void, numpy.datetime64, numpy.timedelta64,
 }  # fmt: skip
 
 
-def plain_number(value: Any) -> Any:
+def plain_number(value: Number) -> Number:
     """Return a NumPy scalar as a Python number, and any other value unchanged.
 
     A NumPy bool becomes a float, as in PyTorch.
@@ -38,12 +43,12 @@ def plain_number(value: Any) -> Any:
     return value
 
 
-def annotated_numbers(function: Any) -> frozenset[str]:
+def annotated_numbers(function: Function) -> frozenset[str]:
     """Return the names of the parameters of ``function`` that are annotated as floats."""
     return frozenset(name for name, kind in function.__annotations__.items() if str(kind).startswith("float"))
 
 
-def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
+def common_dtype(operands: Sequence[object]) -> dtypes.dtype:
     """Return the dtype to which ``operands`` (Tensors and numbers) are promoted.
 
     As in PyTorch, tensors with dimensions have priority over 0-d tensors, and 0-d tensors over numbers. An operand of
@@ -60,7 +65,7 @@ def common_dtype(operands: Sequence[Any]) -> dtypes.dtype:
     return promotion.promoted_dtype(*groups)
 
 
-def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[list[Any], Any] | None:
+def promote_operands(op: Op, taken: DTypes, *operands: Operand) -> tuple[ArrayList, ArrayDType] | None:
     """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
 
     ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports without conversion. The common
@@ -81,7 +86,7 @@ def promote_operands(op: Any, taken: frozenset[Any], *operands: Any) -> tuple[li
     ], target
 
 
-def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any]) -> Any:
+def _common_numpy_dtype(op: Op, taken: DTypes, operands: OperandSequence) -> ArrayDType | None:
     """Return the NumPy dtype in which ``op`` computes the result for ``operands``, without a cache.
 
     The result is None if only the fallback ``generic_path.apply`` supports the operands. ``taken`` is as for
@@ -104,12 +109,12 @@ def _common_numpy_dtype(op: Any, taken: frozenset[Any], operands: Sequence[Any])
 
 
 #: The smallest and the largest int of the range in which a dtype represents every int exactly.
-_LIMITS: dict[Any, tuple[int, int]] = {F32: (-(2**24), 2**24), F64: (-(2**53), 2**53)}
+_LIMITS: dict[ArrayDType, tuple[int, int]] = {F32: (-(2**24), 2**24), F64: (-(2**53), 2**53)}
 for _each in INTEGERS:
     _LIMITS[_each] = int(numpy.iinfo(_each.str).min), int(numpy.iinfo(_each.str).max)
 
 
-def stores_like_pytorch(value: Any, dtype: Any) -> bool:
+def stores_like_pytorch(value: Number, dtype: ArrayDType) -> bool:
     """Whether assigning the number ``value`` to an array of ``dtype`` gives the same result in NumPy as in PyTorch.
 
     If the result is False, the caller must convert the number first.
@@ -123,7 +128,7 @@ def stores_like_pytorch(value: Any, dtype: Any) -> bool:
     return kind is bool and dtype.kind == "b"
 
 
-def broadcast_error(operands: Sequence[Any]) -> RuntimeError | None:
+def broadcast_error(operands: Sequence[object]) -> RuntimeError | None:
     """Return PyTorch's error if the shapes of the Tensors among ``operands`` cannot be broadcast together, or None."""
     shapes = [each._array.shape for each in operands if isinstance(each, Tensor)]
     merged: tuple[int, ...] = ()
@@ -146,7 +151,7 @@ def broadcast_mismatch(a: tuple[int, ...], b: tuple[int, ...]) -> RuntimeError |
     return None
 
 
-def number_in(param: Any) -> Any:
+def number_in(param: Number) -> Number:
     """Return the number in ``param`` if this is a 0-d tensor, and any other value unchanged.
 
     Raises TypeError for a tensor that has dimensions or requires a gradient.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy import ndarray
 
@@ -26,6 +26,10 @@ from .op import MISSING
 from .return_types import RESULTS, named
 from .transform_tensor import innermost
 
+if TYPE_CHECKING:
+    from ..core.typing import Array, ArrayDType, Function, Kwargs
+    from .typing import OperandSequence, OutTable, Result
+
 #: Reductions that compute in the dtype of ``out`` (except for ``mean``); an argument ``dtype`` must agree with it.
 REDUCING = frozenset(["sum", "prod", "cumsum", "cumprod", "nansum", "nanmean", "mean"])
 #: Functions that create a tensor in the dtype of ``out``.
@@ -37,7 +41,7 @@ CREATING = frozenset((
 TAKE_NUMBERS = frozenset(["add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"])
 
 
-def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequence[Any], named: dict[str, Any]) -> Any:
+def call_into_out(call: Function, space: str, name: str, args: OperandSequence, named: Kwargs) -> Result:
     """Run ``call`` without ``out``, write its result into the output ``named["out"]``, and return the output.
 
     ``args`` and ``named`` are the arguments of the call. ``space`` and ``name`` identify the public function in
@@ -92,7 +96,7 @@ def call_into_out(call: Callable[..., Any], space: str, name: str, args: Sequenc
     return _returned(key, found, outs) if several else out
 
 
-def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
+def _returned(key: str, found: object, outs: tuple[Tensor, ...]) -> object:
     """Return the object that PyTorch returns for a call with several outputs ``outs``.
 
     For functions that copy views, such as ``split_copy``, this is None. For other functions it is a named tuple of
@@ -112,7 +116,7 @@ def _returned(key: str, found: Any, outs: tuple[Tensor, ...]) -> Any:
 SIMPLE = frozenset((bool, int, float, str, type(None)))
 
 
-def _is_usual(out: Tensor, values: Sequence[Any], reducing: bool) -> bool:
+def _is_usual(out: Tensor, values: OperandSequence, reducing: bool) -> bool:
     """Whether ``out`` is a plain tensor that shares no memory with ``values``, and no tensor requires gradients.
 
     Then only the shape and the dtype of the result need to be checked. ``values`` are the other arguments of the call,
@@ -157,7 +161,7 @@ def _wrong_number(key: str, wanted: int, given: int) -> Exception:
     return RuntimeError(f"{form} expected an out= argument of size {wanted}, got size {given}")
 
 
-def _check_dtype_argument(key: str, dtype: Any, out: dtypes.dtype) -> None:
+def _check_dtype_argument(key: str, dtype: object, out: dtypes.dtype) -> None:
     """Raise RuntimeError if ``dtype``, an argument of the call, differs from ``out``, the dtype of the output tensor.
 
     ``key`` is the function's name in ``outs.txt``.
@@ -195,7 +199,7 @@ def _refuse_graded(key: str, read: Sequence[Tensor], outs: Sequence[Tensor]) -> 
         )
 
 
-def _overload(key: str, read: Sequence[Tensor], dim: Any, several: bool) -> str:
+def _overload(key: str, read: Sequence[Tensor], dim: object, several: bool) -> str:
     """Return the name in ``outs.txt`` of the overload of PyTorch's function that the call uses.
 
     The result is ``key``, the function's name, if all overloads have the same checks. ``read`` are the operands of the
@@ -248,7 +252,7 @@ def _tests(overload: str, index: int) -> Sequence[tuple[str, str]]:
 
 
 @cache
-def _mismatch(overload: str, index: int, result: Any, out: Any) -> str | None:
+def _mismatch(overload: str, index: int, result: ArrayDType, out: ArrayDType) -> str | None:
     """Return the error text in ``outs.txt`` if a result may not be written into an output, otherwise None.
 
     ``result`` and ``out`` are their NumPy dtypes, and ``index`` is the index of the output.
@@ -294,7 +298,7 @@ def _error(recorded: str, result: dtypes.dtype, out: dtypes.dtype) -> Exception:
 
 
 @cache
-def _table() -> dict[str, Any]:
+def _table() -> OutTable:
     """Return the contents of ``outs.txt``: for each section, a dictionary whose keys are function names.
 
     The values of the inner dictionaries are texts. In the section ``tests`` they are lists of pairs (test, error text).
@@ -326,7 +330,7 @@ BY_COLUMNS = frozenset((
 ))  # fmt: skip
 
 
-def _write(key: str, target: Tensor, array: Any) -> None:
+def _write(key: str, target: Tensor, array: Array) -> None:
     """Write ``array`` into ``target`` and increment its version counter; resize ``target`` first if the shapes differ.
 
     ``key`` is the function's name in ``outs.txt``, which decides whether resizing issues a warning.

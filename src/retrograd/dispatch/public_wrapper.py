@@ -8,8 +8,7 @@ ones. It implements ``out=`` and converts NumPy scalars to Python numbers where 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import torch_function
 from ..runtime.lazy_functions import lazy_function
@@ -21,10 +20,17 @@ from .introspection import RecordedSignature
 from .op import MISSING
 from .out_argument import call_into_out
 
+if TYPE_CHECKING:
+    from types import FunctionType
+
+    from ..core.typing import Function
+    from .op import Op
+    from .typing import DeclaredFunction, Operands, Params, Result
+
 __retrograd_call__ = True  # see user_frame.CALL_MARK
 
 
-def public_wrapper(target: Callable[..., Any], space: str, name: str, fallback: bool = False) -> Any:
+def public_wrapper(target: Function, space: str, name: str, fallback: bool = False) -> FunctionType:
     """Return the public wrapper of ``target``, called ``name`` in the namespace ``space``, such as ``torch``.
 
     The first call of the wrapper generates its code. If ``fallback`` is true, the wrapper is the fallback of a
@@ -45,7 +51,7 @@ def public_wrapper(target: Callable[..., Any], space: str, name: str, fallback: 
     return made
 
 
-def public_fallback(apply: Callable[..., Any], function: Any, space: str, name: str) -> Callable[..., Any]:
+def public_fallback(apply: Function, function: DeclaredFunction, space: str, name: str) -> Function:
     """Return the fallback of the public function ``name`` of an operation in the namespace ``space``.
 
     The fallback calls ``apply(op, operands, parameters)``, or for ``out=`` the package's ``function`` of the operation.
@@ -55,7 +61,7 @@ def public_fallback(apply: Callable[..., Any], function: Any, space: str, name: 
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
 
-    def slow(op: Any, given: tuple[Any, ...], params: tuple[Any, ...], rest: Any = (), out: Any = None) -> Any:
+    def slow(op: Op, given: Operands, params: Params, rest: tuple[object, ...] = (), out: object = None) -> Result:
         if OVERRIDING and not torch_function.state()[0]:
             values = dict(zip(free, (*given, *params), strict=False))
             named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.error_context import describe_node, with_remedy
 from ..core.graph import Node
 from ..core.saved_tensor_hooks import PackedValue
 from ..core.tensor import Tensor, new
+
+if TYPE_CHECKING:
+    from types import MemberDescriptorType
+
+    from ..core.typing import Array, Edges, Function, Gradient, Gradients
+    from .typing import DeclaredNode, HeldTensor, VJPMethod
 
 
 def packed_class(kind: type[Node]) -> type[Node]:
@@ -44,14 +50,14 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
     return type(kind.__name__, (kind,), body)
 
 
-def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
+def _unpacking(level: str, slots: Sequence[MemberDescriptorType]) -> VJPMethod:
     """Return the method called ``level`` ("vjp" or "vjp_recorded") of nodes with values packed by saved-tensor hooks.
 
     The method unpacks the values and then calls the method of the same name of the plain (ordinary) node class.
     ``slots`` are the descriptors of the ``__slots__`` of the node class.
     """
 
-    def vjp(node: Any, grad: Any, edges: Any, keep: bool) -> Any:
+    def vjp(node: DeclaredNode, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         if keep:
             return getattr(_unpacked_copy(node, slots), level)(grad, edges, keep)
         # The graph is not retained: the node itself is unpacked and becomes a plain node.
@@ -63,7 +69,7 @@ def _unpacking(level: str, slots: Sequence[Any]) -> Callable[..., Any]:
     return vjp
 
 
-def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
+def _store_unpacked(node: DeclaredNode, arrays: Sequence[Array | None]) -> None:
     """Replace the packed values of ``node`` by the unpacked ``arrays``, one for each item of ``node.arrays``.
 
     If an item of ``arrays`` is None, the saved value at this index is unchanged.
@@ -75,7 +81,7 @@ def _store_unpacked(node: Any, arrays: Sequence[Any]) -> None:
             setattr(node, each.seen, 0)
 
 
-def _unpacked_copy(node: Any, slots: Sequence[Any]) -> Any:
+def _unpacked_copy(node: DeclaredNode, slots: Sequence[MemberDescriptorType]) -> DeclaredNode:
     """Return a copy of ``node`` whose saved values are the results of the unpack hooks.
 
     The copy is an instance of the plain (ordinary) node class. ``slots`` are the descriptors of the ``__slots__`` whose
@@ -101,10 +107,10 @@ class SavedTensor(ABC):
 
     __slots__ = ()
     __module__ = "torch._C._autograd"
-    _owner: Any
+    _owner: DeclaredNode
 
     @abstractmethod
-    def held(self) -> Any:
+    def held(self) -> HeldTensor:
         """Return the value that the node has saved.
 
         The value is the tensor, a PackedValue (the result of a pack hook) in place of it, None if no tensor was saved,
@@ -116,13 +122,13 @@ class SavedTensor(ABC):
         """Save ``packed``, which contains the result of a pack hook, on the node in place of the tensor."""
 
     @property
-    def data(self) -> Any:
+    def data(self) -> object:
         """Saved tensor, or the object that the pack hook returned for it."""
         value = self.held()
         return value.value if value.__class__ is PackedValue else value
 
     @property
-    def unpack_hook(self) -> Any:
+    def unpack_hook(self) -> Function | None:
         """Hook that converts :attr:`data` to the tensor, or None if there are no hooks."""
         value = self.held()
         return value.hook if value.__class__ is PackedValue else None
@@ -132,6 +138,7 @@ class SavedTensor(ABC):
         value = self.held()
         return value.unpack() if value.__class__ is PackedValue else value
 
+    # Note [Any in public signatures]
     def register_hooks(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         """Save the object ``pack_hook(tensor)`` instead of the tensor; the backward pass uses ``unpack_hook(object)``.
 
@@ -157,7 +164,7 @@ class SavedTensor(ABC):
 
 
 #: The value of a saved tensor after a backward pass that did not retain the graph.
-FREED: Any = object()
+FREED: HeldTensor = object()
 
 
 class NodeSavedTensor(SavedTensor):
@@ -169,10 +176,10 @@ class NodeSavedTensor(SavedTensor):
     __slots__ = ("_lift", "_owner", "_slot")
     __module__ = "torch._C._autograd"
 
-    def __init__(self, node: Any, slot: str, lift: Callable[[], Any]) -> None:
+    def __init__(self, node: DeclaredNode, slot: str, lift: Callable[[], Tensor]) -> None:
         self._owner, self._slot, self._lift = node, slot, lift
 
-    def held(self) -> Any:
+    def held(self) -> HeldTensor:
         value = getattr(self._owner, "s_" + self._slot, None)
         if value is None:
             return None if getattr(self._owner, "c_" + self._slot, None) is None else FREED

@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
 from ..compat.type_names import type_name
 from ..core import devices, dtypes
 from ..core.tensor import Tensor, layout, memory_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Functions that accept a number for any tensor argument.
 TAKE_NUMBERS = frozenset(
@@ -66,7 +69,7 @@ class Parameter:
         """Name of the parameter's type as PyTorch's errors show it."""
         return SHOWN.get(self.kind, self.kind)
 
-    def find(self, given: dict[str, Any]) -> str | None:
+    def find(self, given: dict[str, object]) -> str | None:
         """Return the keyword by which ``given`` has an argument for this parameter, or None if there is none.
 
         ``given`` is the dictionary of a call's keyword arguments. The keyword is the parameter's name or an alternative
@@ -74,7 +77,7 @@ class Parameter:
         """
         return next((each for each in (self.name, *OTHER_NAMES.get(self.name, ())) if each in given), None)
 
-    def takes(self, value: Any, function: str) -> bool:
+    def takes(self, value: object, function: str) -> bool:
         """Whether the parameter accepts ``value`` in a call of ``function``.
 
         If the value is a list, only its first element is checked, as PyTorch does when it chooses a signature.
@@ -89,7 +92,7 @@ class Parameter:
             return self.single and _element(self.kind, value)
         return _CHECKS[self.kind](value)
 
-    def refuse(self, value: Any, function: str, place: int) -> None:
+    def refuse(self, value: object, function: str, place: int) -> None:
         """Raise ElementMismatch if ``value`` is a list with an element of the wrong type.
 
         The error text contains ``function``, the name of the function, and ``place``, the index of the argument.
@@ -128,7 +131,7 @@ class Signature:
         self.spread = self.positional == 1 and first is not None and first.kind == "int[]"
         self.required = sum(not each.default for each in self.parameters)
 
-    def check(self, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def check(self, args: tuple[object, ...], named: dict[str, object]) -> None:
         """Raise ArgumentMismatch, with PyTorch's text, if ``args`` and ``named`` do not fit the signature."""
         if len(args) > self.positional and not self.spread:
             raise self._too_many(len(args))
@@ -173,7 +176,7 @@ class Signature:
             f"{self.function}() missing {len(names)} required positional argument{plural}: {', '.join(names)}"
         )
 
-    def _wrong(self, parameter: Parameter, value: Any, key: str | None, place: int) -> ArgumentMismatch:
+    def _wrong(self, parameter: Parameter, value: object, key: str | None, place: int) -> ArgumentMismatch:
         what = f"{self.function}(): argument '{parameter.name}'"
         if key is None:
             what += f" (position {place + 1})"
@@ -189,7 +192,7 @@ class Signature:
         return ArgumentMismatch(f"{self.function}() got an unexpected keyword argument '{key}'")
 
 
-def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str | None:
+def argument_error_text(space: str, name: str, args: tuple[object, ...], named: dict[str, object]) -> str | None:
     """Return PyTorch's error text for a call of the function ``name`` of the namespace ``space``, or None.
 
     ``args`` are the positional and ``named`` the keyword arguments. The result is None if the arguments fit a
@@ -225,7 +228,7 @@ def argument_error_text(space: str, name: str, args: tuple[Any, ...], named: dic
     return texts[plausible[0]] if len(plausible) == 1 else _combinations(known, args, named)
 
 
-def _combinations(known: list[Signature], args: tuple[Any, ...], named: dict[str, Any]) -> str:
+def _combinations(known: list[Signature], args: tuple[object, ...], named: dict[str, object]) -> str:
     """Return PyTorch's error text "received an invalid combination of arguments".
 
     The text lists the types of the arguments ``args`` and ``named``, and the signatures ``known`` of the function.
@@ -304,34 +307,34 @@ def _as_method(line: str) -> str:
 # --- Types ----------------------------------------------------------------------------------------------------------
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, complex, numpy.number, numpy.bool_))
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> bool:
     if isinstance(value, Tensor):
         return value._array.size == 1 and value._array.dtype.kind in "iu" and not value.requires_grad
     return isinstance(value, (int, numpy.integer)) and not isinstance(value, bool)
 
 
-def _is_scalar(value: Any) -> bool:
+def _is_scalar(value: object) -> bool:
     if isinstance(value, Tensor):
         return value._array.ndim == 0 and not value.requires_grad
     return _is_number(value)
 
 
-def _element(kind: str, value: Any) -> bool:
+def _element(kind: str, value: object) -> bool:
     """Whether ``value`` can be an element of a list of the type ``kind``, such as "int[]" or "Tensor[]"."""
     if kind == "int[]":
         return _is_int(value)
     return isinstance(value, Tensor) if kind == "Tensor[]" else _is_scalar(value)
 
 
-def _is_float(value: Any) -> bool:
+def _is_float(value: object) -> bool:
     return _is_scalar(value) and not isinstance(value, (complex, numpy.complexfloating))
 
 
-_CHECKS: dict[str, Any] = {
+_CHECKS: dict[str, Callable[[object], bool]] = {
     "Number": _is_scalar, "float": _is_float, "int": _is_int,
     "bool": lambda value: isinstance(value, (bool, numpy.bool_)),
     "str": lambda value: isinstance(value, str),
@@ -344,7 +347,7 @@ _CHECKS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def check_keywords(space: str, name: str, named: dict[str, Any]) -> None:
+def check_keywords(space: str, name: str, named: dict[str, object]) -> None:
     """Raise ArgumentMismatch if ``named`` has a keyword that no signature of the function ``name`` of ``space`` has.
 
     Wrappers of functions with ``**kwargs`` call this check, because such functions would accept any keyword.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from sys import _getframe
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -51,6 +51,27 @@ from .operand_promotion import F32, F64, INTEGERS, NUMBERS, PLAIN, SCALARS, plai
 from .out_argument import call_into_out
 from .signatures import check_keywords
 
+if TYPE_CHECKING:
+    from ..core.typing import ArrayDType, Edge, Edges, Function, Gradient, Gradients
+    from .form import Form, KernelForm, PublicForm, VjpForm
+    from .op import Saved
+    from .typing import (
+        ArgumentList,
+        ArrayList,
+        Cell,
+        DeclaredNode,
+        EdgeList,
+        KernelResult,
+        OperandList,
+        OptionalNamespace,
+        ParamList,
+        Result,
+        ResultArrays,
+        ResultList,
+        SavedList,
+        SavedValue,
+    )
+
 __retrograd_call__ = True  # frames between the user's call and the operation: user_frame.CALL_MARK
 ndarray, asarray = numpy.ndarray, numpy.asarray
 make_tuple = tuple.__new__
@@ -60,13 +81,13 @@ ARRAYS, TENSORS = RULE_NAMESPACES[ndarray], RULE_NAMESPACES[Tensor]
 
 
 @inlined
-def unsupported(form: Any, d: Any) -> Any:
+def unsupported(form: Form, d: ArrayDType) -> bool:
     """Return true if operands of the dtype ``d`` must be converted before an elementwise kernel is called."""
     return d not in form.dtypes if form.refuses_floats else d is not F32 and d is not F64 and d not in form.dtypes
 
 
 @inlined
-def picked(k: int, a: Any, p: Any, d: Any) -> Any:
+def picked(k: int, a: ArrayList, p: ParamList, d: ArrayDType) -> object:
     """Return the value that is passed to a parameter of a lambda expression.
 
     ``k`` is the number of the value in :meth:`Form.sources`. ``a`` are the arrays of the operands, ``p`` the parameters
@@ -76,7 +97,7 @@ def picked(k: int, a: Any, p: Any, d: Any) -> Any:
 
 
 @inlined
-def rank(kind: str, a: Any) -> Any:
+def rank(kind: str, a: ArrayList) -> int:
     """Return the number that is added to a negative dimension which is a parameter of the operation.
 
     ``kind`` is ``NEW_AXIS`` for the dimension that an operation such as ``unsqueeze`` inserts, otherwise ``AXIS``.
@@ -86,7 +107,7 @@ def rank(kind: str, a: Any) -> Any:
 
 
 @inlined
-def is_number(form: Any, i: int, a: Any, x: Any) -> Any:
+def is_number(form: Form, i: int, a: ArrayList, x: OperandList) -> bool:
     """Return true if operand ``i`` is a number.
 
     ``x`` are the operands, and ``a`` their arrays, where a number is itself. No code is generated for operands that can
@@ -96,13 +117,13 @@ def is_number(form: Any, i: int, a: Any, x: Any) -> Any:
 
 
 @inlined
-def returned(form: Any, y: Any) -> Any:
+def returned(form: Form, y: ResultList) -> Result:
     """Return the results ``y`` as the public function returns them: a tensor, a named tuple or a tuple."""
     return y[0] if form.shown == 1 else make_tuple(form.result_class, (*y,)) if form.result_class is not None else (*y,)
 
 
 @inlined
-def kernel_call(form: Any, kernel: Any, a: Any, p: Any) -> Any:
+def kernel_call(form: Form, kernel: Function, a: ArrayList, p: ParamList) -> KernelResult:
     """Return the result of ``kernel`` for the arrays ``a`` of the operands and the parameters ``p``."""
     return kernel(
         numpy, *a, *p[: form.op.positional], **dict(zip(form.op.params[form.op.positional :], p[form.op.positional :]))
@@ -112,7 +133,7 @@ def kernel_call(form: Any, kernel: Any, a: Any, p: Any) -> Any:
 # --- A call ---------------------------------------------------------------------------------------------------------
 
 
-def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
+def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object) -> Result:
     """Template of a function that returns the result of an operation: new tensors, views, or the modified operand.
 
     ``args`` are the values of the function's named parameters, ``rest`` and ``unknown`` further positional and keyword
@@ -241,8 +262,9 @@ def call(form: Any, args: Any, rest: Any, unknown: Any, out: Any) -> Any:
 
 @inlined
 def compute(
-    form: Any, args: Any, rest: Any, unknown: Any, out: Any, x: Any, a: Any, e: Any, p: Any, d: Any, mixed: Any, computed: Any,
-) -> Any:  # fmt: skip
+    form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object, x: OperandList,
+    a: ArrayList, e: EdgeList, p: ParamList, d: ArrayDType, mixed: Cell, computed: Cell,
+) -> Result:  # fmt: skip
     """Call the kernel, and return its results as new tensors or views of the first operand, with their graph node.
 
     This is the last part of :func:`call`. ``mixed[0]`` is true if operands must be converted; ``computed[0]`` is set to
@@ -365,8 +387,9 @@ def compute(
 
 @inlined
 def modify(
-    form: Any, args: Any, rest: Any, unknown: Any, out: Any, x: Any, a: Any, e: Any, p: Any, d: Any, mixed: Any, computed: Any,
-) -> Any:  # fmt: skip
+    form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object, x: OperandList,
+    a: ArrayList, e: EdgeList, p: ParamList, d: ArrayDType, mixed: Cell, computed: Cell,
+) -> Result:  # fmt: skip
     """Write the result of the kernel into the first operand, create the graph node, and return the operand.
 
     This is the last part of :func:`call`. ``mixed[0]`` is true if operands must be converted; ``computed[0]`` is set to
@@ -500,7 +523,9 @@ def modify(
 
 
 @inlined
-def record(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, d: Any) -> None:
+def record(
+    form: Form, x: OperandList, a: ArrayList, e: EdgeList, p: ParamList, r: ResultArrays, y: ResultList, d: ArrayDType
+) -> None:
     """Create the graph node of a call if an operand has a gradient edge and the result is floating-point or complex.
 
     See the module's docstring for the names of the parameters.
@@ -514,7 +539,10 @@ def record(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, d: Any) ->
 
 
 @inlined
-def record_node(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
+def record_node(
+    form: Form, x: OperandList, a: ArrayList, e: EdgeList, p: ParamList, r: ResultArrays, y: ResultList,
+    dtype: ArrayDType,
+) -> None:  # fmt: skip
     """Create the graph node of a call, with its edges and saved values, if an operand has a gradient edge.
 
     ``dtype`` is the dtype of the result. See the module's docstring for the names of the other parameters.
@@ -535,7 +563,10 @@ def record_node(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype
 
 
 @inlined
-def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
+def record_lone(
+    form: Form, only: int, x: OperandList, a: ArrayList, e: EdgeList, p: ParamList, r: ResultArrays, y: ResultList,
+    dtype: ArrayDType,
+) -> None:  # fmt: skip
     """Create the graph node of a call in which only the operand with the index ``only`` has a gradient edge.
 
     ``dtype`` is the dtype of the result. See the module's docstring for the names of the other parameters.
@@ -547,7 +578,10 @@ def record_lone(form: Any, only: int, x: Any, a: Any, e: Any, p: Any, r: Any, y:
 
 
 @inlined
-def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype: Any) -> None:
+def record_all(
+    form: Form, x: OperandList, a: ArrayList, e: EdgeList, p: ParamList, r: ResultArrays, y: ResultList,
+    dtype: ArrayDType,
+) -> None:  # fmt: skip
     """Create the graph node of a call as a node with one edge for each operand; the edge may be None.
 
     ``dtype`` is the dtype of the result. See the module's docstring for the names of the other parameters.
@@ -559,7 +593,10 @@ def record_all(form: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any, dtype:
 
 
 @inlined
-def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: Any, y: Any, dtype: Any) -> None:
+def complete_node(
+    form: Form, only: int | None, node: DeclaredNode, x: OperandList, a: ArrayList, e: EdgeList, r: ResultArrays,
+    y: ResultList, dtype: ArrayDType,
+) -> None:  # fmt: skip
     """Set the sequence number, shape, dtype and location of ``node``, and make it the gradient edge of the results.
 
     ``only`` is as for :func:`save_values`, and ``dtype`` is the dtype of the result. If an elementwise result has the
@@ -596,7 +633,7 @@ def complete_node(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, r: An
 
 
 @inlined
-def note_location(node: Any) -> None:
+def note_location(node: DeclaredNode) -> None:
     """Store the location of the user's call in ``node``: the code object, and the offset of the instruction in it."""
     frame = slots(1)
     find_user_frame(frame)
@@ -605,7 +642,7 @@ def note_location(node: Any) -> None:
 
 
 @inlined
-def find_user_frame(frame: Any) -> None:
+def find_user_frame(frame: Cell) -> None:
     """Assign the frame of the user's call to ``frame[0]``."""
     try:
         frame[0] = _getframe(1)
@@ -616,7 +653,10 @@ def find_user_frame(frame: Any) -> None:
 
 
 @inlined
-def save_values(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+def save_values(
+    form: Form, only: int | None, node: DeclaredNode, x: OperandList, a: ArrayList, e: EdgeList, p: ParamList,
+    r: ResultArrays, y: ResultList,
+) -> None:  # fmt: skip
     """Store in ``node`` the values that the derivative rules need.
 
     ``only`` is the index of the operand with a gradient edge if there is only one, otherwise None. See the module's
@@ -631,7 +671,10 @@ def save_values(form: Any, only: Any, node: Any, x: Any, a: Any, e: Any, p: Any,
 
 
 @inlined
-def save_value(form: Any, only: Any, each: Any, node: Any, x: Any, a: Any, e: Any, p: Any, r: Any, y: Any) -> None:
+def save_value(
+    form: Form, only: int | None, each: Saved, node: DeclaredNode, x: OperandList, a: ArrayList, e: EdgeList,
+    p: ParamList, r: ResultArrays, y: ResultList,
+) -> None:  # fmt: skip
     """Store in ``node`` the value that ``each``, a :class:`Saved`, describes; for an array, also its version counter.
 
     The other parameters have the same meaning as for :func:`save_values`.
@@ -688,7 +731,7 @@ def save_value(form: Any, only: Any, each: Any, node: Any, x: Any, a: Any, e: An
 # --- A Python function ----------------------------------------------------------------------------------------------
 
 
-def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
+def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object]) -> Result:
     """Template of the public wrapper of a Python function: it calls ``form.target`` and returns its result.
 
     The wrapper intercepts calls, supports ``out=``, converts NumPy scalars where PyTorch expects numbers, and raises
@@ -763,7 +806,7 @@ def public(form: Any, args: Any, rest: Any, unknown: Any) -> Any:
 # --- The vector-Jacobian product of a node ----------------------------------------------------------------------------
 
 
-def vjp(form: Any, node: Any, g: Any, edges: Any, keep: Any) -> Any:
+def vjp(form: VjpForm, node: DeclaredNode, g: Gradient, edges: Edges, keep: bool) -> Gradients:
     """Template of the method that returns the gradients of a node's operands for the gradient ``g`` of the result.
 
     The result is a tuple with None for operands without a gradient edge, or a single gradient if the operation has one
@@ -834,7 +877,7 @@ def vjp(form: Any, node: Any, g: Any, edges: Any, keep: Any) -> Any:
 
 
 @inlined
-def gradient(form: Any, i: int, g: Any, F: Any, v: Any) -> Any:
+def gradient(form: VjpForm, i: int, g: Gradient, F: OptionalNamespace, v: SavedList) -> Gradient:
     """Return the gradient of operand ``i``, computed by its derivative rule from the incoming gradient ``g``.
 
     ``v`` are the saved values, and ``F`` is the namespace of operations. For a shared rule, the result is the tuple of
@@ -863,7 +906,7 @@ def gradient(form: Any, i: int, g: Any, F: Any, v: Any) -> Any:
 
 
 @inlined
-def load_value(form: Any, k: int, each: Any, node: Any, v: Any, F: Any) -> None:
+def load_value(form: VjpForm, k: int, each: Saved, node: DeclaredNode, v: SavedList, F: OptionalNamespace) -> None:
     """Assign to ``v[k]`` the value saved in ``node`` that ``each``, a :class:`Saved`, describes.
 
     Raises RuntimeError if the value was released, or modified after it was saved. If gradients are Tensors, a saved
@@ -893,7 +936,7 @@ def load_value(form: Any, k: int, each: Any, node: Any, v: Any, F: Any) -> None:
 
 
 @inlined
-def saved_edge(form: Any, each: Any, node: Any, value: Any) -> Any:
+def saved_edge(form: VjpForm, each: Saved, node: DeclaredNode, value: SavedValue) -> Edge | None:
     """Return the gradient edge of the array ``value`` saved in ``node``, or None; ``each`` describes the value."""
     return (
         (None if each.constant else node.place(each.index, value))
@@ -909,7 +952,7 @@ def saved_edge(form: Any, each: Any, node: Any, value: Any) -> Any:
 # --- A kernel, as derivative rules call it ----------------------------------------------------------------------------
 
 
-def rule_kernel(form: Any, args: Any) -> Any:
+def rule_kernel(form: KernelForm, args: ArgumentList) -> KernelResult:
     """Template of the function that derivative rules call as a kernel.
 
     It calls the kernel if the first of ``args`` is a float32 array, otherwise ``form.by_dtype``, which computes float16

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..compat.lazy_imports import ON_LOAD
 from ..core import torch_function
@@ -25,6 +25,12 @@ from ..core.tensor import Tensor
 from ..core.torch_function import ALL, GO_ON, NONE, call_override
 from .given_arguments import Given
 from .signatures import PREFIXES
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from ..core.typing import Args, Function, Handler, Intercepted, Kwargs
+    from .typing import DeclaredFunction
 
 #: Where public functions are, below the package, and what stands before their names in errors.
 PLACES = {
@@ -119,7 +125,7 @@ class ArgumentForm:
         ]
         self.__signature__ = inspect.Signature(made)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Given:
+    def __call__(self, *args: object, **kwargs: object) -> Given:
         bound = self.__signature__.bind(*args, **kwargs)
         bound.apply_defaults()
         values = bound.arguments
@@ -128,7 +134,7 @@ class ArgumentForm:
 
 
 def _parameters(
-    kind: Any, names: Sequence[ast.arg], defaults: Sequence[ast.expr | None]
+    kind: inspect._ParameterKind, names: Sequence[ast.arg], defaults: Sequence[ast.expr | None]
 ) -> Iterator[inspect.Parameter]:
     """Yield the parameters ``names`` of the given kind; a default is a literal, or None for a required parameter."""
     for each, default in zip(names, defaults, strict=True):
@@ -143,7 +149,7 @@ class Overridable:
     ``shown`` its name in errors.
     """
 
-    def __init__(self, function: FunctionType, func: Any, name: str, shown: str) -> None:
+    def __init__(self, function: FunctionType, func: Function, name: str, shown: str) -> None:
         self.function, self.func, self.name = function, func, name
         short = name.rpartition(".")[2]
         module, parameters = known().python.get(name, ("", ""))
@@ -156,7 +162,7 @@ class Overridable:
         self.operator = name.startswith("Tensor.") and short in OPERATORS
         self.shown = f"{module}.{function.__name__}" if module else shown
 
-    def ask(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def ask(self, args: Args, kwargs: Kwargs) -> Intercepted:
         """Return the result of an active mode or an argument's class for a call of the function, or ``GO_ON``.
 
         ``GO_ON`` means that neither overrides the call. ``args`` and ``kwargs`` are the arguments of the call.
@@ -177,12 +183,12 @@ class Overridable:
                 return NotImplemented
             raise
 
-    def overriding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def overriding(self, args: Args, kwargs: Kwargs) -> list[Handler]:
         """Return the arguments of a call whose classes override it."""
         values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
         return torch_function.overriding_arguments(values, Tensor)
 
-    def repeat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def repeat(self, args: Args, kwargs: Kwargs) -> Intercepted:
         """Call the function again, after the class of an argument was registered for overrides, and return the result.
 
         ``args`` and ``kwargs`` are the arguments of the first call, which failed.
@@ -190,7 +196,7 @@ class Overridable:
         answer = self.ask(args, kwargs)
         return torch_function.call_without_overrides(self.function, args, kwargs) if answer is GO_ON else answer
 
-    def _asked(self, found: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _asked(self, found: list[Handler], args: Args, kwargs: Kwargs) -> Intercepted:
         """Return the result of a call that is overridden: call the handlers of modes first, then those of classes.
 
         ``found`` are the arguments whose class has a handler.
@@ -216,7 +222,7 @@ class Overridable:
 # --- All of them ----------------------------------------------------------------------------------------------------
 
 
-def _module(place: str) -> Any:
+def _module(place: str) -> ModuleType | None:
     """Return the module ``retrograd.<place>``, or ``retrograd`` if ``place`` is empty, or None if it is not loaded."""
     return sys.modules.get(f"{__package__.partition('.')[0]}.{place}".rstrip("."))
 
@@ -226,7 +232,7 @@ def is_overridable(name: str) -> bool:
     return name not in UNSEEN and (name[0] != "_" or name.endswith("__") or name in PRIVATE)
 
 
-def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
+def public() -> Iterator[tuple[FunctionType, Function, str, str]]:
     """Yield each public function that ``__torch_function__`` can override, with its names.
 
     Each item is a tuple of the function, the ``func`` that handlers receive, the dotted name relative to ``torch``, and
@@ -264,7 +270,7 @@ def public() -> Iterator[tuple[FunctionType, Any, str, str]]:
 
 
 _named: dict[str, Overridable] = {}
-_by_function: dict[FunctionType, Overridable] = {}
+_by_function: dict[object, Overridable] = {}
 #: Whether all functions of the loaded modules are in the two dictionaries.
 _complete = False
 
@@ -296,7 +302,7 @@ def overridable(space: str, name: str) -> Overridable | None:
     return every().get(f"{place}{name}")
 
 
-def overridable_of(function: Any) -> Overridable | None:
+def overridable_of(function: object) -> Overridable | None:
     """Return the :class:`Overridable` of ``function``, or None if no handler can override this function."""
     if not _complete:
         every()
@@ -308,13 +314,13 @@ def add_overridable(function: FunctionType, name: str) -> None:
     _named[name] = _by_function[function] = Overridable(function, function, name, name)
 
 
-def place_of(name: str) -> Any:
+def place_of(name: str) -> ModuleType | type[Tensor] | None:
     """Return the module, or the class Tensor, that defines ``torch.<name>``, or None if the module is not loaded."""
     place = name.rpartition(".")[0]
     return Tensor if place.startswith("Tensor") else _module(place)
 
 
-def at(name: str) -> Any:
+def at(name: str) -> DeclaredFunction:
     """Return the function ``torch.<name>`` for a name such as ``nn.functional.relu``, or None if there is none."""
     place = place_of(name)
     return None if place is None else vars(place).get(name.rpartition(".")[2])

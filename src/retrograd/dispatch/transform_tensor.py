@@ -14,11 +14,16 @@ import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..core.devices import array_module_of
 from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import DISABLED
+
+if TYPE_CHECKING:
+    from ..core.typing import Args, Array, ArrayDType, Function, Gradient, Kwargs
+    from .op import Op
+    from .typing import Depth, Operand, Operands, OperandSequence, Override, Params, Result, Returned, Wrapped
 
 _runs: ContextVar[tuple[TransformLevel, ...]] = ContextVar("runs", default=())
 #: Return the active transform levels, the outermost first.
@@ -48,18 +53,18 @@ class TransformLevel:
         """
         return False
 
-    def met(self, function: Any) -> None:
+    def met(self, function: type) -> None:
         """Do nothing; called before ``function``, a subclass of ``autograd.Function``, runs at this level.
 
         A subclass of TransformLevel may raise an error here if it does not support ``function``, or stop the recording
         of a call for ``torch.compile``.
         """
 
-    def drawn(self, made: Tensor) -> Any:
+    def drawn(self, made: Tensor) -> Wrapped:
         """Return the random numbers ``made`` as a batch of this level of vmap; dimension 0 of ``made`` is the batch."""
         raise NotImplementedError
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Wrapped:
         outer = active_levels()
         self.alive, self.depth = True, len(outer) + 1
         _runs.set((*outer, self))
@@ -69,7 +74,7 @@ class TransformLevel:
         self.alive = False
         _runs.set(tuple(each for each in active_levels() if each is not self))
 
-    def around(self, inside: Callable[[], Any]) -> Any:
+    def around(self, inside: Callable[[], Returned]) -> Returned:
         """Call ``inside()`` while this level is active, and return the result.
 
         No ``with`` statement is used, because an interrupt at the beginning of ``__exit__`` would leave the level
@@ -84,7 +89,7 @@ class TransformLevel:
             _runs.set(before)
 
 
-def _inner_field(name: str) -> Any:
+def _inner_field(name: str) -> Override:
     """Return a property that reads and writes the attribute ``name`` of the inner tensor of a wrapper tensor."""
     return property(
         lambda self: getattr(self._inner, name),
@@ -93,7 +98,7 @@ def _inner_field(name: str) -> Any:
     )
 
 
-def _inner_method(name: str) -> Any:
+def _inner_method(name: str) -> Override:
     """Return a method that calls the method ``name`` of the inner tensor of a wrapper tensor."""
     return lambda self, *args, **kwargs: getattr(self._inner, name)(*args, **kwargs)
 
@@ -106,10 +111,10 @@ class WrapperTensor(Tensor):
 
     __slots__ = ()  # no slots of its own, because the class of an instance may be set to Tensor
     __torch_function__ = DISABLED
-    level: Any
+    level: Depth
 
     @abstractmethod
-    def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
+    def process(self, op: Op, tensors: Operands, params: Params, in_place: bool) -> Result:
         """Return the result of ``op`` for the operands ``tensors``, of which ``self`` has the highest level.
 
         If ``in_place`` is true, write the result into the first operand and return this operand.
@@ -147,7 +152,7 @@ class TransformTensor(WrapperTensor):
     __bool__, __float__, __int__ = map(_inner_method, ("__bool__", "__float__", "__int__"))
     __complex__, __index__ = map(_inner_method, ("__complex__", "__index__"))
 
-    def become(self, other: Any) -> None:
+    def become(self, other: Tensor) -> None:
         """Replace the inner tensor and all other attributes of ``self`` by those of the tensor ``other``.
 
         An in-place operation computes its result as a new tensor, and calls this method with the new tensor.
@@ -155,7 +160,7 @@ class TransformTensor(WrapperTensor):
         self.__dict__.update(other.__dict__)
 
     @abstractmethod
-    def blank(self, members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+    def blank(self, members: OperandSequence, shape: tuple[int, ...], dtype: ArrayDType) -> Tensor:
         """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, for :func:`placeholder`.
 
         ``members`` are tensors of one or several levels; ``self`` is the one of the innermost level. If ``members``
@@ -163,7 +168,9 @@ class TransformTensor(WrapperTensor):
         """
 
     @abstractmethod
-    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+    def gradients(
+        self, outs: Sequence[Operand], inputs: Sequence[Operand], grads: Sequence[Operand], solve: Function
+    ) -> list[Gradient]:
         """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 
         Among ``outs`` and ``inputs``, ``self`` has the innermost level. ``grads`` are the incoming gradients of
@@ -173,21 +180,21 @@ class TransformTensor(WrapperTensor):
         """
 
     @abstractmethod
-    def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
+    def custom(self, function: type, args: Args) -> Result:
         """Return the result of ``function``, a subclass of ``autograd.Function``, for the arguments ``args``.
 
         ``self`` is the tensor with the innermost level among ``args``.
         """
 
     @abstractmethod
-    def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
+    def joined(self, tensors: OperandSequence, dim: Operand, join: Function) -> Result:
         """Return ``join(tensors, dim)``, where ``join`` is linear in the tensors, for example ``cat``.
 
         ``self`` is the tensor with the innermost level among ``tensors``.
         """
 
     @abstractmethod
-    def spread_as(self, made: Tensor) -> Any:
+    def spread_as(self, made: Tensor) -> Wrapped:
         """Return ``made``, a new tensor that was created for ``self``, as a tensor of the same class and level.
 
         For example, if ``self`` is a batch of vmap, the result is a batch with a copy of ``made`` for each element.
@@ -196,7 +203,7 @@ class TransformTensor(WrapperTensor):
     #: Whether it has slices: it is a batch of vmap.
     sliced: ClassVar[bool] = False
 
-    def by_slices(self, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def by_slices(self, surface: Function, args: Args, kwargs: Kwargs) -> Result:
         """Call the function ``surface`` for each element of a batch of vmap, and return the stacked results.
 
         ``args`` and ``kwargs`` are the arguments, which contain the batch.
@@ -211,7 +218,7 @@ class TransformTensor(WrapperTensor):
         raise NotImplementedError
 
     @abstractmethod
-    def merged(self, members: Sequence[Any], build: Callable[..., Any]) -> Any:
+    def merged(self, members: OperandSequence, build: Function) -> Result:
         """Return a tensor of this level that wraps the result of ``build`` for the inner tensors of ``members``.
 
         ``build`` has one parameter for each of ``members``. At a level of forward mode, ``build`` is also called with
@@ -219,7 +226,7 @@ class TransformTensor(WrapperTensor):
         """
 
 
-def innermost(tensors: Sequence[Any]) -> Any:
+def innermost(tensors: OperandSequence) -> Wrapped:
     """Return the wrapper tensor with the highest level among ``tensors``, or None if there is none.
 
     The transformation of this tensor is the first to process an operation.
@@ -228,7 +235,7 @@ def innermost(tensors: Sequence[Any]) -> Any:
     return max(wrappers, key=lambda each: each.level) if wrappers else None
 
 
-def innermost_batch(values: Sequence[Any]) -> Any:
+def innermost_batch(values: Sequence[object]) -> Wrapped:
     """Return the batch of the innermost level of vmap among ``values``, or None if there is none.
 
     The elements of lists and tuples among ``values`` are searched, too.
@@ -237,7 +244,7 @@ def innermost_batch(values: Sequence[Any]) -> Any:
     return innermost([batch for each in flat if (batch := _batch_in(each)) is not None])
 
 
-def _batch_in(x: Any) -> TransformTensor | None:
+def _batch_in(x: object) -> TransformTensor | None:
     """Return the batch of vmap that ``x`` is or wraps, or None.
 
     If several levels of vmap have a batch in ``x``, the result is the batch of the innermost level.
@@ -249,21 +256,21 @@ def _batch_in(x: Any) -> TransformTensor | None:
     return None
 
 
-def slicewise(surface: Callable[..., Any]) -> Callable[..., Any]:
+def slicewise(surface: Function) -> Function:
     """Decorate ``surface``, a function that reads the elements of tensors, so that it supports vmap.
 
     If an argument is a batch of vmap, ``surface`` is called once for each element of the batch.
     """
 
     @functools.wraps(surface)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: object) -> Result:
         batch = innermost_batch([*args, *kwargs.values()]) if active_levels() else None
         return surface(*args, **kwargs) if batch is None else batch.by_slices(surface, args, kwargs)
 
     return checked
 
 
-def copy_per_slice(x: Any, made: Tensor) -> Any:
+def copy_per_slice(x: object, made: Tensor) -> Wrapped:
     """Return ``made``, or, if ``x`` is a batch of vmap, a batch that has a copy of ``made`` for each element.
 
     ``made`` is a new tensor created for ``x``, for example by ``zeros_like``.
@@ -271,7 +278,7 @@ def copy_per_slice(x: Any, made: Tensor) -> Any:
     return x.spread_as(made) if isinstance(x, TransformTensor) else made
 
 
-def batch_levels(x: Any) -> set[Any]:
+def batch_levels(x: object) -> set[TransformLevel]:
     """Return the levels of vmap at which ``x``, its inner tensors or their tangents are batches."""
     if not isinstance(x, TransformTensor):
         return set()
@@ -285,7 +292,7 @@ def in_vmap() -> bool:
     return bool(levels) and any(each.sliced for each in levels)
 
 
-def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Tensor:
+def draw(sample: Callable[[tuple[int, ...]], Array], shape: tuple[int, ...]) -> Tensor:
     """Return a tensor of random numbers with the given ``shape``; ``sample(shape)`` draws them as an array.
 
     Under ``vmap(randomness="different")`` the result is a batch, with different numbers for each of its elements.
@@ -297,14 +304,14 @@ def draw(sample: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...]) -> Te
     return result
 
 
-def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> Any:
+def wrap_in(kind: type[TransformTensor], run: TransformLevel, inner: Tensor) -> Wrapped:
     """Return a new tensor of the class ``kind`` that wraps ``inner`` and belongs to the level ``run``."""
     wrapper = new(kind)
     wrapper._run, wrapper._inner = run, inner
     return wrapper
 
 
-def placeholder(members: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Tensor:
+def placeholder(members: OperandSequence, shape: tuple[int, ...], dtype: ArrayDType) -> Tensor:
     """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, on the device of ``members``.
 
     If there are batches of vmap among ``members``, the result is a batch with the same number of elements.

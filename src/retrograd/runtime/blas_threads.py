@@ -24,9 +24,12 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .user_frame import warn
+
+if TYPE_CHECKING:
+    from .typing import CFunction, ThreadControl
 
 #: Environment variable with OpenBLAS's spin timeout, as the binary logarithm of a number of processor cycles.
 SPIN_VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
@@ -171,7 +174,7 @@ def shorten_spin() -> bool:
     return True
 
 
-def restartable_openblas() -> Any:
+def restartable_openblas() -> CFunction:
     """Return NumPy's OpenBLAS if it exports functions that restart its threads, else None.
 
     The OpenBLAS of NumPy 2.5 does not export these functions.
@@ -239,7 +242,7 @@ def set_num_interop_threads(num: int) -> None:
     _positive("set_num_interop_threads", num)
 
 
-def _positive(caller: str, count: Any) -> int:
+def _positive(caller: str, count: object) -> int:
     """Return ``count`` if it is a positive int, otherwise raise RuntimeError.
 
     ``caller`` is the name of the called function in the error message.
@@ -251,7 +254,7 @@ def _positive(caller: str, count: Any) -> int:
     return count
 
 
-def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
+def _controls() -> Iterator[ThreadControl]:
     """Yield, for each loaded BLAS, a pair of functions that get and set its number of threads.
 
     The pair of NumPy's BLAS is the first.
@@ -263,7 +266,7 @@ def _controls() -> Iterator[tuple[Callable[[], Any], Callable[[int], Any]]]:
                 yield control
 
 
-def scipy_setter() -> Callable[[int], Any] | None:
+def scipy_setter() -> Callable[[int], object] | None:
     """Return the function that sets the number of threads of SciPy's own copy of the BLAS.
 
     The result is None if SciPy's linear algebra is not loaded or has no copy of its BLAS apart from NumPy's.
@@ -274,7 +277,7 @@ def scipy_setter() -> Callable[[int], Any] | None:
 
 
 @cache
-def _scipy_setter() -> Callable[[int], Any] | None:
+def _scipy_setter() -> Callable[[int], object] | None:
     numpys, scipys = map(_control, LINKED)
     if scipys is None:
         return None
@@ -282,12 +285,12 @@ def _scipy_setter() -> Callable[[int], Any] | None:
     return None if shared else scipys[1]
 
 
-def _address(function: Any) -> int | None:
+def _address(function: CFunction) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
 @cache
-def _control(name: str) -> tuple[Callable[[], Any], Callable[[int], Any]] | None:
+def _control(name: str) -> ThreadControl | None:
     """Return a pair of functions that get and set the number of threads of a BLAS.
 
     ``name`` is the name of an extension module that is linked with the BLAS. The result is None if the BLAS has no such

@@ -10,7 +10,10 @@ import ast
 import linecache
 from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .typing import Compiled, Function, Namespace
 
 #: Name in the globals of all modules and generated functions of the package.
 MARK = "__retrograd__"
@@ -19,7 +22,7 @@ MARK = "__retrograd__"
 PREFIX = "<retrograd:"
 
 
-def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], name: str) -> Any:
+def compile_source(filename: str, lines: Sequence[str], space: Namespace, name: str) -> Compiled:
     """Compile the source ``lines``, with ``space`` as globals, and return the function ``name`` that they define.
 
     ``filename`` is the path of a file that has these lines, or a title such as ``<mul>``, from which the file name
@@ -40,7 +43,7 @@ def compile_source(filename: str, lines: Sequence[str], space: dict[str, Any], n
     return space[name]
 
 
-def compile_tree(tree: ast.FunctionDef, filename: str, space: dict[str, Any]) -> Any:
+def compile_tree(tree: ast.FunctionDef, filename: str, space: Namespace) -> Compiled:
     """Compile the syntax tree of a function, with ``space`` as globals, and return the function.
 
     Nodes of ``tree`` that have positions refer to lines of the file ``filename``, which tracebacks and debuggers show.
@@ -50,7 +53,7 @@ def compile_tree(tree: ast.FunctionDef, filename: str, space: dict[str, Any]) ->
     return defined[tree.name]
 
 
-def renamed(function: Any, name: str, qualname: str | None = None) -> Any:
+def renamed(function: Function, name: str, qualname: str | None = None) -> Compiled:
     """Return a copy of the Python function ``function`` called ``name``, also in tracebacks.
 
     ``qualname`` is the qualified name, which Python shows in errors about arguments; by default it is ``name``. The

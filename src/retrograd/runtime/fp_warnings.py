@@ -23,9 +23,12 @@ from __future__ import annotations
 import sys
 from contextvars import ContextVar
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy
+
+if TYPE_CHECKING:
+    from .typing import ErrorHandling
 
 #: Prefixes of the names of modules that call NumPy.
 COMPUTING = tuple(
@@ -62,14 +65,14 @@ class _Errstate:
     The methods have the names of a context variable's methods, and call ``numpy.geterr`` and ``numpy.seterr``.
     """
 
-    def get(self) -> Any:
+    def get(self) -> ErrorHandling:
         return numpy.geterr()
 
-    def set(self, kinds: Any) -> None:
+    def set(self, kinds: ErrorHandling) -> None:
         numpy.seterr(**kinds)
 
 
-def _error_handling() -> tuple[ContextVar[Any] | _Errstate, Any]:
+def _error_handling() -> tuple[ContextVar[ErrorHandling] | _Errstate, ErrorHandling]:
     """Return an object and a value: ``object.set(value)`` makes NumPy ignore all floating-point errors.
 
     The object is NumPy's private context variable of floating-point error handling, or an :class:`_Errstate` if this

@@ -12,11 +12,16 @@ import os
 import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
 from .specialization import specialize, template_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .typing import Compiled, Function, Namespace
 
 #: The call of a function at which it is specialised: before that it runs its template. Specialising takes 2 to 6 ms,
 #: which only pays for a function that is called often. RETROGRAD_CODEGEN=1: at the first call; 0: never.
@@ -27,25 +32,25 @@ class Form(Protocol):
     """Description of a function to be generated."""
 
     #: The function whose code is replaced when it is specialised; by default the one that :func:`generated` returns.
-    function: Any
+    function: FunctionType | None
     #: Function that returns the syntax tree of the specialised function.
     tree: Callable[[], ast.FunctionDef]
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the function."""
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Mapping[str, list[str] | ast.expr]:
         """Return a dictionary from parameters of the template to what replaces them in the function.
 
         The value is a list of names of the function's parameters, or an expression. Parameters of the template that are
         not in the dictionary are parameters of the function, too.
         """
 
-    def default_values(self) -> dict[str, Any]:
+    def default_values(self) -> Namespace:
         """Return a dictionary of the globals in which the function finds its default values."""
 
 
-def generated(template: Any, form: Form, name: str, space: dict[str, Any]) -> Any:
+def generated(template: Function, form: Form, name: str, space: Namespace) -> Compiled:
     """Return a function called ``name`` that runs ``template`` for the description ``form``, with the globals ``space``.
 
     The function calls the template. At its call number ``SPECIALIZE_AT`` it becomes a copy of the template in which the
@@ -90,7 +95,7 @@ def generated(template: Any, form: Form, name: str, space: dict[str, Any]) -> An
     return made
 
 
-def _run_template(form: Any, values: Any) -> Any:
+def _run_template(form: Form, values: Sequence[object]) -> object:
     """Template of a function that calls ``template``, a global variable as the other names that are not defined here."""
     calls_left[0] -= 1  # type: ignore[name-defined]  # noqa: F821
     if calls_left[0] <= 0:  # type: ignore[name-defined]  # noqa: F821
@@ -107,7 +112,7 @@ def _run_template(form: Any, values: Any) -> Any:
         raise error from error.__cause__  # RETROGRAD_TRACEBACK=full shows how it came to this
 
 
-def set_code(function: FunctionType, made: Any) -> None:
+def set_code(function: FunctionType, made: FunctionType) -> None:
     """Give ``function`` the code and the defaults of the function ``made``."""
     function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
@@ -117,7 +122,7 @@ def set_code(function: FunctionType, made: Any) -> None:
 UNWRITTEN = f"{PREFIX}first call>"
 
 
-def lazy_function(name: str, write: Callable[[FunctionType], None], space: dict[str, Any]) -> FunctionType:
+def lazy_function(name: str, write: Callable[[FunctionType], None], space: Namespace) -> FunctionType:
     """Return a function called ``name`` with the globals ``space``, whose code is generated at its first call.
 
     The first call runs ``write(function)``, which must set the ``__code__`` of ``function``. The package creates about
@@ -140,7 +145,7 @@ def generate(function: FunctionType) -> None:
             function.__globals__["write"](function)
 
 
-def is_generated(function: Any) -> bool:
+def is_generated(function: object) -> bool:
     """Whether ``function`` was created by :func:`lazy_function`."""
     return function.__class__ is FunctionType and function.__globals__.get("function") is function
 

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .typing import CFunction
 
 #: Parameters of ``mallopt`` (from malloc.h).
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
@@ -27,7 +30,7 @@ NEEDED = ("gnu_get_libc_version", "mallopt", "malloc_trim")
 
 
 @cache
-def glibc() -> Any:
+def glibc() -> CFunction:
     """Return the C library if it is glibc and no environment variable configures its ``malloc``, otherwise None."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if os.name != "posix" or "glibc.malloc" in tunables or any(name.startswith("MALLOC_") for name in os.environ):

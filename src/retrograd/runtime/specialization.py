@@ -39,20 +39,25 @@ import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .typing import AnyFunction, Function, Namespace, Node, Part, Replacements, Slots, Static, SyntaxNode
 
 FOLDED = (bool, int, float, str, type(None))
 PURE = {"enumerate": enumerate, "len": len, "range": range, "zip": zip}
-COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[type, Callable[[Static, Static], Static]] = {
     ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt,
     ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
-ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Sub: operator.sub}
+ARITHMETIC: dict[type, Callable[[Static, Static], Static]] = {ast.Add: operator.add, ast.Sub: operator.sub}
 REDUCTIONS = ("any", "all", "tuple")
 
 
-def slots(count: int) -> list[Any]:
+def slots(count: int) -> Slots:
     """Return a list of ``count`` times None.
 
     In a specialised function (a copy that :func:`specialize` makes of a template), each item is a local variable
@@ -61,7 +66,7 @@ def slots(count: int) -> list[Any]:
     return [None] * count
 
 
-def bind(values: list[Any], index: int, value: Any) -> None:
+def bind(values: Slots, index: int, value: Static) -> None:
     """Set ``values[index]`` to ``value``.
 
     A specialised function (a copy that :func:`specialize` makes of a template) has no code for this call if ``value``
@@ -70,7 +75,7 @@ def bind(values: list[Any], index: int, value: Any) -> None:
     values[index] = value
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+def inlined(function: AnyFunction) -> AnyFunction:
     """Mark ``function``, which templates call, and return it.
 
     The copies that :func:`specialize` makes of the templates contain the body of ``function`` instead of a call.
@@ -79,7 +84,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-INLINED: set[Any] = set()
+INLINED: set[Function] = set()
 
 
 class Template:
@@ -126,7 +131,7 @@ def _names_in(file: str) -> frozenset[str]:
     return frozenset().union(*_file_names(file).values())
 
 
-def template_of(function: Any) -> Template:
+def template_of(function: Function) -> Template:
     """Return the :class:`Template` of ``function``, a function at the top level of a source file."""
     return _file_templates(function.__code__.co_filename)[function.__name__]
 
@@ -169,7 +174,7 @@ def _statement_lambdas(file: str, first: int, line: int) -> dict[int, list[ast.L
     return {}
 
 
-def lambda_tree(function: Any) -> ast.Lambda | None:
+def lambda_tree(function: object) -> ast.Lambda | None:
     """Return the syntax tree of the lambda expression that created ``function``.
 
     The result is None if ``function`` was not created by a lambda expression, if its source is not available, or if it
@@ -194,7 +199,7 @@ def lambda_tree(function: Any) -> ast.Lambda | None:
 
 
 @cache
-def returned_expression(function: Any) -> tuple[list[str], ast.expr] | None:
+def returned_expression(function: object) -> tuple[list[str], ast.expr] | None:
     """Return the names of the parameters of ``function``, and the expression that it returns.
 
     ``function`` is a lambda expression, or a ``def`` of positional parameters whose only statement is ``return``. For
@@ -242,7 +247,7 @@ def _definition(code: CodeType) -> ast.FunctionDef | None:
 
 #: Functions that are inserted as expressions wherever an inserted lambda expression or kernel calls them: a dictionary to
 #: functions that return what :func:`returned_expression` returns, or to None if that function itself finds it.
-EXPRESSIONS: dict[Any, Callable[[], tuple[list[str], ast.expr]] | None] = {}
+EXPRESSIONS: dict[object, Callable[[], tuple[list[str], ast.expr]] | None] = {}
 
 
 class _FirstUse(ast.NodeTransformer):
@@ -283,12 +288,12 @@ UNMOVED = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr, ast.G
 LOOSE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
-def _at(made: Any, place: Any) -> Any:
+def _at(made: Node, place: ast.AST) -> Node:
     """Copy the line and column of the syntax node ``place`` to the syntax node ``made``, and return ``made``."""
     return ast.copy_location(made, place)
 
 
-def _global_value(node: ast.expr, space: dict[str, Any]) -> Any:
+def _global_value(node: ast.expr, space: Namespace) -> Static:
     """Return the function that ``node`` refers to, a name in ``space`` or an attribute of a module there, or None."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         module = space.get(node.value.id)
@@ -323,7 +328,7 @@ class _Specializer:
     """
 
     def __init__(
-        self, known: dict[str, Any], lists: dict[str, list[ast.expr]], renamed: dict[str, ast.expr], space: dict[str, Any],
+        self, known: dict[str, object], lists: dict[str, list[ast.expr]], renamed: dict[str, ast.expr], space: Namespace,
         names: dict[int, frozenset[str]], arguments: frozenset[str],
     ) -> None:  # fmt: skip
         self.known, self.lists, self.renamed, self.space = known, lists, renamed, space
@@ -374,7 +379,7 @@ class _Specializer:
                 return all([each is None or self.is_static(each) for each in (lower, upper)])
         return False
 
-    def value(self, node: Any) -> Any:
+    def value(self, node: ast.expr) -> Static:
         """Return the value of the static expression ``node``; raise TypeError for an expression that is not static."""
         match node:
             case ast.Constant(value=value):
@@ -408,7 +413,7 @@ class _Specializer:
                 return self.value(value)[self.value(index)]
         raise TypeError(f"no static expression: {ast.unparse(node)}")
 
-    def constant(self, value: Any, node: ast.expr) -> ast.expr:
+    def constant(self, value: object, node: ast.expr) -> ast.expr:
         """Return the syntax node of an expression with the value ``value``, which replaces the expression ``node``.
 
         The expression is a constant for a number, string, bool or None, and otherwise the name of a global variable of
@@ -419,7 +424,7 @@ class _Specializer:
         name = "".join(each if each.isalnum() else "_" for each in ast.unparse(node)).strip("_")
         return self.global_variable(name, value, node)
 
-    def global_variable(self, name: str, value: Any, node: ast.expr) -> ast.expr:
+    def global_variable(self, name: str, value: object, node: ast.expr) -> ast.expr:
         """Return the syntax node of a global variable of the specialised function that has the value ``value``.
 
         The variable is called ``name``, with a number appended if the name is used for another value. The node gets the
@@ -433,7 +438,7 @@ class _Specializer:
 
     # -- Expressions
 
-    def expr(self, node: Any) -> Any:
+    def expr(self, node: SyntaxNode) -> SyntaxNode:
         """Return the expression that replaces the expression ``node`` in the specialised function."""
         if self.untouched(node):
             return node
@@ -484,7 +489,7 @@ class _Specializer:
             if isinstance(node.ctx, ast.Store):
                 chosen = [_at(ast.Name(each.id, ast.Store()), node) for each in chosen if isinstance(each, ast.Name)]
             return _at(ast.Tuple([*chosen], node.ctx), node)
-        found = self.lists[name][self.value(node.slice)]
+        found: SyntaxNode = self.lists[name][self.value(node.slice)]
         if isinstance(node.ctx, ast.Store):
             assert isinstance(found, ast.Name), "only variables can be assigned to"
             return _at(ast.Name(found.id, ast.Store()), node)
@@ -526,7 +531,7 @@ class _Specializer:
                 found.append(self.expr(each))
         return found
 
-    def with_item(self, target: ast.expr, value: Any, node: ast.expr) -> ast.expr:
+    def with_item(self, target: ast.expr, value: object, node: ast.expr) -> ast.expr:
         """Return the expression that replaces ``node``, the element of a list comprehension, for one item.
 
         ``target`` is the loop variable, or a tuple of loop variables, and ``value`` is the item.
@@ -538,7 +543,7 @@ class _Specializer:
         finally:
             self.known, self.special = before, special
 
-    def bind(self, target: ast.expr, value: Any) -> None:
+    def bind(self, target: ast.expr, value: Static) -> None:
         """Make a loop variable static, with the value ``value``.
 
         ``target`` is the variable, or a tuple of variables, to which the items of ``value`` are assigned.
@@ -604,7 +609,7 @@ class _Specializer:
         return left[0] if len(left) == 1 else _at(ast.BoolOp(ast.Or() if stops else ast.And(), left), node)
 
     def spliced(
-        self, function: Any, names: list[str], body: ast.expr, args: list[ast.expr], hole: ast.expr
+        self, function: FunctionType, names: list[str], body: ast.expr, args: list[ast.expr], hole: ast.expr
     ) -> ast.expr:
         """Return ``body``, the expression that ``function`` returns, with ``args`` in place of its parameters ``names``.
 
@@ -615,7 +620,7 @@ class _Specializer:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         outer = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
 
-        def moved(node: Any, own: frozenset[str]) -> Any:
+        def moved(node: SyntaxNode, own: frozenset[str]) -> SyntaxNode:
             if isinstance(node, list):
                 return [moved(each, own) for each in node]
             if not isinstance(node, ast.AST):
@@ -651,13 +656,13 @@ class _Specializer:
 
         return moved(body, frozenset())
 
-    def rebuilt(self, node: Any) -> Any:
+    def rebuilt(self, node: SyntaxNode) -> SyntaxNode:
         """Return a copy of ``node`` in which the expressions and statements that it contains have been replaced.
 
         ``node`` itself is returned if nothing in it has to be replaced.
         """
 
-        def part(each: Any) -> Any:
+        def part(each: SyntaxNode) -> SyntaxNode:
             if isinstance(each, list):
                 return self.body(each) if each and isinstance(each[0], ast.stmt) else [part(one) for one in each]
             if isinstance(each, ast.expr):
@@ -752,14 +757,14 @@ class _Specializer:
         made = self.rebuilt(node)
         return [made]
 
-    def inlined_body(self, function: Any, args: Sequence[ast.expr]) -> list[ast.stmt]:
+    def inlined_body(self, function: FunctionType, args: Sequence[ast.expr]) -> list[ast.stmt]:
         """Return a list of the statements that replace a call of the inlined helper ``function`` with ``args``."""
         tree, before = self.enter(function, args)
         left = self.body(tree.body)
         self.known, self.lists, self.special, self.renamed = before
         return left
 
-    def inlined_value(self, function: Any, args: Sequence[ast.expr]) -> ast.expr:
+    def inlined_value(self, function: FunctionType, args: Sequence[ast.expr]) -> ast.expr:
         """Return the expression that replaces a call of the inlined helper ``function`` with ``args``.
 
         The only statement of the helper must be ``return``.
@@ -771,7 +776,7 @@ class _Specializer:
         self.known, self.lists, self.special, self.renamed = before
         return result
 
-    def enter(self, function: Any, args: Sequence[ast.expr]) -> tuple[ast.FunctionDef, Any]:
+    def enter(self, function: FunctionType, args: Sequence[ast.expr]) -> tuple[ast.FunctionDef, Replacements]:
         """Bind the parameters of the inlined helper ``function`` to ``args``, the arguments of its call.
 
         Return the syntax tree of the helper, and the previous values of the attributes ``known``, ``lists``,
@@ -816,8 +821,8 @@ def function_definition(name: str, arguments: ast.arguments, body: list[ast.stmt
 
 
 def specialize(
-    template: Any, form: Any, name: str, arguments: ast.arguments, parts: dict[str, Any], space: dict[str, Any]
-) -> ast.FunctionDef:
+    template: Function, form: object, name: str, arguments: ast.arguments, parts: Mapping[str, Part], space: Namespace,
+) -> ast.FunctionDef:  # fmt: skip
     """Return the syntax tree of the function ``name``, a copy of ``template`` for one value of its first argument.
 
     Args:

@@ -7,13 +7,16 @@ The body of each registered function contains the code that reports its calls to
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from .typing import Function
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
 #: For each function: a function that returns the name of a call from its arguments, and whether it is an operation.
-PROFILED: WeakKeyDictionary[Any, tuple[Callable[..., str], bool]] = WeakKeyDictionary()
+PROFILED: WeakKeyDictionary[Function, tuple[Callable[..., str], bool]] = WeakKeyDictionary()
 
 
 def profiled(name: Callable[..., str], operation: bool = False) -> Callable[[Callee], Callee]:

@@ -113,7 +113,7 @@ def strips_frames(function: Callee) -> Callee:
     """
 
     @functools.wraps(function)
-    def outer(*args: Any, **kwargs: Any) -> Any:
+    def outer(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except KeyboardInterrupt as error:
