@@ -128,10 +128,10 @@ OF_TENSORS = (
 
 
 def _no_tensor(name: str, args: Args) -> str | None:
-    """Return PyTorch's error text if the function ``name`` was called with a value in place of a tensor, else None.
+    """Return PyTorch's error text if another object was passed where a tensor is expected, else None.
 
-    Only functions that accept any number of tensors, such as ``meshgrid``, are checked. ``args`` are the positional
-    arguments.
+    Only functions that accept any number of tensors, such as ``meshgrid``, are checked. ``name`` is the name of the
+    function, and ``args`` are the positional arguments.
     """
     if name not in OF_TENSORS and not (name == "einsum" and args and isinstance(args[0], str)):
         return None
@@ -153,10 +153,11 @@ def _no_tensor(name: str, args: Args) -> str | None:
 def _python_text(
     error: Exception, target: Function | None, args: tuple[object, ...], named: dict[str, object], name: str
 ) -> str | None:
-    """Return Python's error text if ``args`` and ``named`` cannot be bound to the parameters of ``target``, else None.
+    """Return Python's error text if the arguments of a call do not fit the parameters of ``target``, else None.
 
-    ``args`` are the positional and ``named`` the keyword arguments of the call. ``name`` is the name of the function in
-    the text. ``error`` is the exception that the call raised.
+    ``args`` are the positional and ``named`` the keyword arguments, and ``name`` is the name of the function in the
+    text. The text is that of the TypeError that a repeated call raises, or that of ``error``, which the first call has
+    raised.
     """
     if target is None:
         return None

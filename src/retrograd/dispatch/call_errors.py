@@ -37,10 +37,11 @@ FINAL = "__retrograd_final__"
 
 
 def finish_error(error: Exception, original: Exception) -> Exception | None:
-    """Return the exception ``error`` with retrograd's frames removed from its traceback.
+    """Return the exception ``error`` without retrograd's frames in its traceback.
 
-    The result is None if ``error`` is ``original``, the exception that the call raised, and its traceback must be kept.
-    With ``RETROGRAD_TRACEBACK=full``, ``original`` becomes the cause of ``error``, so that Python prints both.
+    ``original`` is the exception that the call raised, and ``error`` is this exception or a translation of it. The
+    frames are kept in the cases that :func:`user_frame.strip_frames` lists. Then the result is None if ``error`` is
+    ``original``. A translation is returned with ``original`` as its cause, so that Python prints both.
     """
     stripped = user_frame.strip_frames(error)
     if stripped is None and error is not original:
@@ -56,7 +57,11 @@ def _mark_final(error: Exception) -> Exception:
 
 
 def _raised_in(error: Exception) -> CodeType | None:
-    """Return the code of the function that the template called when ``error`` was raised, or None: the template itself."""
+    """Return the code object of the function that a generated function called when ``error`` was raised.
+
+    The error was raised by that function, or by one that it called. The result is None if the generated function itself
+    raised the error.
+    """
     entry = error.__traceback__
     entry = None if entry is None else entry.tb_next
     helpers = {each.__code__ for each in INLINED}  # without specialisation, these are called
@@ -66,9 +71,10 @@ def _raised_in(error: Exception) -> CodeType | None:
 
 
 def _is_of_user_code(form: CallForm, error: Exception) -> bool:
-    """Whether ``error`` was raised by code of the program that the call ran (a hook, a handler), or by a handler.
+    """Whether ``error`` was raised by code of the program that the call ran, such as a hook, or by a handler.
 
-    A kernel that the program declares does not count.
+    A handler is an object that intercepts calls, such as a mode. A kernel that the program declares does not count as
+    code of the program.
     """
     kernel = form.op.kernel.__code__ if hasattr(form, "op") else None
     return user_frame.passed_user_code(error, kernel) or _raised_in(error) in (
@@ -78,20 +84,27 @@ def _is_of_user_code(form: CallForm, error: Exception) -> bool:
 
 
 def _is_of_fallback(form: Form, error: Exception) -> bool:
-    """Whether ``error`` was raised by the fallback of the function."""
+    """Whether ``error`` was raised by the fallback, which runs the calls that the fast path does not support."""
     code = _raised_in(error)
     return code is not None and (code is getattr(form.slow, "__code__", None) or code.co_filename == UNWRITTEN)
 
 
 def _is_checked(form: Form, error: Exception) -> bool:
-    """Whether ``error`` is PyTorch's, raised by the fallback of the function or by the kernel."""
+    """Whether ``error`` is already PyTorch's error, so that it is not translated.
+
+    This is the case for every error of the fallback. An error of the kernel is PyTorch's if it is a RuntimeError,
+    unless the operation is in place.
+    """
     if _raised_in(error) is form.op.kernel.__code__:
         return isinstance(error, RuntimeError) and not form.over  # NumPy raises no RuntimeError
     return _is_of_fallback(form, error)
 
 
 def is_of_numpy(form: Form, error: Exception) -> bool:
-    """Whether a FloatingPointError was raised by the kernel, as ``numpy.seterr`` requires."""
+    """Whether ``error``, a FloatingPointError, was raised by NumPy in the kernel.
+
+    NumPy raises it only if the program has changed the error handling, for example by ``numpy.seterr(all="raise")``.
+    """
     return not _is_of_user_code(form, error) and not _is_of_fallback(form, error)
 
 
@@ -99,11 +112,12 @@ def repeat_with_override(
     form: CallForm, error: Exception, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object],
     out: object,
 ) -> Callable[[], Result] | None:  # fmt: skip
-    """Return a function that repeats a failed call with ``__torch_function__`` of the class of an argument, or None.
+    """Return a function that repeats a failed call so that ``__torch_function__`` can override it, or None.
 
-    The class is one that does not derive from Tensor and was not registered before the call; None means that there is
-    no such class. ``form`` describes the called function, and ``error`` is the exception that was raised. The other
-    parameters are the arguments of the call, as for :func:`fall_back`.
+    A class with a ``__torch_function__`` that does not derive from Tensor is registered only after a call with an
+    instance of it has failed. The result is None if no argument has such a class. ``form`` describes the called
+    function, and ``error`` is the exception that was raised. The other parameters are the arguments of the call, as for
+    :func:`fall_back`.
     """
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
@@ -141,9 +155,11 @@ def _explained(
     form: CallForm, error: Exception, original: Exception, args: ArgumentList, rest: tuple[object, ...],
     unknown: dict[str, object], out: object,
 ) -> Exception | None:  # fmt: skip
-    """Return PyTorch's argument error if the arguments match no signature, otherwise ``error``; both finished.
+    """Return the exception for a failed call: PyTorch's argument error, or ``error`` if the arguments are valid.
 
-    See :func:`finish_error` for ``original``, and :func:`call_error` for the other parameters and the result.
+    Valid arguments match one of PyTorch's signatures. The frames of retrograd are removed from the traceback by
+    :func:`finish_error`, which also explains ``original``. See :func:`call_error` for the other parameters and for the
+    result None.
     """
     values, named, defaults = form.given(args, unknown, out)
     found = explain(error, form.target, form.space, form.name, values, rest, named, defaults)
@@ -153,8 +169,8 @@ def _explained(
 def shape_error(form: Form, args: ArgumentList) -> RuntimeError | None:
     """Return PyTorch's error if the shapes of the operands do not fit, otherwise None.
 
-    The shapes must be broadcastable, for an in-place operation to the shape of the first operand. ``form`` describes
-    the called function, and ``args`` are the values of its named parameters.
+    The shapes fit if they can be broadcast together. For an in-place operation, they must be broadcast to the shape of
+    the first operand. ``form`` describes the called function, and ``args`` are the values of its named parameters.
     """
     operands = [args[i] for i in form.operands]
     error = broadcast_error(operands)
@@ -184,7 +200,11 @@ def inference_error(op: Op, name: str, node: DeclaredNode) -> RuntimeError:
 def public_error(
     form: PublicForm, error: Exception, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object]
 ) -> Exception | None:
-    """Return the same as :func:`call_error`, for the public wrapper of a Python function."""
+    """Return the exception that a failed call of a public wrapper raises instead of ``error``, or None.
+
+    A public wrapper is the generated function that users call in place of a Python function of the package. The
+    parameters and the result None have the same meaning as for :func:`call_error`.
+    """
     if _is_of_user_code(form, error):
         return finish_error(error, error)
     return _explained(form, error, error, args, rest, unknown, None)

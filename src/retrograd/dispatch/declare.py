@@ -60,11 +60,11 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from ..core.typing import Function
-    from .typing import DeclaredFunction, Result, ResultClass, Slow, Target, Write
+    from .typing import DeclaredFunction, Result, ResultClass, Slow, Target, VmapRule, Write
 
 
 class Operation(Protocol):
-    """Function of a declared operation, as the decorators ``pointwise`` and ``op`` return it (for annotations)."""
+    """Type of the functions that the decorators ``pointwise`` and ``op`` return, for annotations."""
 
     op: Op
 
@@ -286,10 +286,10 @@ def public(
     array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array,
                    or None for arguments that it does not support. It is called with the positional arguments
                    (``*args`` as a tuple) if no keyword argument but ``requires_grad=True`` is passed
-    identity_if    a condition, as source text, under which the fast path returns its first operand itself
+    identity_if    a condition like ``if_arrays``; if it holds, the fast path returns its first operand itself
     fixed          values for the operation's parameters that the function does not have under the same name: a value,
-                   an expression of the function's arguments, a function (see :class:`FastPathSpec`), or ``AXIS`` or
-                   ``NEW_AXIS`` for a dimension to be normalised
+                   the name of an argument of the function, a function that computes the value (see
+                   :class:`FastPathSpec`), or ``AXIS`` or ``NEW_AXIS`` for a dimension that may be negative
     """
 
     def declare(target: Target) -> Target:
@@ -322,7 +322,7 @@ def with_fast_path(
     result_class: ResultClass = None,
     **fixed: object,
 ) -> DeclaredFunction:
-    """Return a function that calls ``target``, or directly the operation ``fast_path`` if its condition holds.
+    """Return a function that calls the operation ``fast_path`` if ``if_arrays`` holds, and otherwise ``target``.
 
     The function is for use inside retrograd and does not become public. The condition ``if_arrays``, ``result_class``
     and ``fixed`` are as for :func:`public`.
@@ -332,10 +332,11 @@ def with_fast_path(
 
 
 def _fronted(front: FastPathSpec, name: str, public_kind: str = "", space: str = "torch") -> DeclaredFunction:
-    """Return a function called ``name`` that tries the fast path ``front``; its code is generated at the first call.
+    """Return a function called ``name`` that calls an operation directly if the fast path ``front`` applies.
 
-    A call that ``front`` does not support is passed to the next fast path, ``front.other``, if any, and finally to the
-    ordinary Python function, ``front.surface``. ``public_kind`` and ``space`` are as for :func:`_stub`.
+    A call to which ``front`` does not apply is passed to the next fast path, ``front.other``, if there is one, and
+    finally to the ordinary Python function, ``front.surface``. The code of the function is generated at its first call.
+    ``public_kind`` and ``space`` are as for :func:`_stub`.
     """
     target = front.surface
     if front.other is not None:
@@ -460,7 +461,7 @@ def publish(namespace: dict[str, DeclaredFunction], space: str, shared: Sequence
 
 
 def with_error_name(function: DeclaredFunction, shown: str) -> DeclaredFunction:
-    """Return a copy of ``function``, the function of a declared operation, whose errors show the name ``shown``."""
+    """Return a function for the same operation as ``function`` whose errors show the name ``shown``."""
     return _stub(variant(function, shown=shown))
 
 

@@ -1,4 +1,4 @@
-"""``fall_back``: the call of a function's fallback, which runs the calls that the fast path does not support."""
+"""Call of the fallback: the slower function that runs the calls which a generated function does not support."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def parameters(form: Form, args: ArgumentList) -> Params:
 def fall_back(
     form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
 ) -> Result:
-    """Return the result of the fallback of a function for the arguments of a call.
+    """Call the fallback of a generated function with the arguments of a call, and return its result.
 
-    ``form`` describes the function, and ``args`` are the values of its named parameters. ``rest`` and ``unknown`` are
-    further positional and keyword arguments of the call, and ``out`` is its argument ``out=``.
+    The fallback runs the calls that the generated code does not support. ``form`` describes the generated function, and
+    ``args`` are the values of its named parameters. ``rest`` and ``unknown`` are further positional and keyword
+    arguments of the call, and ``out`` is its argument ``out=``.
     """
     return (
         form.slow(*args[: form.positional], *rest, **dict(zip(form.keywords, args[form.positional :])), **unknown)

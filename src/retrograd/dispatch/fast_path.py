@@ -80,8 +80,8 @@ Op.compile_vjp = staticmethod(compile_vjp)
 def half_precision_kernel(op: Op) -> Function:
     """Return the kernel of ``op`` for derivative rules: float16 and bfloat16 arrays are computed in float32.
 
-    At its first call, the returned function generates a function that has exactly the parameters of ``op``, because
-    ``*args`` and ``**kwargs`` would cost 0.25 µs per call.
+    At its first call, the returned function generates a function that has exactly the parameters of ``op``, and that
+    takes its place in ``ARRAYS``. The parameters ``*args`` and ``**kwargs`` would cost 0.25 µs per call.
     """
     kernel, made = op.kernel, None
 

@@ -51,11 +51,11 @@ class FastPathSpec:
     surface   the public Python function; it is the fallback if the fast path does not apply
     when      a function of some arguments of ``surface``; the fast path applies only if it returns true, or is None
     if_arrays such a function of operands (as arrays), parameters of ``op`` and ``_d``, the dtype of the first array
-    inline    if true, the fast path applies only if ``op.inline``, a faster variant of the kernel, does
-    fixed     a dictionary from the names of parameters of ``op`` to their values. Instead of a value it may have AXIS
-              or NEW_AXIS, the name of an argument of ``surface``, or a function that computes the value. This function
-              is called with the first array and the arguments of ``surface`` that it names, or the tuple of ``*args``
-              if ``surface`` has it; if it returns None, the fast path does not apply
+    inline    if true, the fast path applies only if ``op.inline``, a faster variant of the kernel, supports the arguments
+    fixed     a dictionary from names of parameters of ``op`` to their values. An item may also be AXIS or NEW_AXIS for
+              a dimension, the name of an argument of ``surface``, or a function that computes the value from the first
+              array and the arguments of ``surface`` with the names of its parameters (from the tuple of ``*args`` if
+              ``surface`` has it); if the function returns None, the fast path does not apply
     gives     the tuple class of several results, or FIRST: only the first result is returned
     operands  the names of the arguments of ``surface`` that are the tensors of ``op``; the first ones by default
     other     the fast path to try if this one does not apply
@@ -101,9 +101,10 @@ class FastPathSpec:
         return {*self.operands, *self.op.params, *found, *arguments(self.when)}
 
     def for_users(self) -> FastPathSpec:
-        """Return a copy for a public function, in which ``**unknown`` collects unused keyword-only arguments.
+        """Return a copy for a public function, without the keyword-only arguments that the operation does not use.
 
-        These arguments are passed rarely, and each parameter with a default makes every call 7 ns slower.
+        The public function collects them in ``**unknown``, because they are passed rarely, and each parameter with a
+        default makes every call 7 ns slower.
         """
         made, ours = copy(self), self.read()
         made.names = tuple([each for k, each in enumerate(self.names) if k < self.positional or each in ours])
@@ -111,7 +112,7 @@ class FastPathSpec:
 
 
 class FunctionForm:
-    """Base class of the descriptions: the parameters of the function.
+    """Base class of the descriptions of generated functions; its attributes describe the function's parameters.
 
     args               the names of the named parameters
     positional         how many of them are positional; the others are keyword-only
@@ -130,7 +131,10 @@ class FunctionForm:
     function: DeclaredFunction = None
 
     def signature(self) -> ast.arguments:
-        """Return the parameters of the generated function; a default is a name in :meth:`default_values`."""
+        """Return the parameters of the generated function.
+
+        A default value is the name of a global variable, whose value is in :meth:`default_values`.
+        """
         args = [ast.arg(each) for each in self.args]
         defaults: list[Any] = [
             ast.Name(f"default_{each}", ast.Load()) if each in self.argument_defaults
@@ -148,7 +152,11 @@ class FunctionForm:
         return ast.arguments([], free, rest, keywords, named, unknown, given)
 
     def parts(self) -> dict[str, list[str] | ast.expr]:
-        """Return what replaces parameters of the template: a list of names for ``args``, constants for absent ones."""
+        """Return a dictionary from parameters of the template to their replacements in the generated function.
+
+        The parameter ``args`` is replaced by the names of the function's parameters. A parameter that the function does
+        not have is replaced by a constant: ``rest`` by ``()``, ``unknown`` by ``{}``, and ``out`` by None.
+        """
         found: dict[str, Any] = {"args": list(self.args)}
         if not self.has_rest:
             found["rest"] = ast.Tuple([], ast.Load())
@@ -262,7 +270,10 @@ class Form(FunctionForm):
         self.when_arguments = tuple([self.args.index(each) for each in arguments(self.when)])
 
     def _set_parameters(self) -> None:
-        """Set the attributes for the operation's parameters and for the kernel's variants, ``inline`` and ``write``."""
+        """Set the attributes that describe the operation's parameters and the variants of its kernel.
+
+        The variants are the lambda expressions ``inline`` and ``write`` of the declaration.
+        """
         op, fixed = self.op, {} if self.spec is None else self.spec.fixed
         self.parameters: list[tuple[int, str, ParameterSource, tuple[int, ...]]] = []
         for j, each in enumerate(op.params):
@@ -299,9 +310,10 @@ class Form(FunctionForm):
         self.identity_arguments = self.sources(self.identity_if)
 
     def sources(self, function: Function | None) -> tuple[int, ...]:
-        """Return for each parameter of ``function`` a number that says which value ``templates.picked`` passes to it.
+        """Return for each parameter of ``function`` a number that identifies the value passed to it.
 
-        ``function`` is a variant of the kernel or a condition. The number is i >= 0 for operand i, -1 for the parameter
+        ``function`` is a variant of the kernel or a condition, which a generated function calls. ``templates.picked``
+        returns the value for a number. The number is i >= 0 for operand i, -1 for the parameter
         ``_d`` (the dtype of the first operand), and -2 - j for parameter j of the operation.
         """
         places = {each: i for i, each in enumerate(self.op.tensors)}
@@ -326,9 +338,9 @@ class Form(FunctionForm):
 
 
 def _declines(function: Function) -> bool:
-    """Whether the lambda expression ``function``, a variant of a kernel, may return None: it does not apply.
+    """Whether ``function``, a variant of a kernel, may return None, which means that the variant does not apply.
 
-    This is the case if it ends with ``else None``, or if its source is not available.
+    This is the case if the lambda expression ends with ``else None``, or if its source is not available.
     """
     tree = lambda_tree(function)
     if tree is None:
@@ -344,8 +356,8 @@ METHOD, POSITIONAL, KEYWORD = "method", "positional", "keyword"
 class PublicForm(FunctionForm):
     """Description of the public wrapper of the Python function ``target``, called ``name`` in the namespace ``space``.
 
-    If ``fallback`` is true, the wrapper is the fallback of a generated function, which has already passed the call to
-    handlers.
+    If ``fallback`` is true, the wrapper is the fallback of a generated function. The generated function has already
+    passed the call to the active handlers, which are objects that intercept calls.
     """
 
     def __init__(self, target: Function, space: str, name: str, fallback: bool = False) -> None:
@@ -392,7 +404,7 @@ class VjpForm(FunctionForm):
     op         the operation
     saved      a list with a :class:`Saved` for each value that the nodes save
     conjugate  whether saved values are conjugated, because an operand or the result is complex
-    record     whether gradients are Tensors, so that saved arrays become Tensors of the graph
+    record     whether the gradients are Tensors (``create_graph=True``), so that saved arrays become Tensors, too
     only       the index of the operand that has a gradient edge if there is only one, otherwise None
     """
 

@@ -76,9 +76,9 @@ def apply(op: Op, tensors: Operands, params: Params, first: int = 1) -> Result:
 
 
 def _as_plain(x: Operand) -> Operand:
-    """Return a Tensor with the array and the gradient edge of ``x``, an instance of a subclass that overrides calls.
+    """Return an ordinary Tensor in place of ``x``, an instance of a subclass that overrides functions.
 
-    Any other ``x`` is returned as it is.
+    The Tensor has the array and the gradient edge of ``x``. Any other ``x`` is returned unchanged.
     """
     return (
         x
@@ -108,9 +108,10 @@ def apply_equality(op: Op, tensors: Operands, params: Params) -> Result:
 
 
 def operator_fallback(apply: Function, name: str) -> Function:
-    """Return a fallback function for the operator method ``name``, which calls ``apply``.
+    """Return the fallback of the operator method ``name``: a function that calls ``apply``.
 
-    If ``apply`` returns NotImplemented, the fallback returns the result of :func:`retry_operator`.
+    The class of an operand may override the call with ``__torch_function__``. If ``apply`` returns NotImplemented, the
+    fallback returns the result of :func:`retry_operator`.
     """
 
     def slow(op: Op, tensors: Operands, params: Params) -> Result:
@@ -141,8 +142,8 @@ def operator_wrapper(
     """Return an operator method called ``name`` that calls ``function``.
 
     The method returns NotImplemented if the second operand is neither a Tensor nor a number. NumPy scalars are
-    converted to Python numbers. If ``fallback`` is true, the method is the fallback of a generated function, which has
-    already passed the call to handlers.
+    converted to Python numbers. If ``fallback`` is true, the method is the fallback of a generated function. The
+    generated function has already passed the call to the active handlers, which are objects that intercept calls.
     """
 
     def operator(input: Operand, other: Operand) -> Result:
@@ -199,8 +200,8 @@ def check_operand(op: Op, value: object, position: int, first: int = 1, suffix: 
 def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -> tuple[Arrays, KernelResult]:
     """Call the kernel of ``op``, and return a pair: the operands as promoted arrays, and the kernel's result.
 
-    ``into`` is the tensor that an in-place operation will write to, or None. This function does not write the result,
-    but raises RuntimeError if its shape or dtype does not fit ``into``.
+    ``into`` is the tensor that an in-place operation will write to, or None. This function does not write the result.
+    For an elementwise operation, it raises RuntimeError if the result's shape or dtype does not fit ``into``.
     """
     arrays: Any = [each._array if isinstance(each, Tensor) else each for each in tensors]
     if op.check is not None:
@@ -303,7 +304,9 @@ def _check_target(op: Op, tensors: Operands, x: Tensor, common: dtypes.dtype) ->
 def retype(op: Op, result: KernelResult, target: ArrayDType) -> KernelResult:
     """Return ``result``, an array or a tuple of arrays, converted to the dtype ``target``.
 
-    If ``op`` is not pointwise, only float32 arrays are converted, and only to float16 or bfloat16.
+    If ``op`` is not elementwise, only float32 arrays are converted, and only to float16 or bfloat16. If ``op`` is
+    elementwise and its kernel has chosen a dtype of another kind, such as ``abs`` of complex numbers, the result is not
+    converted.
     """
     if isinstance(result, tuple):
         return tuple(retype(op, each, target) for each in result)
@@ -354,11 +357,11 @@ def record(
     edges: Sequence[Edge | None],
     in_place: bool = False,
 ) -> Node | None:
-    """Create the node of a call of ``op``, and set it as the gradient edge of the results ``outs``.
+    """Create the graph node of a call of ``op``, and set it as the gradient edge of the results ``outs``.
 
     Return the node, or None if no result is floating-point or complex and can have a gradient. ``arrays`` are the
     operands as the kernel received them, and ``edges`` the gradient edges of ``tensors`` (None for tensors that require
-    no gradient).
+    no gradient). If ``in_place`` is true, the node has the name of the in-place operation.
     """
     count = len(outs) if op.differentiable is None else op.differentiable
     graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
@@ -394,11 +397,11 @@ def watched(
     edges: Edges,
     outs: Sequence[Tensor],
 ) -> None:
-    """Create the graph node of a call of ``op``, after a generated function has computed the results ``outs``.
+    """Create the graph node of a call of ``op`` while saved-tensor hooks or anomaly detection are active.
 
-    No node is created if no operand has a gradient edge. Generated functions call this function instead of creating the
-    node themselves while saved-tensor hooks or anomaly detection are active.
-    ``outs`` has Tensors, or arrays for results that are not returned. ``edges`` are the gradient edges of ``tensors``.
+    In this mode, generated functions call this function after they have computed the results ``outs``; otherwise they
+    create the node themselves. No node is created if no operand has a gradient edge. ``outs`` has Tensors, or arrays
+    for results that are not returned. ``edges`` are the gradient edges of ``tensors``.
     """
     if edges.count(None) < len(edges):
         outs = tuple([each if isinstance(each, Tensor) else wrap(each) for each in outs])
@@ -478,8 +481,7 @@ def _wrap_views(
 def is_untracked(x: Operand) -> bool:
     """Whether operations of ``x`` need not be recorded, because recording is off or ``x`` requires no gradient.
 
-    The result is False if ``x`` is on a GPU, or if its class is not in ``PLAIN``: Tensor and subclasses without
-    overrides.
+    The result is False if ``x`` is on a GPU, or if its class is neither Tensor nor Parameter.
     """
     kind: Any = x.__class__
     if kind not in PLAIN or x._array.__class__ is not numpy.ndarray:
@@ -563,9 +565,10 @@ _FILLS = {
 
 
 def _write_changed(op: Op, array: Array, result: Array) -> None:
-    """Write those elements of ``result`` that differ from ``array`` into ``array``, whose elements overlap in memory.
+    """Write those elements of ``result`` that differ from ``array`` into ``array``.
 
-    Equal elements are not written, because they would overwrite a new value at the same address.
+    Several elements of ``array`` have the same address, because it is expanded. Equal elements are not written, because
+    they would overwrite a new value at this address.
     """
     if _FILLS[op.name]:
         user_frame.warn(

@@ -104,9 +104,9 @@ def _calling_frame(frame: FrameType | None) -> FrameType | None:
 def _passed_by_position(
     frame: FrameType, values: dict[str, object], named: dict[str, object], defaults: dict[str, object], method: bool
 ) -> tuple[object, ...] | None:
-    """Return the arguments of a call without keywords, the usual case, or None if it is not certain that it is one.
+    """Return the arguments of a call that passes all of them by position, or None if this is not certain.
 
-    The parameters have the same meaning as for :func:`as_given`; ``frame`` is that of the caller.
+    This is the usual case of :func:`as_given`, whose parameters have the same meaning. ``frame`` is that of the caller.
     """
     count, keywords = getattr(user_frame.expression(frame), "fixed", (0, True))
     if keywords:

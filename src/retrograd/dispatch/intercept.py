@@ -79,9 +79,9 @@ _handlers: ContextVar[tuple[Handler, ...]] = ContextVar("handlers", default=())
 class Call:
     """Intercepted call of ``function``; ``rest`` are the handlers that have not got the call yet.
 
-    The attributes describe the state of :meth:`go_on`, which calls the function again. ``arrived`` becomes true when
-    this second call is intercepted. ``skipped`` becomes true when the fallback of the function leaves out the test of
-    the arguments' classes, because it was made for the first call.
+    A handler repeats the call by :meth:`go_on`; two attributes describe the repeated call. ``arrived`` becomes true
+    when it is intercepted. ``skipped`` becomes true when the fallback of the function does not pass it to the classes
+    of the arguments, because they have got the first call.
     """
 
     __slots__ = ("args", "arrived", "function", "kwargs", "rest", "skipped")
@@ -105,12 +105,15 @@ _going: ContextVar[Call | None] = ContextVar("going", default=None)
 
 
 def go_on(function: Function, args: Args, kwargs: Kwargs) -> Result:
-    """Return ``function(*args, **kwargs)`` without passing this call to modes and classes."""
+    """Return ``function(*args, **kwargs)`` without passing this call to modes and classes of arguments.
+
+    The handlers that also get calls inside the package, such as autocast and profilers, still get this call.
+    """
     return Call(function, args, kwargs, _handlers.get()).go_on()
 
 
 def _continued(function: object) -> Call | None:
-    """Return the call that a handler has passed on, if it is the call of ``function`` which begins now, else None."""
+    """Return the call that a handler has repeated, if it is the call of ``function`` which begins now, else None."""
     going = _going.get()
     return going if going is not None and going.function is function and not going.arrived else None
 
@@ -226,9 +229,10 @@ def ask_classes(
 
 
 def _skips(known: Overridable) -> bool:
-    """Whether the classes of the arguments have already got the current call of the function ``known``.
+    """Whether the fallback must not pass the current call of the function ``known`` to the classes of its arguments.
 
-    This is the case if a handler has called the function by :meth:`Call.go_on`. The result is True only once per call.
+    They have got the call before, if a handler has repeated it by :meth:`Call.go_on`. The result is True only once per
+    call.
     """
     going = _going.get()
     if going is None or going.function is not known.function or going.skipped:

@@ -102,8 +102,9 @@ class RecordedSignature:
 def _needed(longest: signatures.Signature, known: list[signatures.Signature]) -> int:
     """Return the number of parameters of the signature ``longest`` that are shown without a default value.
 
-    ``known`` are all signatures of the function. Only those are considered whose required parameters are the first
-    parameters of ``longest``; the result is the smallest number of required parameters among these signatures.
+    ``known`` are all signatures of the function. A parameter is shown with a default if a shorter signature does not
+    require it. Therefore the result is the smallest number of required parameters of a signature, among those whose
+    required parameters are the first parameters of ``longest``.
     """
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]
@@ -123,8 +124,8 @@ class _AsWritten:
 def _default(parameter: signatures.Parameter, optional: bool) -> object:
     """Return the default value of ``parameter`` that ``inspect.signature`` shows.
 
-    If ``signatures.txt`` has no default for it, the result is None if ``optional`` is true or the parameter is
-    keyword-only, and otherwise ``inspect.Parameter.empty``.
+    It is the value in ``signatures.txt``. If the file has none, the result is None for a keyword-only parameter, or if
+    ``optional`` is true. Otherwise it is ``inspect.Parameter.empty``, which means that the parameter is required.
     """
     if not parameter.default:
         return None if optional or parameter.keyword_only else Parameter.empty

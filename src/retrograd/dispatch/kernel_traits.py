@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class _Probe:
     """Replacement of the array module (NumPy) in a trial call of a kernel by :func:`ufunc_of`.
 
-    Every attribute is a function that returns a pair: the attribute's name, and the tuple of its arguments.
+    Every attribute is a function, which returns the name of the attribute and the tuple of the arguments of the call.
     """
 
     def __getattr__(self, name: str) -> Callable[..., tuple[str, tuple[object, ...]]]:
@@ -58,11 +58,12 @@ class _Operand:
 
 
 def supported_dtypes(op: Op) -> DTypes:
-    """Return the dtypes besides float32 and float64 that generated functions pass to the kernel of ``op`` unconverted.
+    """Return the dtypes besides float32 and float64 for which the kernel of ``op`` needs no conversion of its operands.
 
-    For an elementwise operation, these are the dtypes that the kernel preserves in a trial call; float16 and bfloat16
-    are included only if the kernel is a ufunc, because NumPy's ufuncs compute these in float32. For other operations,
-    these are all dtypes, but not float16 and bfloat16 if the operation is declared with ``opmath``.
+    Generated functions pass arrays of these dtypes to the kernel unchanged. If ``op`` is elementwise, the kernel is
+    called with an array of each dtype, and a dtype is supported if the result has the same dtype. float16 and bfloat16
+    are supported only if the kernel is a ufunc of NumPy, because ufuncs compute these in float32. If ``op`` is not
+    elementwise, all dtypes are supported, but not float16 and bfloat16 if it is declared with ``opmath=True``.
     """
     if op.kind != "pointwise":
         return frozenset({F32, F64} | OTHERS - dtypes.HALF_PRECISION if op.opmath else {F32, F64} | OTHERS)  # type: ignore[arg-type]  # classes of dtypes differ

@@ -75,17 +75,17 @@ def node_class(op: Op, conjugate: bool = False, in_place: bool = False, only: in
 
 
 def all_results_class(op: Op, conjugate: bool = False, in_place: bool = False) -> type[Node]:
-    """Return the class of the nodes of ``op`` that have one edge for each operand and are the node of all results.
+    """Return the class of the nodes of ``op`` that have one edge for each operand.
 
-    If several results can have gradients, the class is a subclass created by :func:`counted`. ``conjugate`` and
-    ``in_place`` are as for :func:`node_class`.
+    If several results can have gradients, they have a common node, whose class is a subclass created by
+    :func:`counted`. ``conjugate`` and ``in_place`` are as for :func:`node_class`.
     """
     kind, count = node_class(op, conjugate, in_place), len(op.outputs)
     return kind if count < 2 or op.differentiable == 1 else counted(kind, count)
 
 
 def counted(kind: type[Node], outputs: int) -> type[Node]:
-    """Return the subclass of the node class ``kind`` for nodes of operations with ``outputs`` results."""
+    """Return the subclass of the node class ``kind`` for a node that is common to ``outputs`` results of a call."""
     key = kind, outputs
     if key not in _counted:
         _counted[key] = type(
@@ -106,7 +106,8 @@ def _is_array(each: Saved) -> bool:
 def _public_name(each: Saved) -> str | None:
     """Return the name of a saved value in PyTorch's attribute ``_saved_<name>``, or None if there is no such attribute.
 
-    ``each`` is the :class:`Saved` that describes the value.
+    ``each`` is the :class:`Saved` that describes the value. For example, the name is ``self_sym_sizes`` for the shape
+    of the operand ``self``, and ``result`` for the result.
     """
     if each.kind == "shape":
         return each.name.removesuffix("_shape") + "_sym_sizes"
@@ -163,9 +164,11 @@ def unpack_saved(node: DeclaredNode, each: Saved, value: SavedValue) -> Tensor:
 
 
 def _lazy_vjp(op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, only: int | None) -> VJPMethod:
-    """Return a method that, at its first call, is replaced by the generated vjp of the node class.
+    """Return the method that computes gradients in a node class whose vjp is not generated yet.
 
-    ``Op.compile_vjp``, which has the same parameters, generates the vjp. See :class:`VjpForm` for their meaning.
+    At its first call, the method generates the vjp by ``Op.compile_vjp``, which has the same parameters, and the vjp
+    takes its place in the class. It is the method ``vjp_recorded`` if ``record`` is true, and otherwise ``vjp``. See
+    :class:`VjpForm` for the other parameters.
     """
 
     def first_call(node: DeclaredNode, grad: Gradient, edges: Edges, keep: bool) -> Gradients:

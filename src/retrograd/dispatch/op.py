@@ -30,7 +30,8 @@ Rule = Callable[..., object] | str | int | float | None
 class Level:
     """Namespace that derivative rules get as their argument ``F``, with an attribute for each operation.
 
-    There are two instances: ``ARRAYS`` contains the kernels, and ``TENSORS`` the functions that record operations.
+    There are two instances. The attributes of ``ARRAYS`` are kernels, for rules that compute arrays. Those of
+    ``TENSORS`` are functions of Tensors whose calls are recorded, for ``create_graph=True``.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,10 @@ METHODS: dict[str, DeclaredFunction] = {}
 
 
 class _Missing:
-    """Class of ``MISSING``, the default of required parameters in generated functions; it supports no operation."""
+    """Class of ``MISSING``, the default of required parameters in generated functions.
+
+    The object supports no operation, so that a call with a missing argument raises an exception.
+    """
 
     __slots__ = ()
 

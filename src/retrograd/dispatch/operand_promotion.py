@@ -68,9 +68,9 @@ def common_dtype(operands: Sequence[object]) -> dtypes.dtype:
 def promote_operands(op: Op, taken: DTypes, *operands: Operand) -> tuple[ArrayList, ArrayDType] | None:
     """Return the operands (arrays and numbers) in the NumPy dtype in which ``op`` computes, and this dtype.
 
-    ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports without conversion. The common
-    dtype is cached in the dictionary ``op.united``, whose keys are the operands' dtypes. The result is None for
-    operands that only the fallback ``generic_path.apply`` supports.
+    Numbers are returned unchanged. ``taken`` is the set of dtypes besides float32 and float64 that the kernel supports
+    without conversion. The common dtype is cached in the dictionary ``op.united``, whose keys are the operands' dtypes.
+    The result is None for operands that only the fallback ``generic_path.apply`` supports.
     """
     key = dtypes.default.floating, *([each.dtype.num * 2 + (not each.ndim) if isinstance(each, numpy.ndarray) else each.__class__
                                      for each in operands])  # fmt: skip

@@ -117,11 +117,11 @@ SIMPLE = frozenset((bool, int, float, str, type(None)))
 
 
 def _is_usual(out: Tensor, values: OperandSequence, reducing: bool) -> bool:
-    """Whether ``out`` is a plain tensor that shares no memory with ``values``, and no tensor requires gradients.
+    """Whether only the shape and the dtype of the result need to be checked before it is written into ``out``.
 
-    Then only the shape and the dtype of the result need to be checked. ``values`` are the other arguments of the call,
-    with the items of lists. If ``reducing`` is true, the operands must have the dtype of ``out``, a floating-point or
-    complex one, so that the result has it, too.
+    This is the case if ``out`` is a plain tensor that shares no memory with ``values``, and no tensor requires
+    gradients. ``values`` are the other arguments of the call, with the items of lists. If ``reducing`` is true, ``out``
+    must also be floating-point or complex, and the operands must have its dtype, so that the result has it, too.
     """
     array = out._array
     if (
@@ -245,7 +245,10 @@ def _check(key: str, overload: str, index: int, result: Tensor, target: Tensor, 
 
 
 def _tests(overload: str, index: int) -> Sequence[tuple[str, str]]:
-    """Return the tests in ``outs.txt`` of the dtype of the output at ``index``, with the error text of each."""
+    """Return the tests of an output's dtype that ``outs.txt`` lists, as pairs of the test's name and an error text.
+
+    ``overload`` is the name of the overload in this file, and ``index`` the index of the output.
+    """
     tests = _table()["tests"]
     found: Sequence[tuple[str, str]] = tests.get(f"{overload}#{index}") or tests.get(overload, USUAL)
     return found

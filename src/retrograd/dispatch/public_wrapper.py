@@ -34,8 +34,8 @@ def public_wrapper(target: Function, space: str, name: str, fallback: bool = Fal
     """Return the public wrapper of ``target``, called ``name`` in the namespace ``space``, such as ``torch``.
 
     The first call of the wrapper generates its code. If ``fallback`` is true, the wrapper is the fallback of a
-    generated function of this name, which has already passed the call to handlers: the wrapper only passes it to the
-    classes of its arguments.
+    generated function of this name. The generated function has already passed the call to the active handlers (objects
+    that intercept calls), so that the wrapper passes it only to the classes of its arguments.
     """
     made = lazy_function(
         name,
@@ -54,8 +54,9 @@ def public_wrapper(target: Function, space: str, name: str, fallback: bool = Fal
 def public_fallback(apply: Function, function: DeclaredFunction, space: str, name: str) -> Function:
     """Return the fallback of the public function ``name`` of an operation in the namespace ``space``.
 
-    The fallback calls ``apply(op, operands, parameters)``, or for ``out=`` the package's ``function`` of the operation.
-    It also raises an error for missing arguments, and passes the call to ``__torch_function__`` of an argument's class.
+    The fallback passes the call to ``__torch_function__`` of an argument's class, if there is one, and raises an error
+    if an argument is missing. Otherwise it calls ``apply(op, operands, parameters)``. For ``out=`` it calls
+    ``function``, the package's function of the operation.
     """
     op = function.op
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])

@@ -51,10 +51,10 @@ def _packed_subclass(kind: type[Node]) -> type[Node]:
 
 
 def _unpacking(level: str, slots: Sequence[MemberDescriptorType]) -> VJPMethod:
-    """Return the method called ``level`` ("vjp" or "vjp_recorded") of nodes with values packed by saved-tensor hooks.
+    """Return the method ``vjp`` or ``vjp_recorded`` of the nodes whose values are packed by saved-tensor hooks.
 
     The method unpacks the values and then calls the method of the same name of the plain (ordinary) node class.
-    ``slots`` are the descriptors of the ``__slots__`` of the node class.
+    ``level`` is the name of the method, and ``slots`` are the descriptors of the ``__slots__`` of the node class.
     """
 
     def vjp(node: DeclaredNode, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
@@ -168,9 +168,10 @@ FREED: HeldTensor = object()
 
 
 class NodeSavedTensor(SavedTensor):
-    """Tensor saved by ``node``, the node of a declared operation, in its attribute ``s_<slot>``.
+    """Tensor saved by a node of a declared operation, as ``grad_fn._raw_saved_…`` returns it.
 
-    ``lift()`` returns the saved value as a Tensor.
+    The node stores the array, or the result of a pack hook, in its attribute ``s_<slot>``. The function ``lift`` has no
+    parameters, and returns the array as a Tensor with its gradient edge.
     """
 
     __slots__ = ("_lift", "_owner", "_slot")

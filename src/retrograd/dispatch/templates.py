@@ -88,7 +88,7 @@ def unsupported(form: Form, d: ArrayDType) -> bool:
 
 @inlined
 def picked(k: int, a: ArrayList, p: ParamList, d: ArrayDType) -> object:
-    """Return the value that is passed to a parameter of a lambda expression.
+    """Return the value for one parameter of a lambda expression, such as a variant of a kernel.
 
     ``k`` is the number of the value in :meth:`Form.sources`. ``a`` are the arrays of the operands, ``p`` the parameters
     of the operation, and ``d`` is the dtype of the first operand.
@@ -98,10 +98,11 @@ def picked(k: int, a: ArrayList, p: ParamList, d: ArrayDType) -> object:
 
 @inlined
 def rank(kind: str, a: ArrayList) -> int:
-    """Return the number that is added to a negative dimension which is a parameter of the operation.
+    """Return the number of dimensions that a dimension argument of the operation can refer to.
 
-    ``kind`` is ``NEW_AXIS`` for the dimension that an operation such as ``unsqueeze`` inserts, otherwise ``AXIS``.
-    ``a`` are the arrays of the operands. The result is ``a[0].ndim``, plus 1 if ``kind`` is ``NEW_AXIS``.
+    This number is added to a negative argument. It is ``a[0].ndim`` if ``kind`` is ``AXIS``. If ``kind`` is
+    ``NEW_AXIS``, for a dimension that an operation such as ``unsqueeze`` inserts, it is one more. ``a`` are the arrays
+    of the operands.
     """
     return a[0].ndim + 1 if kind == NEW_AXIS else a[0].ndim
 
@@ -110,8 +111,8 @@ def rank(kind: str, a: ArrayList) -> int:
 def is_number(form: Form, i: int, a: ArrayList, x: OperandList) -> bool:
     """Return true if operand ``i`` is a number.
 
-    ``x`` are the operands, and ``a`` their arrays, where a number is itself. No code is generated for operands that can
-    only be tensors.
+    ``x`` are the operands, and ``a`` their arrays; for a number, both lists have the number. No code is generated for
+    operands that can only be tensors.
     """
     return form.takes_number[i] and a[i] is x[i]
 
@@ -268,7 +269,7 @@ def compute(
     """Call the kernel, and return its results as new tensors or views of the first operand, with their graph node.
 
     This is the last part of :func:`call`. ``mixed[0]`` is true if operands must be converted; ``computed[0]`` is set to
-    True when the kernel has succeeded.
+    True when the kernel has succeeded. See the module's docstring for the names of the other parameters.
     """
     if form.pointwise:
         if (form.count > 1 and mixed[0]) or unsupported(form, d):
@@ -393,7 +394,7 @@ def modify(
     """Write the result of the kernel into the first operand, create the graph node, and return the operand.
 
     This is the last part of :func:`call`. ``mixed[0]`` is true if operands must be converted; ``computed[0]`` is set to
-    True when the result has been written.
+    True when the result has been written. See the module's docstring for the names of the other parameters.
     """
     versions = x[0]._counter
     if not versions:
@@ -643,7 +644,7 @@ def note_location(node: DeclaredNode) -> None:
 
 @inlined
 def find_user_frame(frame: Cell) -> None:
-    """Assign the frame of the user's call to ``frame[0]``."""
+    """Find the frame of the user's call, which is the innermost frame outside retrograd, and store it in ``frame[0]``."""
     try:
         frame[0] = _getframe(1)
         while MARK in frame[0].f_globals:
@@ -809,9 +810,9 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
 def vjp(form: VjpForm, node: DeclaredNode, g: Gradient, edges: Edges, keep: bool) -> Gradients:
     """Template of the method that returns the gradients of a node's operands for the gradient ``g`` of the result.
 
-    The result is a tuple with None for operands without a gradient edge, or a single gradient if the operation has one
-    operand, or the node only one edge. ``edges`` are the gradient edges of the operands. If ``keep`` is false, the
-    arrays saved in ``node`` are released.
+    The result is a tuple with one gradient for each operand, or None for an operand without a gradient edge. If the
+    operation has only one operand, or the node only one edge, the result is the gradient itself. ``edges`` are the
+    gradient edges of the operands. If ``keep`` is false, the arrays saved in ``node`` are released.
     """
     e = slots(form.count)
     if form.only is None:
@@ -880,8 +881,8 @@ def vjp(form: VjpForm, node: DeclaredNode, g: Gradient, edges: Edges, keep: bool
 def gradient(form: VjpForm, i: int, g: Gradient, F: OptionalNamespace, v: SavedList) -> Gradient:
     """Return the gradient of operand ``i``, computed by its derivative rule from the incoming gradient ``g``.
 
-    ``v`` are the saved values, and ``F`` is the namespace of operations. For a shared rule, the result is the tuple of
-    the gradients of all its operands.
+    ``v`` are the saved values, and ``F`` is the namespace of operations. If several operands share the rule, the result
+    is the tuple of the gradients of these operands.
     """
     return (
         (
@@ -909,8 +910,8 @@ def gradient(form: VjpForm, i: int, g: Gradient, F: OptionalNamespace, v: SavedL
 def load_value(form: VjpForm, k: int, each: Saved, node: DeclaredNode, v: SavedList, F: OptionalNamespace) -> None:
     """Assign to ``v[k]`` the value saved in ``node`` that ``each``, a :class:`Saved`, describes.
 
-    Raises RuntimeError if the value was released, or modified after it was saved. If gradients are Tensors, a saved
-    array becomes a Tensor. ``F`` is the namespace of operations.
+    Raises RuntimeError if the value was released, or modified after it was saved. If the backward pass is recorded
+    (``create_graph=True``), a saved array becomes a Tensor. ``F`` is the namespace of operations.
     """
     v[k] = getattr(node, each.held)
     if each.array:

@@ -163,9 +163,10 @@ class Overridable:
         self.shown = f"{module}.{function.__name__}" if module else shown
 
     def ask(self, args: Args, kwargs: Kwargs) -> Intercepted:
-        """Return the result of an active mode or an argument's class for a call of the function, or ``GO_ON``.
+        """Pass a call of the function to the active modes and the classes of its arguments, and return the result.
 
-        ``GO_ON`` means that neither overrides the call. ``args`` and ``kwargs`` are the arguments of the call.
+        The result is ``GO_ON`` if none of them overrides the call. ``args`` and ``kwargs`` are the arguments of the
+        call.
         """
         level, modes = torch_function.state()
         modes_asked = modes and level < NONE
@@ -184,7 +185,7 @@ class Overridable:
             raise
 
     def overriding(self, args: Args, kwargs: Kwargs) -> list[Handler]:
-        """Return the arguments of a call whose classes override it."""
+        """Return those arguments of a call whose class has a ``__torch_function__`` that overrides it."""
         values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
         return torch_function.overriding_arguments(values, Tensor)
 
@@ -197,9 +198,10 @@ class Overridable:
         return torch_function.call_without_overrides(self.function, args, kwargs) if answer is GO_ON else answer
 
     def _asked(self, found: list[Handler], args: Args, kwargs: Kwargs) -> Intercepted:
-        """Return the result of a call that is overridden: call the handlers of modes first, then those of classes.
+        """Return the result of the handlers for a call: those of modes are called first, then those of classes.
 
-        ``found`` are the arguments whose class has a handler.
+        ``found`` are the arguments whose class has a handler. The result is ``GO_ON`` if the arguments do not fit
+        PyTorch's parameters of the function.
         """
         if self.hand is not None:
             try:

@@ -46,18 +46,18 @@ class TransformLevel:
         self.depth = 0
 
     def differs(self) -> bool:
-        """Whether random functions draw different numbers for each element of the batch, if this is a level of vmap.
+        """Whether random functions draw different numbers for each element of the batch of this level.
 
-        The argument ``randomness`` of ``vmap`` determines the result; with ``randomness="error"``, RuntimeError is
-        raised. The result is False for all other transformations, which have no batch.
+        At a level of vmap, the argument ``randomness`` of ``vmap`` determines the result; with ``randomness="error"``,
+        RuntimeError is raised. At a level of another transformation, which has no batch, the result is False.
         """
         return False
 
     def met(self, function: type) -> None:
-        """Do nothing; called before ``function``, a subclass of ``autograd.Function``, runs at this level.
+        """Do nothing; subclasses may override this hook.
 
-        A subclass of TransformLevel may raise an error here if it does not support ``function``, or stop the recording
-        of a call for ``torch.compile``.
+        It is called before ``function``, a subclass of ``autograd.Function``, runs at this level. An override may raise
+        an error if it does not support ``function``, or stop the recording of a call for ``torch.compile``.
         """
 
     def drawn(self, made: Tensor) -> Wrapped:
@@ -104,9 +104,10 @@ def _inner_method(name: str) -> Override:
 
 
 class WrapperTensor(Tensor):
-    """Base class of tensors that compute the results of operations themselves, for example under ``vmap``.
+    """Base class of tensors with their own implementation of all operations, such as the batches of ``vmap``.
 
-    Among the operands of an operation, the wrapper tensor with the highest ``level`` computes the result.
+    An operation with such an operand does not run its kernel. It calls the method :meth:`process` of the operand, which
+    computes the result. If several operands are wrapper tensors, the one with the highest ``level`` is chosen.
     """
 
     __slots__ = ()  # no slots of its own, because the class of an instance may be set to Tensor
@@ -115,9 +116,10 @@ class WrapperTensor(Tensor):
 
     @abstractmethod
     def process(self, op: Op, tensors: Operands, params: Params, in_place: bool) -> Result:
-        """Return the result of ``op`` for the operands ``tensors``, of which ``self`` has the highest level.
+        """Return the result of ``op`` for the operands ``tensors`` and the parameters ``params``.
 
-        If ``in_place`` is true, write the result into the first operand and return this operand.
+        ``self`` is the wrapper tensor with the highest level among the operands. If ``in_place`` is true, the result is
+        written into the first operand, and this operand is returned.
         """
 
     def refuse_out(self, name: str) -> Exception:
@@ -161,10 +163,10 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def blank(self, members: OperandSequence, shape: tuple[int, ...], dtype: ArrayDType) -> Tensor:
-        """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients, for :func:`placeholder`.
+        """Return a tensor of zeros with ``shape`` and ``dtype`` that requires gradients.
 
-        ``members`` are tensors of one or several levels; ``self`` is the one of the innermost level. If ``members``
-        contain a batch of vmap, the result is a batch, too.
+        This is the result of :func:`placeholder` for ``members``, tensors of one or several levels, among which
+        ``self`` has the innermost level. If ``members`` contain a batch of vmap, the result is a batch, too.
         """
 
     @abstractmethod
@@ -173,10 +175,10 @@ class TransformTensor(WrapperTensor):
     ) -> list[Gradient]:
         """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 
-        Among ``outs`` and ``inputs``, ``self`` has the innermost level. ``grads`` are the incoming gradients of
-        ``outs`` (None means ones). This method computes the gradients by calls of ``solve(outs, inputs, grads, last)``,
-        which returns the list of gradients for the inner tensors, those of outer levels. It passes ``last=True`` in the
-        last call of ``solve``, which frees the graph unless the graph is retained.
+        ``self`` has the innermost level among ``outs`` and ``inputs``. ``grads`` are the incoming gradients of ``outs``
+        (None means ones). The method calls ``solve(outs, inputs, grads, last)`` with the inner tensors, which belong to
+        outer levels. ``solve`` returns the list of their gradients. ``last`` must be true in the last of these calls,
+        which frees the graph unless it is retained.
         """
 
     @abstractmethod

@@ -60,7 +60,7 @@ def silence_numpy_warnings() -> None:
 
 
 class _Errstate:
-    """Getter and setter of NumPy's floating-point error handling, for a NumPy without a context variable for it.
+    """Substitute for NumPy's private context variable of floating-point error handling, for a NumPy without it.
 
     The methods have the names of a context variable's methods, and call ``numpy.geterr`` and ``numpy.seterr``.
     """
@@ -73,10 +73,10 @@ class _Errstate:
 
 
 def _error_handling() -> tuple[ContextVar[ErrorHandling] | _Errstate, ErrorHandling]:
-    """Return an object and a value: ``object.set(value)`` makes NumPy ignore all floating-point errors.
+    """Return an object that sets NumPy's floating-point error handling, and the setting that ignores all errors.
 
-    The object is NumPy's private context variable of floating-point error handling, or an :class:`_Errstate` if this
-    NumPy has no such variable. ``object.get()`` returns the present setting.
+    ``object.get()`` returns the present setting, and ``object.set(setting)`` changes it. The object is NumPy's private
+    context variable, or an :class:`_Errstate` if this NumPy has no such variable.
     """
     try:
         from numpy._core import umath

@@ -40,10 +40,10 @@ class Form(Protocol):
         """Return the parameters of the function."""
 
     def parts(self) -> Mapping[str, list[str] | ast.expr]:
-        """Return a dictionary from parameters of the template to what replaces them in the function.
+        """Return a dictionary from parameters of the template to their replacements in the function.
 
-        The value is a list of names of the function's parameters, or an expression. Parameters of the template that are
-        not in the dictionary are parameters of the function, too.
+        A replacement is a list of names of the function's parameters, or an expression. A parameter of the template
+        that is not in the dictionary is a parameter of the function, too.
         """
 
     def default_values(self) -> Namespace:
@@ -51,10 +51,10 @@ class Form(Protocol):
 
 
 def generated(template: Function, form: Form, name: str, space: Namespace) -> Compiled:
-    """Return a function called ``name`` that runs ``template`` for the description ``form``, with the globals ``space``.
+    """Return a function called ``name`` that runs ``template`` for the description ``form`` of the function.
 
     The function calls the template. At its call number ``SPECIALIZE_AT`` it becomes a copy of the template in which the
-    attributes of ``form`` are constants.
+    attributes of ``form`` are constants. ``space`` is the dictionary of its globals.
     """
     arguments, parts = form.signature(), form.parts()
     file = template.__code__.co_filename
@@ -96,7 +96,11 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
 
 
 def _run_template(form: Form, values: Sequence[object]) -> object:
-    """Template of a function that calls ``template``, a global variable as the other names that are not defined here."""
+    """Template of the functions that are not specialised yet: they call another template.
+
+    That template is the global variable ``template`` of the function, and ``values`` are its arguments after ``form``.
+    The other names that are not defined here are global variables of the function, too.
+    """
     calls_left[0] -= 1  # type: ignore[name-defined]  # noqa: F821
     if calls_left[0] <= 0:  # type: ignore[name-defined]  # noqa: F821
         specialize_now()  # type: ignore[name-defined]  # noqa: F821

@@ -294,7 +294,10 @@ def _at(made: Node, place: ast.AST) -> Node:
 
 
 def _global_value(node: ast.expr, space: Namespace) -> Static:
-    """Return the function that ``node`` refers to, a name in ``space`` or an attribute of a module there, or None."""
+    """Return the function to which ``node`` refers in code with the globals ``space``, or None.
+
+    ``node`` must be a name, or an attribute of a module, such as ``module.name``.
+    """
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         module = space.get(node.value.id)
         found = getattr(module, node.attr, None) if isinstance(module, ModuleType) else None
@@ -304,7 +307,10 @@ def _global_value(node: ast.expr, space: Namespace) -> Static:
 
 
 def _is_simple(node: ast.expr) -> bool:
-    """Whether the expression ``node`` may be evaluated more than once: names, attributes, subscripts and lengths."""
+    """Whether the expression ``node`` may be evaluated more than once, because it is short and has no effects.
+
+    It consists of names, constants, attributes, subscripts and calls of ``len``.
+    """
     match node:
         case ast.Call(func=ast.Name(id="len"), args=[value], keywords=[]):
             return _is_simple(value)
@@ -498,7 +504,7 @@ class _Specializer:
     def boolean(self, node: ast.BoolOp) -> ast.expr:
         """Return the expression that replaces ``node``, an ``and`` or ``or``, in the specialised function.
 
-        Operands that are static are evaluated as bools, even where the value of the expression is used.
+        A static operand becomes True or False, also where the value of the expression is used and not only its truth.
         """
         stops, left = isinstance(node.op, ast.Or), list[ast.expr]()
         for value in node.values:
