@@ -133,11 +133,13 @@ class Form:
     is inserted into the dispatcher, because its name here is ``kernel`` (``runtime/specialization.py``).
     """
 
+    tree: Callable[[], ast.FunctionDef]
+
     def __init__(self, kernel: Any, variants: tuple[Variant, ...], count: Callable[..., int]) -> None:
         self.kernel, self.variants, self.count = kernel, variants, count
         self.counted = 1 + count.__code__.co_argcount
+        self.function: FunctionType | None = None  # the dispatcher, once it is generated
         self.names = [*kernel.__code__.co_varnames[: kernel.__code__.co_argcount]]
-        self.function: Any = None
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the dispatcher."""

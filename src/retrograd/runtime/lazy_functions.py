@@ -72,8 +72,9 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
 
     def specialize_now() -> None:
         with _GENERATING:
-            code = compile_tree(tree(), file, space).__code__
-            form.function.__code__ = code.replace(co_name=form.function.__name__, co_qualname=form.function.__name__)
+            code, function = compile_tree(tree(), file, space).__code__, form.function
+            assert function is not None
+            function.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__name__)
 
     form.tree = tree
     if SPECIALIZE_AT == 1:
