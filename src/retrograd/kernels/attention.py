@@ -46,7 +46,7 @@ class _BlockedAttention:
         self.mask = None if mask is None else np.broadcast_to(mask, shape)
 
     def flat(self, x: Any) -> Any:
-        """Return ``x``, with half precision cast to float32, with the batch and head axes merged into one axis."""
+        """Return ``x`` with the batch and head axes merged into one axis; half precision is cast to float32."""
         x = upcast_half(x)
         return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
@@ -67,9 +67,11 @@ class _BlockedAttention:
                 yield slice(first, min(first + heads, count)), slice(low, high), min(high, row) if self.causal else row
 
     def owners(self, heads: slice) -> Any:
-        """Return the index, a slice or an array, of the key head that each query head in the slice ``heads`` uses.
+        """Return the index of the key head of each query head in ``heads``, for grouped-query attention.
 
-        Heads are counted along the axis into which batch and heads are merged.
+        In grouped-query attention several consecutive query heads use the same key head. ``heads`` is a slice of the
+        axis into which batch and heads are merged. The index is ``heads`` itself if there are as many key heads as
+        query heads, else an array.
         """
         if self.share == 1:
             return heads
@@ -232,10 +234,10 @@ def backward(
 
 
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
-    """Add ``values`` to ``target[owners]`` in place.
+    """Add ``values``, one item for each query head, to the items of the key heads in ``target``, in place.
 
-    ``owners`` is a slice or an array of indices of key heads. If an index occurs repeatedly, all of its values are
-    added.
+    ``owners`` is the index of the key head of each query head: a slice or an array. If several query heads use the same
+    key head, all of their values are added.
     """
     if isinstance(owners, slice):
         target[owners] += values

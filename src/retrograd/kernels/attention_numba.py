@@ -19,10 +19,11 @@ MOST, LEAST, BLOCK = 64, 16, 1 << 18
 
 
 def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
-    """Return the tuple ``sizes`` that the Numba loops of attention expect, or None if no loop supports the arrays.
+    """Return the sizes that the Numba loops of attention need as a tuple, or None if no loop supports the arrays.
 
-    The tuple is (batch, heads, key heads, rows, keys, elements of a key, elements of a value, rows in a block, pieces).
-    ``pieces`` is the number of parts into which the work of each head is divided, so that every thread has work.
+    The items are, in this order: batch size, query heads, key heads, query rows, keys, elements of a key, elements of a
+    value, query rows in a block, and pieces. The blocks of each head are distributed over ``pieces`` jobs, so that
+    every thread has work even if there are few heads.
     """
     batch, heads, length, size = query.shape
     owners, keys = key.shape[1], key.shape[2]
@@ -36,9 +37,11 @@ def _sizes(query: Any, key: Any, value: Any) -> tuple[int, ...] | None:
 
 
 def _line(x: Any, writeable: bool = False) -> tuple[Any, tuple[int, ...]]:
-    """Return the memory of ``x`` as a 1-d view, and the strides of the batch, head and row axes in elements.
+    """Return the memory of ``x`` as a 1-d view, and the strides of its batch, head and row axes.
 
-    ``x`` is copied first if its rows overlap or are not contiguous. The view is writeable if ``writeable`` is true.
+    The Numba loops read elements at offsets in this view. Therefore the strides are numbers of elements, not of bytes.
+    ``x`` is copied to C order first if the elements of a row are not adjacent, rows overlap, or a stride is negative.
+    The view is writeable if ``writeable`` is true.
     """
     *steps, last = [step // x.itemsize for step in x.strides]
     if (last != 1 and x.shape[3] > 1) or min(steps) < 0 or (steps[2] < x.shape[3] and x.shape[2] > 1):

@@ -17,9 +17,10 @@ INT = numpy.dtype(numpy.int64)
 
 
 def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
-    """Return a boolean mask of the elements of ``target`` that differ from ``ignore``, or None if all of them differ.
+    """Check the class indices ``target``, and return a boolean mask of those that are not ignored.
 
-    Raises PyTorch's IndexError if an element that differs from ``ignore`` is not from 0 to ``classes - 1``.
+    The mask is False where ``target`` equals ``ignore``, and True elsewhere. The result is None if no index is ignored.
+    Raises PyTorch's IndexError if an index that is not ignored is outside the range from 0 to ``classes - 1``.
     """
     if not target.size:
         return None
@@ -36,11 +37,13 @@ def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
 
 
 def class_weights(np: Any, target: Any, counts: Any, weight: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return ``target`` with ignored elements replaced by class 0, and the weight of each element of ``target``.
+    """Return class indices of which all are valid, and the weight of each of them, for nll_loss.
 
-    ``counts`` is the mask from :func:`check_classes`, or None if no element is ignored. ``weight`` holds one weight for
-    each class, or is None. Ignored elements get the weight 0. If all weights are 1, the second result is None.
-    ``dtype`` is the dtype of the weights if ``weight`` is None.
+    ``target`` holds the class indices. ``counts`` is the mask from :func:`check_classes`: False for an ignored index,
+    or None if no index is ignored. In the first result, ignored indices are replaced by 0. The second result holds the
+    weight of each index: 0 for ignored indices, otherwise ``weight[target]``, or 1 if ``weight`` is None. It is None if
+    all weights are 1 because ``weight`` and ``counts`` are None. ``dtype`` is the dtype of the weights if ``weight`` is
+    None.
     """
     if counts is not None:
         target = np.where(counts, target, 0)
@@ -56,9 +59,9 @@ def pick(np: Any, x: Any, target: Any) -> Any:
 
 
 def place(np: Any, out: Any, target: Any, values: Any) -> None:
-    """Write ``values`` to the scores of the target classes in ``out``, in place.
+    """Write ``values`` to ``out[n, target[n, …], …]`` in place, or to ``out[target]`` if ``out`` is 1-dimensional.
 
-    These are the elements that ``pick(np, out, target)`` returns.
+    ``target`` holds class indices. The written elements are those that ``pick(np, out, target)`` returns.
     """
     if out.ndim == 1:
         out[target] = values
@@ -68,10 +71,10 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 
 @at_most(SMALL_ROW)
 def _likelihood_of_few(np: Any, target: Any, x: Any, weight: Any, reduction: str, ignore: int) -> Any:
-    """Return the result of :func:`likelihood_loss`, computed with Python numbers.
+    """Return the result of :func:`likelihood_loss` for a few rows, or None for arguments that are not supported.
 
-    The result is None for arguments that are not supported, such as a weight, a target that is not a valid class, or an
-    ``ignore`` that is a valid class.
+    For a few rows a loop over Python floats is faster than NumPy. Among the arguments that are not supported are a
+    weight, the reduction "none", a target that is not a valid class, and an ``ignore`` that is a valid class.
     """
     if weight is not None or reduction == "none" or x.ndim != 2 or target.ndim != 1:
         return None
@@ -113,10 +116,10 @@ def likelihood_loss(np: Any, target: Any, x: Any, weight: Any, reduction: str, i
 
 
 def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
-    """Return ``max(0, margin - x[n, target[n]] + x[n, c])`` for all rows n and classes c, and the indices of the rows.
+    """Return the amounts by which scores violate the margin of multi_margin_loss, and the row indices ``arange(N)``.
 
-    ``x`` and the first result have the shape (N, C). In the first result, the elements of the target classes are 0. The
-    second result is ``arange(N)``.
+    ``x`` holds the scores (N, C), and ``target`` the class of each row. The amount for row n and class c is
+    ``max(0, margin - x[n, target[n]] + x[n, c])``. It is 0 for the target class ``c == target[n]``.
     """
     rows = np.arange(x.shape[0])
     gap = x - (x[rows, target] - margin)[:, None]
@@ -125,10 +128,11 @@ def margins(np: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
 
 
 def listed(np: Any, target: Any) -> tuple[Any, Any]:
-    """Return two boolean masks of the shape of ``target`` (N, C), whose rows list class indices, terminated by -1.
+    """Return two boolean masks of shape (N, C) that mark the target classes of multilabel_margin_loss.
 
-    The first mask is true for the entries before the first -1 of each row. Element (n, c) of the second mask is true if
-    class c is among these entries of row n.
+    Each row of ``target`` (N, C) is a list of class indices that ends before the first -1. The first mask is True for
+    the elements of ``target`` that belong to these lists. Element (n, c) of the second mask is True if class c is in
+    the list of row n.
     """
     counts = np.logical_and.accumulate(target >= 0, axis=1)
     named = np.zeros(target.shape, bool)

@@ -1,8 +1,9 @@
 """Kernels of conv1d to conv3d, conv_transpose, unfold, fold and the gradients of convolution.
 
-Three functions compute the output from input and weight, the input's gradient from output and weight, and the weight's
-gradient from output and input. Each function is linear in each of its two arrays, and its derivatives are the other two
-functions.
+:func:`convolve` computes the output from the input and the weight. :func:`input_adjoint` computes the gradient of the
+input from the gradient of the output and the weight. :func:`weight_adjoint` computes the gradient of the weight from
+the gradient of the output and the input. Each of the three functions is linear in both of its arrays, and the other two
+compute its derivatives.
 
 A window is the set of input elements that one output position reads. The array of all windows is never stored. The work
 is done in blocks of samples, or of output rows of one sample, whose windows fit the cache, with one matrix product for
@@ -82,7 +83,8 @@ class Plan:
     def widths(self) -> list[int]:
         """Return the size of the padded input along each spatial dimension except the first.
 
-        If the last window ends past the padded input, the size is increased so that it includes this window.
+        The first dimension is not included, because a block holds only some of the input rows. If the last window ends
+        past the padded input, the size is increased to include this window.
         """
         return [
             max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1)
@@ -92,10 +94,10 @@ class Plan:
         ][1:]
 
     def inner(self, start: int, stop: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return two indices of the input elements (without padding) in the padded rows ``start`` to ``stop - 1``.
+        """Return two indices that select the same elements in a part of the padded input and in the input.
 
-        The first is an index into an array that holds only these padded rows. The second is an index into the unpadded
-        input.
+        The part consists of the rows ``start`` to ``stop - 1`` of the padded input. The first index selects its
+        elements that are not padding. The second index selects the same elements in the input without padding.
         """
         p = self.padding[0]
         low, high = max(start - p, 0), min(stop - p, self.space[0])
@@ -108,7 +110,11 @@ class Plan:
         )
 
     def fits(self) -> bool:
-        """Whether all windows (the inputs of one output) are inside the unpadded input, so that no copy is needed."""
+        """Whether windows can be read directly from the input, without a padded copy.
+
+        This is so if there is no padding, and no window ends past the input. Along the first spatial dimension the
+        callers check whether a window ends past the input.
+        """
         return not any(self.padding) and all(a <= b for a, b in zip(self.widths(), self.space[1:], strict=True))
 
     def slab(self, np: Any, x: Any, start: int, stop: int) -> Any:
@@ -155,10 +161,11 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any, out: tuple[int, ...]) -> Any:
-    """Return a table of shape (weights, outputs): the flat index of the input that a weight multiplies for an output.
+    """Return a table of the inputs that each output reads; an entry is a flat index into one sample.
 
-    ``x``, ``w`` and ``out`` are the shapes of the input, the weight and the output. A flat index is within one sample.
-    The result is None if the table would have too many elements.
+    Element (k, o) is the index of the input that weight k of an output channel multiplies for output position o. ``x``,
+    ``w`` and ``out`` are the shapes of the input, the weight and the output. The result is None if the table would have
+    too many elements.
     """
     if math.prod(w[1:]) * math.prod(out[2:]) > WINDOW_TABLE or 0 in out:
         return None
@@ -172,9 +179,10 @@ def _columns(x: tuple[int, ...], w: tuple[int, ...], stride: Any, dilation: Any,
 def _convolve_small(
     np: Any, x: Any, w: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int, bias: Any
 ) -> Any:
-    """Return the result of :func:`convolve` by im2col, or None if the arguments are not supported.
+    """Return the result of :func:`convolve` for small arrays, or None if the arguments are not supported.
 
-    The inputs of all outputs are gathered by a cached table of indices and multiplied by the weight matrix.
+    The inputs that each output reads are gathered into a column (im2col), by a cached table of indices. The columns are
+    then multiplied by the weight matrix.
     """
     if groups != 1 or x.__class__ is not numpy.ndarray or x.dtype is not F32 or w.dtype is not F32 or not x.size:
         return None
@@ -250,7 +258,10 @@ def _blocked_output(np: Any, plan: Plan, x: Any, w: Any, shape: Any) -> Any:
 
 
 def _multiply_in_parts(np: Any, matrix: Any, columns: Any, target: Any) -> None:
-    """Write ``matrix @ columns`` to ``target``, computed for at most ``WIDTH`` columns at a time."""
+    """Write ``matrix @ columns`` to ``target``, computed for at most ``WIDTH`` columns at a time.
+
+    BLAS is slower if it multiplies many more columns at once.
+    """
     count = columns.shape[1]
     width = -(-count // -(-count // WIDTH))
     for at in range(0, count, width):

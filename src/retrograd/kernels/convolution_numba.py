@@ -24,10 +24,11 @@ BLOCK = 1 << 18
 
 
 class Shape:
-    """Sizes of one 2-d convolution, from the shapes ``x``, ``w`` and ``y`` of its input, weight and output.
+    """Sizes of one 2-d convolution, computed from the shapes ``x``, ``w`` and ``y`` of its input, weight and output.
 
-    ``seen`` is the number of input channels per group, ``single`` the number of output channels per group. ``how`` is
-    (row stride, column stride, row padding, column padding, row dilation, column dilation).
+    The attribute ``seen`` is the number of input channels per group, and ``single`` the number of output channels per
+    group. The attribute ``how`` is the tuple (row stride, column stride, row padding, column padding, row dilation,
+    column dilation).
     """
 
     def __init__(self, x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
@@ -39,15 +40,20 @@ class Shape:
         self.how = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
-        """Whether to use the Numba loops for few channels: one channel per group, or few outputs of a small kernel."""
+        """Whether the convolution has so few channels that loops without matrix products are faster.
+
+        This is so if each group has one input and one output channel, or if the kernel, counted over all channels of a
+        group, and the number of output channels per group are small.
+        """
         return self.seen == self.single == 1 or (
             self.seen * math.prod(self.kernel) <= DIRECT_KERNEL and self.single <= DIRECT_OUTPUTS
         )
 
     def narrow(self, outputs: int) -> bool:
-        """Whether the stride is 1 and ``outputs``, the number of outputs per group, is too small to fill a tile.
+        """Whether loops without matrix products are faster because a group has only a few output channels.
 
-        A tile is a block of results that the loops keep in registers.
+        ``outputs`` is the number of output channels per group. A matrix product is computed in tiles, blocks of results
+        in registers, which a few channels do not fill. The result is False if the stride is not 1.
         """
         return outputs <= NARROW_OUTPUTS and all(step == 1 for step in self.stride)
 
@@ -74,10 +80,11 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
 
 
 def _images(values: Any, missing: int) -> Any:
-    """Return ``values``, a shape or parameter of a 1-d or 2-d convolution, as that of a 2-d convolution.
+    """Return a shape or parameter of a 1-d convolution in the form that it has for a 2-d convolution.
 
-    ``values`` is a shape with four sizes (2-d) or three (1-d), or a parameter with two numbers (2-d) or one (1-d). For
-    a 1-d convolution, ``missing`` is inserted as the value of the rows, before the last element.
+    A 1-d convolution is computed as a 2-d convolution of images with one row. ``values`` is a shape with three
+    elements, or a parameter (such as the stride) with one. ``missing`` is inserted before its last element, as the
+    value for the rows. Values of a 2-d convolution, with four or two elements, are returned unchanged.
     """
     values = tuple(values)
     return values if len(values) in (2, 4) else (*values[:-1], missing, values[-1])
@@ -121,11 +128,11 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
-    """Return the number of elements of one channel of the padded input.
+    """Return the size of the scratch memory for one channel of the padded input, in elements.
 
     The numbers of rows and columns are rounded up to multiples of the stride. ``x``, ``w`` and ``y`` are the shapes of
-    input, weight and output. ``how`` holds the strides, paddings and dilations in the order of ``Shape.how``. See Note
-    [Flat images] of ``kernels/numba/direct_convolution.py``.
+    input, weight and output. ``how`` holds the strides, paddings and dilations in the order of ``Shape.how``. The
+    layout of the memory is described in Note [Flat images] of ``kernels/numba/direct_convolution.py``.
     """
     sizes = [
         -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
@@ -145,9 +152,10 @@ def _grouped(w: Any, form: Shape) -> Any:
 def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any, where: Any) -> None:
     """Write the convolution of ``x`` with ``w`` plus ``bias`` to some elements of ``y``, by matrix products of tiles.
 
-    ``w`` (groups, outputs per group, channels per group, *kernel) is a view, with any strides, of the contiguous array
-    ``whole``. ``form`` holds the sizes of the convolution. ``size`` is the number of rows and columns to compute.
-    ``where`` is their position in ``y``: (first row, row step, first column, column step).
+    A tile is a block of results that stay in registers. ``w`` (groups, outputs per group, channels per group, *kernel)
+    is a view, with any strides, of the contiguous array ``whole``. ``form`` holds the sizes of the convolution.
+    ``size`` is the number of rows and columns to compute. ``where`` is (first row, row step, first column, column
+    step): the position of these rows and columns in ``y``.
     """
     loops, tiles = convolve_loops(), tile_sizes()
     groups, single, channels, tall, wide = w.shape
@@ -177,12 +185,12 @@ def _plane(size: int) -> int:
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Return, for each channel and kernel element, the scratch memory offset of the elements that it multiplies.
+    """Return, for each channel and kernel element, the offset of the image elements that it multiplies.
 
-    Note [Lines of images] of ``kernels/numba/convolution.py`` describes the layout of the scratch memory of the Numba
-    loops. ``plane`` is the number of elements of one channel, and ``width`` the number of elements of one row.
-    ``stride`` and ``dilation`` are those of the rows. Zeros are appended until the number of offsets is a multiple of
-    ``whole``.
+    The offsets refer to the scratch memory of the Numba loops, which holds a copy of the image in the layout of Note
+    [Lines of images] of ``kernels/numba/convolution.py``. ``plane`` is the number of elements of one channel in this
+    memory, and ``width`` the number of elements of one row. ``stride`` and ``dilation`` are those of the rows. Zeros
+    are appended until the number of offsets is a multiple of ``whole``.
     """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width
@@ -196,11 +204,12 @@ def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int,
 def input_of(
     y: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
-    """Return the gradient of the input of a convolution, plus ``bias``, given ``y``, the gradient of the output.
+    """Return the gradient of the input of a convolution, plus ``bias``; None if no Numba loop supports the arrays.
 
-    ``w`` is the weight. The result has the given ``shape``; it is None if no Numba loop supports the arrays. With a
-    stride of s, the elements at every s-th row and column are the convolution of ``y`` with a part of the flipped
-    kernel. Each of these convolutions is computed separately.
+    ``y`` is the gradient of the output, ``w`` is the weight, and the result has the given ``shape``. With a stride of
+    s, the rows of the result form s sets: set k has the rows k, k + s, k + 2 s and so on. Each set depends only on a
+    part of the kernel, and is computed as a convolution of ``y`` with this part, flipped. The columns form sets in the
+    same way.
     """
     shapes = (shape, w.shape, y.shape)
     if not _loops(y, w, shapes):
@@ -239,9 +248,10 @@ def input_of(
 def _phases(form: Shape, axis: int) -> Iterator[tuple[int, int, slice, int, int, int]]:
     """Yield the convolutions that together compute the input gradient of a convolution with a stride along ``axis``.
 
-    For a stride of s, each of up to s convolutions computes every s-th row of the gradient. It is described by (first
-    row, number of rows, slice of the kernel, length of the slice, dilation, padding). The slice selects, in descending
-    order, the rows of the kernel that contribute to these rows of the gradient.
+    For a stride of s, each of up to s convolutions computes every s-th row of the gradient (every s-th column if
+    ``axis`` is 1). It is described by (first row, number of rows, slice of the kernel, length of the slice, dilation,
+    padding). The slice selects the rows of the kernel that contribute to these rows of the gradient, in descending
+    order.
     """
     stride, padding, dilation = form.stride[axis], form.padding[axis], form.dilation[axis]
     for phase in range(stride):

@@ -30,9 +30,9 @@ def fill(np: Any, out: Any, value: Any) -> Any:
 def filled_if_small(x: Any, shape: tuple[int, ...]) -> Any:
     """Return an array of ``shape`` filled with the float32 scalar ``x``, or None if the array would be large.
 
-    For None the caller creates a view of one number with strides of 0 instead, of which Numba loops read a single
-    number. The function creates the gradient of every sum. To save time, it compares the size itself instead of using
-    the dispatcher of ``kernels/select.py``, which selects an implementation by size.
+    The gradient of a sum is such an array. If the result is None, the caller expands the number to ``shape`` with
+    strides of 0 instead, and Numba loops read the number once. The size is compared here, because a call of the
+    dispatcher of ``kernels/select.py``, which selects an implementation by size, would take longer.
     """
     if math.prod(shape) >= LARGE:
         return None

@@ -18,10 +18,10 @@ def with_blanks(np: Any, targets: Any, blank: int) -> Any:
 
 
 def _may_skip(np: Any, labels: Any) -> Any:
-    """Return a mask of the shape of ``labels``: True where a path may come from two label positions earlier.
+    """Return a mask of the label positions that a path may reach by skipping the blank before them.
 
-    A path assigns a label position to each time step. A path that moves on by two positions skips the blank between
-    two labels, which is allowed if the labels differ. ``labels`` holds the label sequences, with blanks.
+    ``labels`` holds the label sequences with blanks; the mask has the same shape. A path assigns a label position to
+    each time step. It may go from one label directly to the next label, two positions later, if the two labels differ.
     """
     skip = np.zeros(labels.shape, bool)
     skip[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]

@@ -1,8 +1,8 @@
 """Kernels of elementwise operations that are more than one ufunc or have a Numba loop of their own.
 
 They are the kernels of arithmetic, powers, signs, sigmoid, clamp, where and masks. Activations are in
-``kernels/activations.py``. Operations that are one ufunc have no kernel here: ``for_ufunc`` in
-``kernels/numba_dispatch.py`` selects their loops.
+``kernels/activations.py``. Operations that are one NumPy ufunc, such as exp, are not defined here; ``for_ufunc`` in
+``kernels/numba_dispatch.py`` selects the Numba loops for them.
 """
 
 from __future__ import annotations
@@ -134,7 +134,10 @@ def _sigmoid_by_loop(np: Any, x: Any, one: Any) -> Any:
 
 @kernel(_sigmoid_by_loop)
 def sigmoid(np: Any, x: Any, one: Any = 1) -> Any:
-    """Return ``1 / (1 + exp(-x))`` elementwise. ``one`` is the number 1, or a 0-d array, which is added sooner."""
+    """Return ``1 / (1 + exp(-x))`` elementwise.
+
+    ``one`` is 1, as a Python number or as a 0-d array, which NumPy adds faster.
+    """
     return np.reciprocal(np.add(np.exp(np.negative(x)), one))
 
 

@@ -15,10 +15,11 @@ def sum_rows(np: Any, values: Any, index: Any, count: int) -> Any:
 
 
 def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: Any) -> Any:
-    """Return the factor by which the gradient of each selected row is multiplied, or None if all factors are 1.
+    """Return the factor for the gradient of each row that an embedding selects, or None if all factors are 1.
 
-    ``index`` holds the selected rows. The factor is 0 where ``index`` is ``padding_idx``. If ``scale`` is true, the
-    factor of any other row is 1 / (number of occurrences of the row in ``index``), else 1.
+    ``index`` holds the numbers of the selected rows. The factor of the row ``padding_idx`` is 0; a negative
+    ``padding_idx`` means that there is no such row. If ``scale`` is true (the parameter ``scale_grad_by_freq``), the
+    factor of any other row is 1 / (number of occurrences of the row in ``index``). If ``scale`` is false, it is 1.
     """
     if not scale and padding_idx < 0:
         return None
@@ -90,7 +91,8 @@ def bag_maxima(np: Any, table: Any, index: Any, sizes: Any) -> tuple[Any, Any]:
 def add_to_maxima(np: Any, grad: Any, tops: Any, count: int) -> Any:
     """Return zeros with ``count`` rows to which each ``grad[i, j]`` is added at row ``tops[i, j]`` of column j.
 
-    Elements whose ``tops`` is -1 are ignored. This is the adjoint of :func:`take_maxima`.
+    This is the gradient of the table of :func:`bag_maxima`, which returns ``tops``, the table row of each maximum.
+    Elements with -1 in ``tops``, those of empty bags, are ignored. The function is the adjoint of :func:`take_maxima`.
     """
     rows, columns = np.nonzero(tops >= 0)
     out = np.zeros((count, grad.shape[1]), grad.dtype)

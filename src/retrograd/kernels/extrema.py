@@ -80,7 +80,8 @@ def extreme(np: Any, x: Any, dim: Any, keepdims: bool, largest: bool) -> Any:
 def _max_at_every_place(np: Any, x: Any, axis: int) -> Any:
     """Return an array of the shape of the matrix ``x`` in which every element is the maximum of its row of ``x``.
 
-    The result is None unless ``x`` is a non-empty matrix of floating-point numbers and ``axis`` is its last axis.
+    This is the implementation of :func:`max_along` for small arrays. The result is None unless ``x`` is a non-empty
+    matrix of floating-point numbers and ``axis`` is its last axis.
     """
     if x.ndim != 2 or axis not in (1, -1) or x.__class__ is not ndarray or x.dtype.kind != "f" or not x.size:
         return None
@@ -97,7 +98,8 @@ def _max_along_by_loop(np: Any, x: Any, axis: int) -> Any:
 def max_along(np: Any, x: Any, axis: int) -> Any:
     """Return the maximum of ``x`` along ``axis``, in a shape that broadcasts with ``x``; nan if an element is nan.
 
-    Along ``axis`` the result has size 1 or, for small matrices, the size of ``x``.
+    Along ``axis`` the result has size 1. For small matrices it has the size of ``x``, with each maximum repeated,
+    because NumPy's ufuncs are faster on arrays of equal shape than on arrays that they broadcast.
     """
     return np.maximum.reduce(x, axis=axis, keepdims=True)
 
@@ -130,10 +132,10 @@ def extreme_of_all(np: Any, x: Any, largest: bool) -> Any:
 
 @at_least(LARGE, NUMBA)
 def _position_by_loop(np: Any, x: Any, axis: int, largest: bool) -> Any:
-    """Return the result of :func:`position_of_extreme`, computed by a Numba loop.
+    """Return the result of :func:`position_of_extreme`, computed by a Numba loop, or None if the loop is not used.
 
-    The result is None if the loop does not support ``x``, or if the axes after ``axis`` (in memory order) have few
-    elements.
+    The loop is not used if it does not support ``x``. It processes the elements after ``axis`` in memory together; if
+    there are few of them, it is not used either, because NumPy is faster.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < ARGMAX_COLUMNS:

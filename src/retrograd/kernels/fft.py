@@ -25,10 +25,11 @@ def _transforms(np: Any) -> Any:
 
 
 def _mode(norm: int, forward: bool) -> str:
-    """Return SciPy's name for ``norm``, PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``.
+    """Return SciPy's name for the scaling of a Fourier transform.
 
-    n is the number of transformed elements. SciPy's names are different for forward and inverse transforms; ``forward``
-    is true for a forward transform.
+    ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of
+    transformed elements. SciPy's name for the same scaling depends on the direction: ``forward`` is true for a forward
+    transform, and false for an inverse transform.
     """
     if norm == BY_ROOT:
         return "ortho"
@@ -100,8 +101,9 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
 def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) -> Any:
     """Return the inverse transform of ``x``, a half spectrum, with ``size`` real values along the last of ``dims``.
 
-    ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of
-    transformed elements.
+    A half spectrum is the first half of the Fourier transform of a real array; the other half is its complex conjugate
+    in reverse order. ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n
+    is the number of transformed elements.
     """
     last = dims[-1]
     if not x.size:
@@ -112,10 +114,12 @@ def complex_to_real(np: Any, x: Any, dims: Sequence[int], norm: int, size: int) 
 
 
 def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
-    """Return ``x``, a half spectrum along ``dim``, with the elements that occur twice in the full spectrum scaled.
+    """Return the half spectrum ``x`` with the elements that occur twice in the full spectrum multiplied by ``factor``.
 
-    The elements are multiplied by ``factor``. ``size`` is the number of elements of the full spectrum. The first
-    element and, if ``size`` is even, the last element of the half spectrum occur once, all others twice.
+    The full spectrum of a real signal has ``size`` elements along ``dim``. Its second half, the complex conjugate of
+    the first half in reverse order, is not stored in ``x``. The first element and, if ``size`` is even, the last
+    element of ``x`` occur once in the full spectrum; all others occur twice. The gradients of rfft and irfft contain
+    this step.
     """
     out = x.copy()
     out[(slice(None),) * dim + (slice(1, (size + 1) // 2),)] *= factor
@@ -123,9 +127,11 @@ def scale_mirrored(np: Any, x: Any, dim: int, size: int, factor: float) -> Any:
 
 
 def frequencies(np: Any, places: Any, count: int, spacing: float, dtype: Any) -> Any:
-    """Return ``places / (count * spacing)``, computed in the precision of ``dtype`` (in float32 for half precision).
+    """Return ``places / (count * spacing)``, the frequencies of fftfreq and rfftfreq, as an array of ``dtype``.
 
-    ``places`` are the integer indices of the frequencies.
+    ``places`` are the integer indices of the frequencies, ``count`` is the number of samples, and ``spacing`` the
+    distance between two samples. The result is computed in the precision of ``dtype``, or in float32 for half
+    precision.
     """
     work = np.float32 if dtype.itemsize < 4 else dtype.type
     span = count * spacing

@@ -63,10 +63,11 @@ def _normals(stream: Stream, draws: Draws) -> Draws:
 
 
 def _one_gamma(draws: Draws, normals: Draws, middle: float, power: float, below: bool) -> float:
-    """Return one sample of a gamma distribution with shape ``middle + 1/3``, by Marsaglia and Tsang's rejection method.
+    """Return one sample of a gamma distribution, by Marsaglia and Tsang's rejection method.
 
-    ``draws`` yields uniform numbers and ``normals`` standard normal numbers. If ``below`` is true, the sample is
-    multiplied by a uniform number raised to the power ``power``, as needed for a shape below 1.
+    The shape parameter of the distribution is ``middle + 1/3``. If ``below`` is true, the sample is multiplied by a
+    uniform random number to the power ``power``, which gives a sample for a shape parameter below 1. ``draws`` yields
+    uniform random numbers, and ``normals`` yields standard normal numbers.
     """
     scale = (1 - next(draws)) ** power if below else 1.0
     spread = 1 / math.sqrt(9 * middle)
@@ -176,7 +177,7 @@ def _gamma_near_zero(np: Any, alpha: Array, x: Array) -> Array:
 def _gamma_near_mean(np: Any, alpha: Array, x: Array) -> Array:
     """Return the derivative of gamma samples ``x`` with respect to ``alpha`` for ``x`` near the mean.
 
-    There the formula of :func:`_gamma_saddle` is 0 / 0.
+    Near the mean the saddle point expansion of :func:`_gamma_saddle` cannot be used, because it divides 0 by 0.
     """
     first = 1 + 24 * alpha + 288 * alpha**2
     second = 1440 * alpha**2 + 318 * x - 720 * x**2 - 65 * x**2 / alpha + 107 * alpha + 3600 * alpha * x
@@ -243,10 +244,11 @@ _BETA_TABLES = (
 
 
 def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
-    """Return the derivative of each element of Dirichlet samples ``x`` with respect to the same element of ``alpha``.
+    """Return the result of PyTorch's ``_dirichlet_grad``, from which the gradient of Dirichlet samples is computed.
 
-    The last axis holds the components of one sample; the result has the dtype float64. A component of a Dirichlet
-    sample has a beta distribution; the result is the derivative of that beta sample divided by ``1 - x``.
+    A sample is a vector along the last axis of ``x``. Each of its components has a beta distribution. The result for a
+    component is the derivative of a sample of this beta distribution with respect to the same element of ``alpha``,
+    divided by ``1 - x``. The dtype is float64.
     """
     alpha, x = (each.astype(float) for each in np.broadcast_arrays(alpha, x))
     total = np.broadcast_to(alpha.sum(-1, keepdims=True), alpha.shape)
@@ -266,8 +268,8 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, for small ``x``.
 
-    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is the power series of the
-    distribution function.
+    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
+    distributions are ``alpha`` and ``beta``. The formula is the power series of the distribution function.
     """
     slope = special(np, "psi", alpha) - special(np, "psi", alpha + beta) - np.log(x)
     weight, total = np.ones_like(x), 0.0
@@ -281,8 +283,8 @@ def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, for ``x`` near 1.
 
-    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is the power series of the
-    distribution function in ``1 - x``.
+    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
+    distributions are ``alpha`` and ``beta``. The formula is the power series of the distribution function in ``1 - x``.
     """
     rest = 1 - x
     slope = special(np, "psi", alpha + beta) - special(np, "psi", alpha)
@@ -299,8 +301,9 @@ def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, near their means.
 
-    The parameters of the beta distributions are ``alpha`` and ``beta``. At the mean the formula of
-    :func:`_beta_saddle` is 0 / 0.
+    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
+    distributions are ``alpha`` and ``beta``. Near the mean the saddle point expansion of :func:`_beta_saddle` cannot be
+    used, because it divides 0 by 0.
     """
     total, rest = alpha + beta, 1 - x
     powers = (
@@ -322,8 +325,8 @@ def _stirling(x: Array) -> Array:
 def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is Rice's saddle point expansion,
-    for large parameters.
+    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
+    distributions are ``alpha`` and ``beta``. The formula is Rice's saddle point expansion, for large parameters.
     """
     total, rest = alpha + beta, 1 - x
     gap = beta * x - alpha * rest  # zero at the mean
@@ -339,8 +342,9 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    The parameters of the beta distributions are ``alpha`` and ``beta``. The formula is a rational approximation, for
-    arguments outside of the ranges of the power series and the saddle point expansion.
+    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
+    distributions are ``alpha`` and ``beta``. The formula is a rational approximation, for arguments outside of the
+    ranges of the power series and the saddle point expansion.
     """
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u

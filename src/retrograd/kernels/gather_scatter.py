@@ -71,9 +71,10 @@ def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bo
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
     """Return the flat positions from which an index array counts along ``axis``, and the stride of ``axis``.
 
-    ``shape`` is the shape of the indexed array. ``picked`` is the shape of the index array, which may lack ``axis``, or
-    be smaller than ``shape`` along other axes. The flat positions have the shape ``picked``: each is that of the first
-    element along ``axis`` for one element of the index array. The stride is a number of elements.
+    This is a helper of :func:`flat_positions`, which adds the index times the stride to these positions. ``shape`` is
+    the shape of the indexed array. ``picked`` is the shape of the index array, which may lack ``axis``, or be smaller
+    than ``shape`` along other axes. The result has one position for each element of the index array: that of the first
+    element along ``axis``. The stride is a number of elements.
     """
     axis %= len(shape)
     every = np.arange(math.prod(shape)).reshape(shape)
@@ -86,7 +87,10 @@ def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int)
 
 
 def flat_positions(np: Any, index: Any, shape: tuple[int, ...], axis: int) -> Any:
-    """Return the flat positions of the elements at ``index`` along ``axis`` of an array with the given ``shape``."""
+    """Return the positions in the flattened array of the elements at ``index`` along ``axis``.
+
+    ``shape`` is the shape of the array before it is flattened.
+    """
     starts, step = _starts(np, shape, index.shape, axis)
     return starts + index if step == 1 else starts + index * step
 

@@ -77,9 +77,11 @@ PARTS = 16
 
 
 def _starts(loops: Any, mask: Any) -> tuple[Any, int]:
-    """Return the number of True elements before each of ``PARTS`` equal parts of ``mask``, and the total number.
+    """Return the number of selected elements before each part of ``mask``, and the number of all selected elements.
 
-    ``loops`` is the module of Numba loops that counts the elements.
+    In masked_select, the mask is divided into ``PARTS`` equal parts, which are processed by several threads. The first
+    result is the position at which a thread writes the elements of its part. ``loops`` is the module of the Numba loop
+    that counts the elements.
     """
     counts = numpy.empty(PARTS, numpy.int64)
     loops.counted(mask, counts)
@@ -178,9 +180,10 @@ def gather(np: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 def _cut(values: Any, index: Any) -> Any:
-    """Return the leading elements of ``values`` along each dimension, in the shape of ``index``.
+    """Return the part of ``values`` that scatter reads, in the shape of ``index``.
 
-    A 0-d ``values`` is returned unchanged.
+    In PyTorch ``values`` may be longer than ``index`` along any dimension; only the leading elements are read. A 0-d
+    ``values`` is returned unchanged.
     """
     return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
 

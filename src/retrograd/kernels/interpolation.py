@@ -1,7 +1,8 @@
 """Kernels of interpolate, average pooling and pad: linear maps along axes; each output is a weighted sum of inputs.
 
 A tap is one input of an output, together with its weight. :class:`Taps` holds all taps of one axis. A map along several
-axes is applied one axis at a time. The adjoint of a map has the transposed taps.
+axes is applied one axis at a time. The gradient is the adjoint map (:attr:`Taps.turned`), in which inputs and outputs
+exchange their roles.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from .thresholds import DENSE_TAPS
 class Taps:
     """Linear map of interpolation, pooling or padding along one axis: each output is a weighted sum of a few inputs.
 
-    The axis has ``size`` inputs. A tap is one input of an output, with its weight. ``index`` and ``weight`` have the
-    shape (outputs, taps) and hold the inputs of each output and their weights. If ``weight`` is None, all weights are
-    1. If the outputs have different numbers of taps, ``counts`` holds these numbers, and :func:`_filled` fills the
-    unused taps.
+    The axis has ``size`` inputs. A tap is one input of an output, with its weight. Row k of ``index`` (outputs, taps)
+    holds the indices of the inputs of output k, and row k of ``weight`` their weights. If ``weight`` is None, all
+    weights are 1. If the outputs have different numbers of taps, ``counts`` holds these numbers: output k uses only the
+    first ``counts[k]`` taps of its row.
     """
 
     def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
@@ -55,9 +56,9 @@ class Taps:
 
     @cached_property
     def table(self) -> tuple[Any, dict[Any, Any]]:
-        """The arguments of the Numba loops: the input indices, and a dictionary of the weights by dtype.
+        """The input indices and the weights in the layout that the Numba loops read: (taps, outputs).
 
-        The indices and the weights have the shape (taps, outputs).
+        The weights are a dictionary with one array for each of the dtypes float32 and float64.
         """
         weight = numpy.ones(self.index.shape) if self.weight is None else self.weight
         kinds = (numba_operands.F32, numba_operands.F64)
@@ -88,9 +89,9 @@ class Taps:
 def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
     """Return ``index`` and ``weight`` with the unused taps of each row replaced by repetitions of the first tap.
 
-    A tap is an input index with its weight; ``counts`` is the number of taps in each row. The weight of the first tap
-    is distributed over its repetitions. Filling with another input of weight 0 would give nan where that input is
-    infinite.
+    A tap is an input index with its weight. Row k uses only its first ``counts[k]`` taps. The weight of the first tap
+    is divided among the first tap and its repetitions, so that the weighted sum does not change. An unused tap that had
+    weight 0 at another input would give nan if that input were infinite.
     """
     width = index.shape[1]
     missing = numpy.where(counts > 0, width - counts, 0)[:, None]
@@ -116,9 +117,11 @@ def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
 
 
 def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
-    """Return the sort key of ``each``, a pair (axis, taps): the axis that shrinks most is processed first.
+    """Return the sort key of ``each``, a pair (axis, taps), for the order in which maps are applied to several axes.
 
-    Of axes that shrink by the same factor the outer ones come first, of other axes with the same factor the inner ones.
+    The axis that shrinks most comes first, so that fewer elements are left for the other axes. If several axes shrink
+    by the same factor, the first of them comes first. If several axes grow by the same factor, the last of them comes
+    first.
     """
     axis, taps = each
     growth = taps.out / max(taps.size, 1)
@@ -290,9 +293,10 @@ def nearest(size: int, out: int, scale: float | None, exact: bool, whole: bool) 
 
 
 def _sources(size: int, out: int, scale: float | None, align: bool) -> Any:
-    """Return, for each of ``out`` outputs, the position among ``size`` inputs at which the inputs are interpolated.
+    """Return the input coordinate of each of ``out`` outputs of interpolate, usually a fraction.
 
-    ``align`` is the parameter ``align_corners`` of interpolate. ``scale`` is the scale factor or None.
+    The axis has ``size`` inputs, with coordinates from 0 to ``size - 1``. ``align`` is the parameter ``align_corners``
+    of interpolate. ``scale`` is the scale factor or None.
     """
     places = numpy.arange(out, dtype=numpy.float64)
     if align:
@@ -316,9 +320,10 @@ def linear(size: int, out: int, scale: float | None, align: bool) -> Taps:
 
 
 def cubic_weights(part: Any, a: float = -0.75) -> Any:
-    """Return the weights of four neighbours at the fractional position ``part`` between the middle two neighbours.
+    """Return a list of the weights of four neighbouring inputs for cubic interpolation between the middle two.
 
-    The weights are those of cubic convolution (Keys 1981) with the coefficient ``a``.
+    ``part`` is the distance from the second input, from 0 to 1. The weights are those of cubic convolution (Keys 1981)
+    with the coefficient ``a``.
     """
 
     def near(t: Any) -> Any:

@@ -62,9 +62,10 @@ def use_scipy(np: Any, x: Any) -> bool:
 
 
 def one_by_one(np: Any, x: Any) -> bool:
-    """Whether to call SciPy's routines for each matrix of ``x``, because this is faster than a batched function.
+    """Whether it is faster to call SciPy's routine for each matrix of ``x`` than a function for the whole batch.
 
-    The batched functions are those of the array module ``np``, NumPy or CuPy.
+    This is so on the CPU for a single matrix and for a batch of large matrices. The functions for batches are those of
+    the array module ``np``, NumPy or CuPy.
     """
     return np is cpu and bool(x.size) and (x.ndim == 2 or x.shape[-1] >= LAPACK_ROWS)
 
@@ -85,8 +86,8 @@ def _routine(name: str, kind: str) -> Any:
 def routine(name: str, x: Any) -> Any:
     """Return SciPy's LAPACK or BLAS routine ``name`` for the dtype of ``x``.
 
-    ``name`` is the name of the complex routine without its prefix letter. For real dtypes ``un…`` is replaced by
-    ``or…`` and ``he…`` by ``sy…``.
+    ``name`` is the name of the complex routine without the letter of the dtype, such as "ungqr" or "heevd". The names
+    of the real routines begin with "or" instead of "un", and with "sy" instead of "he".
     """
     return _routine(name, x.dtype.char)
 
@@ -128,11 +129,11 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
 
 
 def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tuple[Any, int]) -> tuple[Any, ...]:
-    """Return the results of ``function`` for all matrices of a batch, stacked to arrays.
+    """Call ``function`` for each matrix of a batch, and return its results stacked to arrays.
 
-    Each of ``stacks`` is a pair (array, number of dimensions of an item). The leading dimensions of all arrays are
-    broadcast. ``function`` receives one item of each array and returns a tuple of arrays; element k of the result
-    stacks element k of all these tuples.
+    Each of ``stacks`` is a pair (array, n). The last n dimensions of the array are one item, such as a matrix or a
+    vector; the dimensions before them are those of the batch, which are broadcast. ``function`` receives one item of
+    each array and returns a tuple of arrays. Element k of the result stacks element k of all these tuples.
     """
     arrays, small, one = [], True, np is cpu
     for array, count in stacks:
@@ -168,10 +169,10 @@ def _column_major(part: Any) -> Any:
 
 
 def _placeholder(array: Any, size: int) -> Any:
-    """Return a batch of one identity matrix or one vector of ones, which is used instead of the empty batch ``array``.
+    """Return a batch of one valid item, which is used instead of the empty batch ``array``.
 
-    The LAPACK function is called for this batch to find the shapes and dtypes of the results. ``size`` is the number of
-    batch dimensions of ``array``.
+    A call of the LAPACK function for this item gives the shapes and dtypes of the empty results. The item is an
+    identity matrix or a vector of ones. ``size`` is the number of batch dimensions of ``array``.
     """
     shape = array.shape[size:]
     item = cpu.eye(*shape, dtype=array.dtype) if len(shape) == 2 else cpu.ones(shape, array.dtype)

@@ -15,7 +15,7 @@ from .thresholds import LARGE
 
 
 def reduced(np: Any, each: Any, reduction: str) -> Any:
-    """Return the losses ``each``, reduced by ``reduction``."""
+    """Return the elementwise losses ``each``, reduced by ``reduction``: "none", "mean" or "sum"."""
     if reduction == "none":
         return each
     result = sum_elements(np, each)
@@ -36,10 +36,11 @@ def scaled_by_grad(np: Any, slope: Any, grad: Any, reduction: str) -> Any:
 
 
 def _gradient_loop(name: str, factor: float) -> Variant:
-    """Return the implementation for large arrays of a gradient kernel ``f(np, x, y, grad, reduction, *numbers)``.
+    """Return an implementation of the gradient of a loss for large arrays, which calls the Numba loop ``name``.
 
-    It calls the elementwise Numba loop ``name`` with ``numbers`` and a scale. The scale is ``factor * grad``, divided
-    by the number of elements if ``reduction`` is "mean". The result is None if the loss is not reduced.
+    The implementation has the parameters ``(np, x, y, grad, reduction, *numbers)``. It passes ``numbers`` and a scale
+    to the loop. The scale is ``factor * grad``, divided by the number of elements if ``reduction`` is "mean". If
+    ``reduction`` is "none", the implementation returns None, and NumPy computes the gradient.
     """
 
     def loop(np: Any, x: Any, y: Any, grad: Any, reduction: str, *numbers: float) -> Any:

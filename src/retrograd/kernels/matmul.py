@@ -32,7 +32,7 @@ def dot(np: Any, a: Any, b: Any) -> Any:
 
 @kernel(_product_by_loop, count=lambda a, b: a.size + b.size)
 def batch_product(np: Any, a: Any, b: Any) -> Any:
-    """Return ``a @ b`` for two batches of floating-point matrices, which have one length and dtype."""
+    """Return ``a @ b`` for two batches of floating-point matrices with the same batch size and dtype."""
     return a[0].dot(b[0])[None] if len(a) == 1 else batched(a, b)
 
 
@@ -140,9 +140,10 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
 
 
 def _line(x: Any) -> tuple[Any, bool] | None:
-    """Return the memory of the matrices ``x`` as a 1-d view, and whether each matrix is stored transposed.
+    """Return the matrices ``x`` as a 1-d view of their memory, and whether each matrix is stored transposed.
 
-    The result is None if the memory is not contiguous.
+    The Numba loop of matrix products reads its operands in this form. The result is None if the memory is not
+    contiguous.
     """
     if x.flags.c_contiguous:
         return x.reshape(-1), False
@@ -172,10 +173,10 @@ def outer(np: Any, a: Any, b: Any) -> Any:
 
 
 def has_outer_loop(a: Any, b: Any) -> bool:
-    """Whether a Numba loop supports the outer product of the vectors ``a`` and ``b``.
+    """Whether torch.outer computes the product of the vectors ``a`` and ``b`` by a Numba loop.
 
-    If the result is true, torch.outer is one autograd operation whose derivatives use BLAS, else a multiplication of a
-    column and a row.
+    This is so if the product is large and the loop supports the vectors. torch.outer is then one autograd operation,
+    whose derivatives are computed by BLAS. Otherwise it is a multiplication of a column and a row.
     """
     size = a.size * b.size
     return size >= LARGE and numba_dispatch.suits(size, a, b)

@@ -29,8 +29,9 @@ MEANS = [numpy.full((n, n), 1 / max(n, 1), F32) for n in range(SMALL_ROW + 1)]
 class Layout(NamedTuple):
     """Shapes and axes for one normalization, such as a call of ``layer_norm``.
 
-    The input is reshaped to ``shape``. Mean and variance are taken over ``axes`` of this shape. The weight and the bias
-    are reshaped to ``weight``.
+    The input is reshaped to ``shape`` before it is normalised. The mean and the variance are computed over ``axes`` of
+    the reshaped input. ``weight`` is the shape to which the weight and the bias are reshaped, so that they broadcast
+    with the input.
     """
 
     shape: tuple[int, ...]
@@ -75,7 +76,8 @@ def _mean(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
 def _spread(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
     """Return the mean of ``x`` over ``axes``, in a shape that broadcasts with ``x``.
 
-    In the result each of ``axes`` has either size 1 or the same size as in ``x``.
+    In the result each of ``axes`` has size 1, or the size that it has in ``x``, with each mean repeated, where this is
+    faster.
     """
     return mean_broadcast(np, x, axes[0]) if len(axes) == 1 else _mean(np, x, axes)
 
@@ -121,10 +123,10 @@ def _of_rows(values: Any, x: Any) -> Any:
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
-    """Return the sums over ``axes`` of ``x`` of the array ``of_rows``, which has one number for each row of ``x``.
+    """Return the sums over ``axes`` of an array ``x`` of which the sum of each row is already known.
 
-    The sums are computed in double precision. The last axis is ignored if ``axes`` includes it, because ``of_rows`` is
-    already summed over it. The result has the shape ``kept``.
+    A row holds the elements along the last axis. ``of_rows`` has the sum of each row; it is summed over the other
+    ``axes``, in double precision. The result has the shape ``kept``.
     """
     rest = tuple(axis for axis in axes if axis != x.ndim - 1)
     return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)
@@ -135,10 +137,10 @@ def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]
 
 @lru_cache(maxsize=64)
 def _channels(np: Any, shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
-    """Return an array of shape ``rows`` that holds, for each element, the flat index of the weight that multiplies it.
+    """Return, for each element of an array, the flat index of the weight that multiplies the element.
 
-    ``shape`` is the original shape of the elements. ``weight`` is the shape of the weight, which broadcasts to
-    ``shape``.
+    ``shape`` is the shape of the array. ``weight`` is the shape of the weight, which broadcasts to ``shape``. The
+    result is reshaped to ``rows``.
     """
     every = np.arange(math.prod(weight)).reshape(weight)
     return np.ascontiguousarray(np.broadcast_to(every, shape)).reshape(rows)
@@ -153,8 +155,9 @@ def _constant(np: Any, value: float) -> Any:
 def _rows(x: Any, axes: tuple[int, ...]) -> tuple[Any, int]:
     """Return ``x`` as a matrix that is to be normalised along one axis, and the index of that axis.
 
-    The index is 1 if ``axes`` are the last axes of ``x``. If they begin with the first axis, the index is 0, or 2 if
-    ``x`` has more than one element after its second axis; the caller does not support an index of 2.
+    If ``axes`` are the last axes of ``x``, the index is 1. If ``axes`` begin with the first axis, as in batch_norm, the
+    index is 0, provided that the axes after the second have one element in total. Otherwise the index is 2, which means
+    that ``x`` cannot be normalised as a matrix.
     """
     shape = x.shape
     if axes[0]:

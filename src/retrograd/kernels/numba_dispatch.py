@@ -106,10 +106,10 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 
 
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
-    """Return the result of :func:`looped` for arrays that its fast path does not support.
+    """Return the result of :func:`looped` for arrays that its fast path does not support, with the same parameters.
 
-    These are arrays of the class :class:`Large`, and arrays that are not in C order. The parameters are those of
-    :func:`looped`.
+    These are arrays of the class :class:`Large`, arrays that are not in C order, and arrays that repeat a single
+    element.
     """
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
@@ -142,10 +142,11 @@ def _find(name: str) -> Any:
 
 
 def in_lines(model: Any, flexible: frozenset[int], *arrays: Any) -> list[Any]:
-    """Return ``arrays`` flattened in the memory order of ``model``; an empty list if an array has another memory order.
+    """Return ``arrays`` as 1-d arrays in the memory order of ``model``, for an elementwise Numba loop.
 
-    ``flexible`` holds the positions at which the Numba loop also accepts a number. An array at such a position whose
-    strides are all 0 is replaced by its only element.
+    The result is an empty list if an array has another memory order. ``flexible`` holds the positions at which the loop
+    also accepts a number. An array at such a position that repeats a single element, by strides of 0, is replaced by
+    this element.
     """
     order = sorted(range(model.ndim), key=model.strides.__getitem__, reverse=True)
     lines = []
@@ -217,10 +218,11 @@ def for_ufunc(ufunc: Any) -> Callable[..., Any] | None:
 
 
 def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """Return ``kernel``, wrapped so that it runs on several threads if Numba is not available.
+    """Return a function that computes ``kernel`` on several threads if Numba is not available.
 
-    ``kernel(np, *tensors, *params)`` is an elementwise formula whose first ``count`` operands are arrays. The arrays
-    are divided into slices, and each thread calls ``kernel`` for some slices.
+    ``kernel(np, *arrays, *params)`` is an elementwise formula of ``count`` arrays. The function has the same
+    parameters. Without Numba it divides large arrays into slices, and each thread calls ``kernel`` for some slices.
+    With Numba it calls ``kernel`` once.
     """
 
     def large(np: Any, *given: Any, **named: Any) -> Any:
@@ -259,10 +261,10 @@ def _usual(name: str, x: Any, y: Any) -> Any:
 
 
 def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
-    """Compute the elementwise function ``name`` of ``first`` and ``second`` by a Numba loop, and write it to ``first``.
+    """Compute ``name(first, *second)`` by a Numba loop and write it to ``first``; return whether that was possible.
 
-    ``second`` is a tuple of the further arguments. ``out``, the array for the result, must be ``first``. Return whether
-    the computation was possible. If no loop supports the arrays, ``first`` is unchanged and the result is False.
+    ``name`` is an elementwise function, and ``second`` a tuple of its other operands. ``out`` is the array to which the
+    caller writes the result; the loop is used only if it is ``first``. If the result is False, ``first`` is unchanged.
     """
     if out is not first or not second:
         return False
@@ -302,11 +304,11 @@ BROADCAST = {"add", "subtract", "multiply", "divide"}
 
 
 def broadcast(name: str, x: Any, y: Any) -> Any:
-    """Return ``name(x, y)`` for an operand ``y`` that broadcasts to ``x``, computed by a Numba loop.
+    """Return ``x`` combined with ``y``, which broadcasts to the shape of ``x``, by a Numba loop for arithmetic.
 
-    ``x`` is viewed as a matrix. ``y`` must have either one row, which is the same for all rows of ``x``, or one number
-    for each row. ``name`` is "add", "subtract", "multiply" or "divide". The result is None if no Numba loop supports
-    the arrays.
+    ``name`` is the operation: "add", "subtract", "multiply" or "divide". The loop reads ``x`` as a matrix. ``y`` must
+    have either one row, which is the same for all rows of ``x``, or one number for each row. The result is None if no
+    Numba loop supports the arrays.
     """
     if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
         return None
@@ -333,11 +335,11 @@ def add_row(x: Any, y: Any) -> bool:
 
 
 def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
-    """Return ``y`` as an operand of the Numba loops for broadcasting, and the length of a row.
+    """Return ``y`` in the form that the Numba loops for broadcasting read, and the length of a row.
 
-    The other operand, an array of the given ``shape``, is viewed as a matrix. If ``y`` broadcasts as one row of the
-    matrix, the operand is a matrix with one row. If ``y`` has one number for each row, the operand is a 1-d array. The
-    result is None if ``y`` broadcasts in another way.
+    The loops read the other operand, which has the given ``shape``, as a matrix. If ``y`` is the same for all rows of
+    the matrix, it is returned as a matrix with one row. If ``y`` has one number for each row, it is returned as a 1-d
+    array. The result is None if ``y`` broadcasts in another way, or if rows are short.
     """
     if y.ndim > len(shape) or shape[-1] < LOOP_ROW:
         return None
@@ -355,8 +357,9 @@ def _by_rows(y: Any, shape: tuple[int, ...]) -> tuple[Any, int] | None:
 def in_order(x: Any, out: Any = None) -> Any:
     """Return ``x`` in C order, copied by a Numba loop, or None if the loop does not support ``x``.
 
-    The loop supports large arrays in which two adjacent blocks of axes are exchanged, as in the transpose of a matrix.
-    The copy is written to ``out`` if ``out`` is not None. Otherwise an ``x`` that is in C order is returned itself.
+    The loop supports large arrays whose memory order differs from C order by the exchange of two adjacent groups of
+    axes, as in the transpose of a matrix. The copy is written to ``out`` if ``out`` is not None. If ``out`` is None and
+    ``x`` is in C order, ``x`` itself is returned.
     """
     if x.flags.carray and out is None:
         return x

@@ -43,10 +43,10 @@ def window_indices(size: int, out: int, kernel: int, stride: int, padding: int, 
 
 
 class WindowTable:
-    """Max pooling of small inputs by cached tables of the flat indices in each window.
+    """Max pooling of small inputs, by cached tables of the flat indices of the elements in each window.
 
-    ``seen`` (windows, kernel elements) holds the flat indices of each window within a plane. A plane is one channel of
-    one sample. There is one table for each number of planes.
+    A plane is one channel of one sample. ``seen`` (windows, kernel elements) holds the flat indices within one plane.
+    For each number of planes, the indices for the whole input are computed once and cached.
     """
 
     def __init__(self, seen: Any) -> None:
@@ -54,10 +54,11 @@ class WindowTable:
         self._tables: dict[int, tuple[Any, Any, Any]] = {}
 
     def _table(self, size: int, planes: int) -> tuple[Any, Any, Any]:
-        """Return three index arrays for an input of ``size`` elements in ``planes`` planes.
+        """Return three index arrays, by which :meth:`maxima` reads an input of ``size`` elements in ``planes`` planes.
 
-        The first array holds the flat indices of the elements of all windows. The second holds the position at which
-        each row of the first begins. The third holds the flat indices within the plane.
+        The first array (windows of all planes, kernel elements) holds the flat index in the input of each element of
+        each window. The second holds, for each window, the position of its first element in the flattened first array.
+        The third holds, for each element of the flattened first array, the flat index within its plane.
         """
         if planes not in self._tables:
             windows, places = self.seen.shape
@@ -84,10 +85,10 @@ class WindowTable:
 
 
 class StridedWindows(list[list[Any]]):
-    """List of the window indices of max pooling with a fixed stride, one list for each pooled dimension.
+    """List of the input indices that the windows of max pooling read, with one entry for each pooled dimension.
 
-    The list of a dimension is the result of :func:`window_indices` for this dimension. ``how`` holds a tuple (size,
-    kernel, stride, padding, dilation) for each dimension.
+    An entry is the result of :func:`window_indices`: a list with one array for each kernel offset. ``how`` holds a
+    tuple (size, kernel, stride, padding, dilation) for each dimension.
     """
 
     def __init__(self, how: Sequence[tuple[int, int, int, int, int]], ceil_mode: bool) -> None:
@@ -199,11 +200,11 @@ def _along(
 ) -> tuple[Any, Any]:
     """Return the maximum of each window along ``axis``, and the flat index of this maximum.
 
-    Maxima are computed one axis at a time; the flat index counts the elements over ``axis`` and the axes reduced
-    earlier. ``places`` holds the window indices along ``axis``. ``where`` holds the flat indices of the elements of
-    ``x``, or is None for the first axis. ``step`` is the distance of neighbours along ``axis`` in the flat index. If
-    ``nan`` is true, ``x`` may contain nan. ``kind`` is the dtype of the indices; if ``kind`` is None, no indices are
-    computed.
+    This is a helper of :func:`maxima`, which computes the maxima one axis at a time, the last axis first. ``places``
+    holds the window indices along ``axis``. ``where`` holds the flat indices of the elements of ``x``, which are the
+    maxima over the axes processed before; it is None for the first axis. ``step`` is the difference of the flat indices
+    of neighbours along ``axis``. If ``nan`` is true, ``x`` may contain nan. ``kind`` is the dtype of the indices. If
+    ``kind`` is None, no indices are computed, and the second result is None.
     """
     best = index = None
     for each in places:

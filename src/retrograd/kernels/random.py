@@ -40,11 +40,11 @@ NO_TABLE: tuple[int, int, Array] = (0, -1, NO_WORDS)
 
 
 class WordConverter:
-    """Conversion of the random 32-bit words of a :class:`Stream` to numbers of one distribution.
+    """Conversion of random 32-bit words to the numbers of one distribution, such as uniform float32 numbers.
 
-    ``make`` is a function that converts an array of words. ``each`` is the number of words for one number; the number
-    of words that ``make`` converts must be a multiple of ``together``. ``loop`` is the name of the Numba loop that
-    converts many words, ``dtype`` the dtype of the loop's results.
+    ``make`` is a function that converts an array of words to an array of numbers. Each number is made of ``each``
+    words. The number of words that are converted must be a multiple of ``together``. ``loop`` is the name of the Numba
+    loop that converts a large number of words, and ``dtype`` the dtype of its results.
     """
 
     __slots__ = ("dtype", "each", "loop", "make", "together")
@@ -59,10 +59,10 @@ class WordConverter:
 class Stream:
     """State of a torch.Generator: the MT19937 words drawn ahead, and the normal number saved for the next call.
 
-    A :class:`WordConverter` defines how words become numbers of one distribution. The first request for such numbers
-    converts many words and saves the numbers in a table; small requests return slices of the table. The next table of a
-    distribution is twice as long if the previous table was used up, and half as long if another distribution was used
-    in between.
+    A :class:`WordConverter` converts words to the numbers of one distribution. The first request for such numbers
+    converts more words than it needs and saves the numbers in a table. The following small requests return slices of
+    the table. The next table of a distribution is twice as long if the previous table was used up. It is half as long
+    if words were used for another distribution before that.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Stream:
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
-        """Replace the words drawn ahead by ``words``, of which the first ``position`` are already used.
+        """Make ``words`` the words that are drawn ahead; the first ``position`` of them are already used.
 
         ``known`` is the state (key and position) of MT19937 before it drew the first of ``words``, or None if this
         state has not been read.
@@ -108,10 +108,10 @@ class Stream:
         self._tables = dict[WordConverter, tuple[int, int, Array]]()
 
     def _draw_ahead(self) -> None:
-        """Draw the next ``AHEAD`` words from the generator.
+        """Draw the next ``AHEAD`` words from MT19937, to be used by later requests.
 
-        The generator's state is read only once for every ``REMEMBERED`` words, because reading the state takes as long
-        as drawing the words.
+        The state of MT19937, from which :meth:`state` is computed, is read only once for every ``REMEMBERED`` words,
+        because reading it takes as long as drawing the words.
         """
         known = None
         if self._known is None or self._passed > REMEMBERED:
@@ -299,7 +299,7 @@ def _pairs(words: Array) -> Array:
 
 
 def _short_pairs(words: Array) -> Array:
-    """Return standard normal numbers as float32: the results of ``_pairs(words)``, rounded."""
+    """Return standard normal numbers as float32, computed in double precision by :func:`_pairs` and rounded."""
     return _pairs(words).astype(F32)
 
 

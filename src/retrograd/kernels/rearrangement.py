@@ -48,7 +48,7 @@ def _concatenate_by_loop(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 def concatenate_arrays(np: Any, arrays: Sequence[Any], axis: int) -> Any:
     """Return ``arrays`` concatenated along ``axis``.
 
-    The number of elements is estimated from the first array.
+    An implementation is selected by the number of elements, which is estimated from the size of the first array.
     """
     return concatenate(arrays, axis) if np is numpy else np.concatenate(arrays, axis)
 
@@ -118,7 +118,10 @@ def _rotated(x: Any, axis: int, by: int) -> Any:
 
 
 def _axis_of_stack(arrays: Sequence[Any], axis: int) -> int:
-    """Return ``axis``, counted from 0, for a stack of ``arrays``; raise ValueError if they cannot be stacked."""
+    """Return ``axis``, the new axis of a stack of ``arrays``, as a non-negative int.
+
+    Raises ValueError if ``axis`` is out of range or the shapes of ``arrays`` differ.
+    """
     first = arrays[0]
     at = axis if axis >= 0 else axis + first.ndim + 1
     if not 0 <= at <= first.ndim or [each for each in arrays if each.shape != first.shape]:

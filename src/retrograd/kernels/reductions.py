@@ -70,10 +70,11 @@ def keepdim_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
 
 
 def small_matrix(x: Any, axis: int) -> tuple[Any, int, int]:
-    """Return ``x`` as a matrix, the axis of the matrix that corresponds to ``axis`` of ``x``, and its size.
+    """Return a small array as a matrix (two axes), so that it can be reduced by a product with a constant vector.
 
-    The size is 0 if the arguments are not supported: ``x`` is not a small float32 array, or ``axis`` is longer than 16
-    or neither the first nor the last axis.
+    The result is (matrix, axis of the matrix that corresponds to ``axis`` of ``x``, size of this axis). The size is 0
+    if the arguments are not supported: ``x`` is not a small float32 array, or ``axis`` is longer than 16 or neither the
+    first nor the last axis.
     """
     if x.__class__ is not ndarray or x.dtype is not F32 or not 0 < x.size <= SMALL:
         return x, 0, 0
@@ -102,10 +103,11 @@ def reduced_shape(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
 
 
 class Seen(NamedTuple):
-    """Operand of a reduction such as torch.sum, reshaped to (outer, many, inner) with the reduced axes in the middle.
+    """Operand of a reduction such as torch.sum, in the form that the Numba loops read.
 
-    ``kept`` is the shape of the result in memory order, with size 1 along the reduced axes. ``back`` is the permutation
-    that transposes the result to the order of the operand's axes, or None if the orders are equal.
+    ``array`` is the operand reshaped to (outer, many, inner); the middle axis holds the reduced axes. ``kept`` is the
+    shape of the result, with its axes in memory order and size 1 along the reduced axes. ``back`` is the permutation by
+    which the result is transposed to the axis order of the operand, or None if the orders are equal.
     """
 
     array: Any
@@ -113,7 +115,7 @@ class Seen(NamedTuple):
     back: tuple[int, ...] | None
 
     def put_back(self, found: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-        """Return ``found`` (outer, inner), the result of a loop, in the shape of the result of the reduction.
+        """Return ``found`` (outer, inner), computed by a Numba loop, in the shape of the result of the reduction.
 
         ``axes`` are the reduced axes. If ``keepdims`` is true, these axes have size 1, else they are removed.
         """
@@ -162,8 +164,8 @@ def _parts(outer: int, many: int, inner: int) -> int:
 def rows_of(x: Any, width: int, *others: Any) -> list[Any] | None:
     """Return ``x`` and ``others``, arrays of one shape, as matrices whose rows have ``width`` elements.
 
-    An array of ``others`` whose strides are all 0 is replaced by its only element. The result is None if no Numba loop
-    supports the arrays.
+    The Numba loops over rows read these matrices. An array of ``others`` that repeats a single element, by strides of
+    0, is replaced by this element. The result is None if no Numba loop supports the arrays.
     """
     if x.__class__ is not numpy.ndarray:
         x = plain(x)
@@ -224,13 +226,13 @@ def _sum_by_ones(np: Any, x: Any, kind: Any) -> Any:
 
 @kernel(_sum_of_list, _sum_by_ones)
 def sum_floats(np: Any, x: Any, kind: Any) -> Any:
-    """Return the sum of all elements of ``x``, whose dtype ``kind`` is float32 or float64."""
+    """Return the sum of all elements of ``x``; ``kind``, the dtype of ``x``, is float32 or float64."""
     return sum_elements(np, x)
 
 
 @kernel(_sum_of_list)
 def sum_integers(np: Any, x: Any, kind: Any) -> Any:
-    """Return the sum of all elements of ``x``, whose dtype ``kind`` is int64."""
+    """Return the sum of all elements of ``x``; ``kind``, the dtype of ``x``, is int64."""
     return np.add.reduce(x, None)
 
 
@@ -246,7 +248,10 @@ def _mean_by_ones(np: Any, x: Any, kind: Any) -> Any:
 
 @kernel(_mean_of_list, _mean_by_ones)
 def mean_floats(np: Any, x: Any, kind: Any) -> Any:
-    """Return the mean of all elements of ``x``, which is not empty; its dtype ``kind`` is float32 or float64."""
+    """Return the mean of all elements of ``x``, which is not empty.
+
+    ``kind``, the dtype of ``x``, is float32 or float64.
+    """
     return sum_elements(np, x) / x.size
 
 
@@ -319,8 +324,8 @@ def _sum_broadcast_by_ones(np: Any, x: Any, axis: int) -> Any:
 def sum_broadcast(np: Any, x: Any, axis: int) -> Any:
     """Return the sum of ``x`` over ``axis``, in a shape that broadcasts with ``x``.
 
-    Along ``axis`` the result has size 1 or, for small matrices, the same size as ``x``, because broadcasting an operand
-    takes NumPy 1 µs.
+    Along ``axis`` the result has size 1. For small matrices it has the size of ``x``, with each sum repeated, because
+    NumPy takes 1 µs longer if it has to broadcast an operand.
     """
     return sum_along(np, x, axis, True)
 
@@ -419,7 +424,8 @@ def total(x: Any) -> Any:
 def mean_broadcast(np: Any, x: Any, axis: int) -> Any:
     """Return the mean of ``x`` over ``axis``, in a shape that broadcasts with ``x``.
 
-    Along ``axis`` the result has size 1 or, for small matrices, the same size as ``x``.
+    Along ``axis`` the result has size 1. For small matrices it has the size of ``x``, with each mean repeated, as in
+    :func:`sum_broadcast`.
     """
     size = x.shape[axis]
     return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= ONES_PRODUCT and x.dtype in COUNTS else size)
@@ -509,10 +515,10 @@ def _shares(np: Any, size: int, parts: float) -> Any:
 
 
 def _variance_of_few(np: Any, x: Any, count: int, left: float) -> Any:
-    """Return the variance of all elements of ``x``, or None if they are more than 64 or not floating-point numbers.
+    """Return the variance of all elements of ``x``, or None unless they are at most 64 floating-point numbers.
 
-    ``count`` is the number of elements, and ``left`` the divisor: ``count`` minus the correction.
-    Python's arithmetic is faster than NumPy's for at most 16 elements.
+    ``count`` is the number of elements, and ``left`` the divisor: ``count`` minus the correction. At most 16 elements
+    are added up as Python floats, which is faster than NumPy.
     """
     size = x.size
     if not 0 < size <= ONES_PRODUCT or x.dtype.kind != "f":
@@ -531,11 +537,11 @@ def _variance_of_few(np: Any, x: Any, count: int, left: float) -> Any:
 
 @kernel(_variance_small)
 def variance(np: Any, x: Any, dim: Any, count: int, left: float, keepdims: bool) -> Any:
-    """Return the sum of the squared distances of ``x`` from its mean over ``dim``, divided by ``left``.
+    """Return the variance of ``x`` over ``dim``: the sum of squared distances from the mean, divided by ``left``.
 
     ``dim`` is an int, a tuple of ints, or None for all dimensions. ``count`` is the number of elements that are
-    combined to one result, and ``left`` is this number minus the correction. In some cases the result is of higher
-    precision than ``x``. A float32 sum of squares that overflows or underflows is computed again in float64, because
+    combined to one result. ``left`` is the divisor: ``count`` minus the correction. The result may have a higher
+    precision than ``x``: a float32 sum of squares that overflows or underflows is computed again in float64, because
     the standard deviation may be representable in float32.
     """
     axes = axes_of(dim, x.ndim)

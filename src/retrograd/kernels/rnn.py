@@ -44,13 +44,15 @@ def forward(
     np: Any, kind: str, x: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any,
     sizes: Sequence[int], reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the hidden states (rows, units), the last hidden state, the last cell state and three saved arrays.
+    """Return (outputs, last hidden state, last cell state, gates, cells, before) of a recurrent network.
+
+    The outputs are the hidden states of all time steps (rows, units). The last three arrays are saved for
+    :func:`backward`: the activated gates (rows, gates * units), the cell states before and after each step, and the
+    hidden states before each step.
 
     ``kind`` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU". ``x`` is a packed sequence with ``sizes`` rows for each time
     step. ``hidden`` and ``cell`` are the initial states; ``cell`` is None except for an LSTM. ``w_hr`` is the
-    projection of an LSTM, or None. If ``reverse`` is true, the sequences are processed backwards. The saved arrays are
-    the activated gates (rows, gates * units), the cell states before and after each step, and the hidden states before
-    each step.
+    projection of an LSTM, or None. If ``reverse`` is true, the sequences are processed backwards.
     """
     units = w_hh.shape[0] // GATES[kind]
     seen = _added(x @ w_ih.T, b_ih, b_hh if kind != "GRU" else None)
@@ -101,8 +103,8 @@ def _gru_step(np: Any, gates: Any, seen: Any, product: Any, h: Any) -> Any:
     """Return the hidden state after one time step of a GRU, and write the activated gates to ``gates``.
 
     ``seen`` is the product of the input with its weights. ``product`` is the product of ``h``, the previous hidden
-    state, with its weights. ``gates`` receives the reset, update and new gates, and the part of the new gate that comes
-    from ``h``.
+    state, with its weights. Four arrays are written to ``gates``, side by side: the reset gate, the update gate, the
+    new gate, and the part of the new gate that comes from ``h``.
     """
     units = h.shape[1]
     both = slice(0, 2 * units)
@@ -173,11 +175,12 @@ def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> 
 
 
 def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
-    """Return the direct part ``d * update`` of the gradient of ``h``, the hidden state before one time step of a GRU.
+    """Return ``d * update``, the part of the gradient of ``h`` that does not pass through the gates of a GRU.
 
-    The gradients of the gates are written to ``inner`` (with respect to the product of ``h``) and ``outer`` (with
-    respect to the product of the input). ``d`` is the gradient of the hidden state after the step. ``gates`` holds the
-    values that :func:`_gru_step` wrote.
+    ``h`` is the hidden state before one time step, and ``d`` the gradient of the hidden state after it. ``gates`` holds
+    the values that :func:`_gru_step` wrote. The gradients of the gates before activation are written to two arrays: to
+    ``outer`` with respect to the product of the input with its weights, and to ``inner`` with respect to the product of
+    ``h`` with its weights.
     """
     units = d.shape[1]
     reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))

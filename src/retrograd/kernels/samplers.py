@@ -82,10 +82,11 @@ def _complex_of(pairs: Array, dtype: Any) -> Array:
 
 
 def standard_normal_converter(stream: Stream, count: int) -> WordConverter | None:
-    """Return the :class:`WordConverter` from random words to ``count`` standard normal float32 numbers, or None.
+    """Return the :class:`WordConverter` for ``count`` standard normal float32 numbers, or None if none applies.
 
-    Fewer than 16 numbers are computed in pairs: the result is None if ``count`` is odd, or if ``stream`` has saved the
-    second number of an earlier pair. For 16 or more numbers, it is None if ``count`` is not a multiple of 16.
+    Fewer than 16 numbers are computed in pairs. The result is None if ``count`` is odd, or if ``stream`` has saved the
+    second number of an earlier pair. 16 or more numbers are computed in blocks of 16. The result is None if ``count``
+    is not a multiple of 16.
     """
     if count < 16:
         return SHORT_PAIRS if stream.kept is None and not count % 2 else None
@@ -97,8 +98,8 @@ def normal(
 ) -> Array:
     """Return normally distributed random numbers with the given ``mean`` and standard deviation ``std``.
 
-    If ``blocks`` is false, 16 or more numbers are also computed in pairs instead of blocks of 16, as PyTorch does for
-    non-contiguous tensors.
+    As in PyTorch, fewer than 16 numbers are computed in pairs, and 16 or more in blocks of 16, by different formulas.
+    If ``blocks`` is false, all numbers are computed in pairs, as PyTorch does for non-contiguous tensors.
     """
     count = _count(shape)
     if dtype is F32 and mean == 0 and std == 1:  # the most common case
@@ -477,9 +478,10 @@ def _weights_small(np: Any, weights: Any) -> Any:
 
 @kernel(_weights_small)
 def check_weights(np: Any, weights: Any) -> Any:
-    """Raise PyTorch's RuntimeError if ``weights``, one row or a matrix of them, are not weights for ``multinomial``.
+    """Return ``weights``; raise PyTorch's RuntimeError if ``multinomial`` cannot use them.
 
-    Weights are finite and not negative, and each row has a positive one. The result is ``weights``.
+    ``weights`` is one row or a matrix of rows. The weights must be finite and not negative, and each row must have a
+    positive weight.
     """
     if bool(((weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))).any()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")

@@ -52,9 +52,10 @@ def bincount_range(np: Any, x: Any, low: int, high: int) -> Any:
 
 
 def unique_values(np: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Return the sorted distinct values of ``x``, for each element of ``x`` the index of its value, and the counts.
+    """Return (values, indices, counts) of the distinct values of ``x``.
 
-    Each nan is a distinct value.
+    The values are sorted. The indices have the shape of ``x``: for each element the position of its value among the
+    values. The counts are the numbers of occurrences of the values. Each nan is a distinct value.
     """
     flat = x.reshape(-1)
     if np is not numpy or not flat.size:

@@ -110,9 +110,10 @@ def elementwise_loop(name: str, arrays: int = 1, *constants: float) -> Variant:
 def kernel(*variants: Variant, count: Callable[..., int] | None = None) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a NumPy implementation a kernel, which tries ``variants`` first, in order.
 
-    ``count`` is a function of the kernel's first arguments after the array module. It returns the number that is
-    compared with the size limits of the variants. By default, this number is the ``size`` of the first argument. A
-    lambda expression is inserted into the dispatcher, so that it costs no call.
+    A variant is another implementation, for a range of sizes. ``count`` is a function of the kernel's first arguments
+    after the array module. It returns the number that is compared with the size limits of the variants. By default,
+    this number is the ``size`` of the first argument. If ``count`` is a lambda expression, its body is copied into the
+    dispatcher, so that it costs no call.
     """
 
     def declare(function: Callable[..., Any]) -> Any:
@@ -127,10 +128,12 @@ _SIZE: Callable[[Any], int] = lambda x: x.size  # noqa: E731  (inserted into the
 
 
 class Form:
-    """Description of a dispatcher: the NumPy implementation ``kernel``, the ``variants`` before it, and ``count``.
+    """Description of the dispatcher of a kernel, the function that selects an implementation of the kernel.
 
-    ``counted`` is the end of the arguments that are passed to ``count``. An implementation of one ``return`` statement
-    is inserted into the dispatcher, because its name here is ``kernel`` (``runtime/specialization.py``).
+    ``kernel`` is the NumPy implementation, and ``variants`` are the implementations that are tried before it. ``count``
+    is a function of the arguments 1 to ``counted - 1``, which returns the number of elements. An implementation that
+    consists of one ``return`` statement is copied into the dispatcher, because its name here is ``kernel``
+    (``runtime/specialization.py``).
     """
 
     tree: Callable[[], ast.FunctionDef]
@@ -146,19 +149,19 @@ class Form:
         return ast.arguments([], [ast.arg(name) for name in self.names], None, [], [], None, [])
 
     def parts(self) -> dict[str, Any]:
-        """Return what replaces the parameter ``args`` of :func:`choose`: the names of the dispatcher's parameters."""
+        """Return the names of the kernel's parameters, which replace the parameter ``args`` of :func:`choose`."""
         return {"args": list(self.names)}
 
     def default_values(self) -> dict[str, Any]:
-        """Return an empty dictionary: the defaults are copied from the NumPy implementation."""
+        """Return no default values, because :func:`_dispatcher` copies those of the NumPy implementation."""
         return {}
 
 
 def choose(form: Form, args: Any) -> Any:
-    """Return the result of a kernel for ``args``, the array module and the operands.
+    """Return the result of the first variant of a kernel that supports ``args``, else of the NumPy implementation.
 
-    This is the template of the dispatchers, which have a copy of the ``if`` for each variant, with the conditions that
-    the variant needs.
+    ``args`` are the array module and the operands. This function is the template of the dispatchers: a dispatcher is a
+    copy of it with one ``if`` statement for each variant, which has only the conditions that the variant needs.
     """
     size = form.count(*args[1 : form.counted])
     for variant in form.variants:
@@ -173,9 +176,10 @@ def choose(form: Form, args: Any) -> Any:
 
 
 def _dispatcher(form: Form) -> Any:
-    """Return a function with the parameters of ``form.kernel``, a copy of :func:`choose` that its first call creates.
+    """Return the dispatcher of a kernel: a copy of :func:`choose` that is generated when it is first called.
 
-    Other specialised functions contain it as an expression, without the call.
+    It has the parameters of ``form.kernel``. A generated function that calls the kernel can contain the dispatcher's
+    body as an expression instead of the call.
     """
     numpy = form.kernel
 

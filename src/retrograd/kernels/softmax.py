@@ -76,7 +76,7 @@ def by_rows(name: str, x: Any, axis: int, *others: Any) -> Any:
 
 
 def _row_loop(name: str) -> Variant:
-    """Return the implementation for large arrays of a kernel ``f(np, x, …, axis)``: the Numba loop ``name``."""
+    """Return an implementation of a kernel ``f(np, x, …, axis)`` for large arrays: the Numba loop ``name``."""
 
     def loop(np: Any, x: Any, *others: Any) -> Any:
         return by_rows(name, x, others[-1], *others[:-1]) if x.ndim else None

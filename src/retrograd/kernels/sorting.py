@@ -89,7 +89,8 @@ def _offsets(np: Any, rows: int, size: int, each: int) -> Any:
 def _topk_small(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
     """Return the result of :func:`topk` along the last axis of a small vector or matrix, by one stable argsort.
 
-    The result is None for other arguments, and if the sum of the squares of ``x`` is not finite.
+    The result is None for other arguments. It is also None if the sum of the squares of ``x`` is not finite, because
+    ``x`` may then contain nan.
     """
     if x.__class__ is not numpy.ndarray or not x.size or x.dtype.kind != "f" or dim not in (-1, x.ndim - 1):
         return None
@@ -137,8 +138,8 @@ def topk(np: Any, x: Any, count: int, dim: int, largest: bool) -> Any:
 def _passes(np: Any, rows: Any, count: int, largest: bool) -> Any:
     """Return the ``count`` largest elements of each row of ``rows`` and their indices, by repeated ``argmax``.
 
-    If ``largest`` is false, the smallest elements are returned. The result is None if ``count`` is large, the dtype is
-    not float32 or float64, or a result would be infinite.
+    If ``largest`` is false, the smallest elements are returned. The result is None if ``count`` is large, if the dtype
+    is not float32 or float64, and for some rows that contain nan or infinity.
     """
     if count > ARGMAX_PASSES or rows.dtype.kind != "f" or rows.dtype.itemsize < 4:
         return None

@@ -39,9 +39,10 @@ class Crew:
         self.work, self.size, self.growing = SimpleQueue(), 0, threading.Lock()
 
     def ask(self, helpers: int, job: Callable[[], None]) -> None:
-        """Put ``job`` into the queue ``helpers`` times, so that as many threads may call it; return without waiting.
+        """Let up to ``helpers`` threads of the pool call ``job``, and return without waiting for them.
 
-        Threads are started first if the pool has fewer than ``helpers`` threads.
+        ``job`` is put into the queue of the pool ``helpers`` times. If the pool has fewer threads, more are started
+        first.
         """
         with self.growing:
             while self.size < helpers:

@@ -2,8 +2,9 @@
 
 Arrays are passed as 1-d memory, with the strides (in elements) of batch, head and row. Matrix products call NumPy's
 BLAS (``kernels/numba/gemm.py``). ``room`` (parts, elements) is scratch memory: the work is divided into as many parts
-as ``room`` has rows, and each thread computes some of the parts. If there are few heads, the blocks of each head are
-divided into ``pieces`` sets: set k has the blocks k, k + pieces, k + 2 * pieces and so on.
+as ``room`` has rows, and each thread computes some of the parts. A block is a range of query rows of one head. The
+blocks of each head are distributed over ``pieces`` jobs, so that every thread has work even if there are few heads: job
+k computes the blocks k, k + pieces, k + 2 * pieces and so on.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ def _probabilities(row: Any, scale: Any, less: Any) -> None:
 def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
     """Replace ``given``, the gradient of a row of probabilities, by the gradient of the row of scores, in place.
 
-    ``chance`` holds the probabilities, which are the softmax of the scores times ``scale``. The weighted mean of
-    ``given`` is divided by the sum of the probabilities, because with rounding this sum is not exactly 1.
+    ``chance`` holds the probabilities: the softmax of the scores times ``scale``. The formula contains the mean of
+    ``given``, weighted by the probabilities. This mean is divided by the sum of the probabilities, because with
+    rounding the sum is not exactly 1.
     """
     mean, total = like(given[0], 0), like(given[0], 0)
     for k in range(given.size):

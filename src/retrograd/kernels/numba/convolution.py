@@ -12,9 +12,10 @@ are computed together. ``room`` (parts, elements) is scratch memory: the work is
 has rows, and each thread computes some of the parts.
 
 Note [Lines of images]. For each column of the kernel the image is copied, padding included, so that each row has only
-the elements that this column multiplies, one for each output column. A kernel element one row further down multiplies
-the same lines, one output row later. With a stride of s rows, s such images are stored, of every s-th row. Their order
-in memory is (columns of the kernel, s, channels, plane).
+the elements that this column multiplies, one for each output column. The kernel elements of this column all read the
+same copy; an element further down begins at a later row. With a stride of s rows, there are s copies instead of one:
+copy k has the image rows k, k + s, k + 2 s and so on. Their order in memory is (columns of the kernel, s, channels,
+plane).
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from .jit import loop
 
 @njit
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
-    """Copy channels of image ``n`` of ``x``, with padding, to the scratch array ``lines`` (Note [Lines of images]).
+    """Copy image ``n`` of ``x``, padding included, to the scratch array ``lines`` (Note [Lines of images]).
 
-    As many channels are copied as ``lines`` holds, from channel ``c`` on. Each channel gets ``rows`` rows of ``width``
-    elements. The first of these rows is row ``top`` of the image. ``how`` holds strides, paddings and dilations (see
-    the module's docstring).
+    The copied channels begin at channel ``c``; their number is that of ``lines``. Of each channel, ``rows`` rows of
+    ``width`` elements are written, of which the first is row ``top`` of the image. Rows and elements outside of the
+    image are padding. ``how`` holds strides, paddings and dilations (see the module's docstring).
     """
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
@@ -92,12 +93,13 @@ def output(
     x: Any, w: Any, bias: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, size: Any, where: Any,
     room: Any, y: Any,
 ) -> None:  # fmt: skip
-    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, or to every k-th row and column of ``y``.
+    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, or to evenly spaced elements of ``y``.
 
     ``w`` has the shape (groups, tiles, channels * kernel elements, ``ROWS``), as :func:`cut` writes it; ``bias`` has
-    the shape (groups, tiles * ``ROWS``). ``size`` holds the numbers of rows and columns of the result. ``where`` holds
-    their positions in ``y``: first row and step, first column and step. The other parameters (strides, offsets, scratch
-    memory) are described in the module's docstring.
+    the shape (groups, tiles * ``ROWS``). A tile is a block of results in registers, with ``ROWS`` rows. ``size`` holds
+    the numbers of rows and columns of the result. ``where`` is their position in ``y``: (first row, row step, first
+    column, column step). The other parameters (strides, offsets, scratch memory) are described in the module's
+    docstring.
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
@@ -139,12 +141,12 @@ def output(
 def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Copy ``count`` computed elements of one channel of the result, from ``made`` to an output image.
+    """Copy computed results of one output channel from the scratch array ``made`` to an output image.
 
-    The elements are read from ``made`` at the offset ``start``. They are the elements of the result from the flat index
-    ``at`` on, where ``wide`` is the number of columns of the result. The image is stored in the 1-d array ``there`` at
-    the offset ``begin``, with rows of ``width`` elements. ``where`` is the position of the result in the image: (first
-    row, row step, first column, column step).
+    ``count`` elements are read from ``made``, from the offset ``start`` on. They are consecutive elements of the
+    result, a matrix with ``wide`` columns; ``at`` is the flat index of the first. The image begins at the offset
+    ``begin`` of the 1-d array ``there``, and has rows of ``width`` elements. ``where`` is the position of the result in
+    the image: (first row, row step, first column, column step).
     """
     row, column = at // wide, at % wide
     while count > 0:

@@ -67,8 +67,9 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
     """Return where the data begin that kernel element (``i``, ``j``) multiplies: (index of a flat image, offset in it).
 
-    A flat image is a padded copy of a channel in contiguous memory (Note [Flat images]), with ``width`` elements per
-    row. ``how`` holds strides, paddings and dilations (see the module's docstring).
+    A flat image is a padded copy of a channel in contiguous memory, with ``width`` elements per row. If the stride is
+    not 1, each channel has several flat images, which hold different rows and columns (Note [Flat images]). ``how``
+    holds strides, paddings and dilations (see the module's docstring).
     """
     return i * how[4] % how[0] * how[1] + j * how[5] % how[1], i * how[4] // how[0] * width + j * how[5] // how[1]
 
@@ -152,10 +153,11 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add the products of ``weights``, row ``i`` of the kernel, with ``flat`` to ``line``, a flat output image.
+    """Add the products of one row of the kernel and an input channel to ``line``, a flat output image.
 
-    ``flat`` holds the padded input in the layout of Note [Flat images], with rows of ``width`` elements. ``how`` holds
-    strides, paddings and dilations (see the module's docstring). Three kernel elements are processed at once.
+    ``weights`` is row ``i`` of the kernel. ``flat`` holds the padded input channel in the layout of Note [Flat images],
+    with rows of ``width`` elements. ``how`` holds strides, paddings and dilations (see the module's docstring). If the
+    column stride is 1, three kernel elements are processed in one pass over ``line``.
     """
     j, wide, length = 0, weights.size, line.size
     while j < wide:
@@ -227,10 +229,12 @@ def direct_weight(y: Any, x: Any, how: Any, room: Any, w: Any) -> None:
 
 @step_of_sums
 def _add_products(totals: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add to ``totals`` the gradients of row ``i`` of the kernel: sums of ``line`` times elements of ``flat``.
+    """Add the gradient of row ``i`` of the kernel to ``totals``, which has one number for each kernel element.
 
-    ``line`` is the gradient of the output, in rows of ``width`` elements; ``flat`` is the input in the layout of Note
-    [Flat images], with rows of ``width`` elements. Three kernel elements are processed at once.
+    The gradient of a kernel element is the sum of the elements of ``line`` times the inputs that the kernel element
+    multiplies. ``line`` is the gradient of the output, and ``flat`` the input channel in the layout of Note [Flat
+    images]; both have rows of ``width`` elements. ``how`` holds strides, paddings and dilations (see the module's
+    docstring). If the column stride is 1, three kernel elements are processed in one pass.
     """
     j, wide, zero = 0, totals.size, like(line[0], 0)
     while j < wide:

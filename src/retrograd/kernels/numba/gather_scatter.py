@@ -32,7 +32,11 @@ def placed(at: Any, size: Any) -> Any:
 
 @njit(inline="always")
 def highest(index: Any) -> Any:
-    """Return the maximum of ``index``, read as unsigned integers; a negative element gives a very large result."""
+    """Return the maximum of the indices ``index``, read as unsigned integers.
+
+    A negative index is then a very large number, so that one comparison of the result with the size of the indexed axis
+    finds any index out of range.
+    """
     found = uint64(0)
     for k in range(index.size):
         found = max(found, uint64(index[k]))

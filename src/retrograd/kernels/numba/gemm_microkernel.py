@@ -1,7 +1,9 @@
-"""LLVM code of the innermost loop of matrix products, for convolutions whose operands BLAS cannot read.
+"""LLVM code of the innermost loop of matrix products in convolutions.
 
-A tile has ``ROWS`` rows, and its columns fill one or two vector registers. All sums of a tile stay in registers while
-products are added. Compilers do not generate this code from a loop, so it is written here as LLVM instructions.
+BLAS cannot compute these products, because it requires rows at equal distances in memory; here the rows of one operand
+begin at arbitrary offsets in an image. A product is computed in tiles, blocks of results with ``ROWS`` rows, whose
+columns fill one or two vector registers. All sums of a tile stay in registers while products are added. Compilers do
+not generate this code from a loop, so it is written here as LLVM instructions.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ def _generated(vectors: int) -> Any:
         vector = ir.VectorType(number, lanes)
 
         def memory(place: int) -> Any:
-            """Return the data pointer of the array that is argument number ``place`` of the generated function."""
+            """Return the data pointer of the array that is passed as argument number ``place``."""
             return context.make_array(signature.args[place])(context, builder, args[place]).data
 
         def line(start: Any) -> Any:
-            """Return the addresses of the vectors in the row of the tile that begins at the address ``start``."""
+            """Return the addresses of the vectors in a row of the tile; the row begins at the address ``start``."""
             pointer = builder.bitcast(start, vector.as_pointer())
             return [builder.gep(pointer, [index(v)]) for v in range(vectors)]
 
@@ -79,12 +81,12 @@ def tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Add a matrix product to a tile of ``c`` with ``ROWS`` rows of two vector registers each.
+    """Add a matrix product to a tile of ``c``, a block with ``ROWS`` rows of two vector registers each.
 
-    For row r and column v the sum of ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``, over k from
-    ``span[0]`` to ``span[1] - 1``, is added to a start value and written to ``c[third + r * lead + v]``. The start
-    value is ``base[fourth + r]``, or the old value in ``c`` if ``base`` is True. Numba passes ``context``; callers
-    leave it out.
+    For each row r and column v of the tile, ``c[third + r * lead + v]`` is set to a start value plus the sum over k of
+    ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``. k is from ``span[0]`` to ``span[1] - 1``. If
+    ``base`` is True, the start value is the old value in ``c``. Otherwise ``base`` is an array, and the start value is
+    ``base[fourth + r]``. Numba passes ``context``; callers leave it out.
     """
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(2)
 
@@ -94,7 +96,7 @@ def half_tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Add a matrix product to a tile of ``c`` as :func:`tile` does, for rows of one vector register each."""
+    """Add a matrix product to a tile of ``c`` as :func:`tile` does, but with rows of one vector register."""
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(1)
 
 

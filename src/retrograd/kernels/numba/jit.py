@@ -1,7 +1,7 @@
 """Decorators that compile loops by Numba at their first call, for several threads or for one, with an on-disk cache.
 
-A loop is a function that reads arrays and writes its results to arrays. The iterations of its ``prange`` are divided
-among the threads and must not depend on their order.
+A loop is a function that reads arrays and writes its results to arrays. The iterations of a ``prange`` (Numba's
+parallel ``range``) are divided among the threads, so that the result must not depend on their order.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ event.register("numba:compile", Waiting())
 
 
 def step(function: Callable[..., Any]) -> Any:
-    """Return ``function``, which Numba loops call, compiled by Numba separately from these loops.
+    """Return ``function`` compiled by Numba as a separate function, which Numba loops can call.
 
     This saves compile time, because Numba compiles everything in the body of a parallel loop twice.
     """
@@ -156,8 +156,5 @@ def step(function: Callable[..., Any]) -> Any:
 
 
 def step_of_sums(function: Callable[..., Any]) -> Any:
-    """Return ``function``, which Numba loops call, compiled by Numba as in :func:`step`.
-
-    In contrast to :func:`step`, the compiler may change the order of additions.
-    """
+    """Return ``function`` compiled as by :func:`step`, except that the compiler may change the order of additions."""
     return njit(function, error_model="numpy", fastmath=set(SUMS))

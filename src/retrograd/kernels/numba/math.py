@@ -26,9 +26,9 @@ DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
 def scalar(name: str) -> Any:
-    """Return a placeholder named ``name`` for a scalar function that can be called only in compiled loops.
+    """Return a scalar function called ``name`` that can be called only in compiled loops; Python calls raise TypeError.
 
-    :func:`forms` registers the implementation of the placeholder for each dtype.
+    The compiled implementations for float32 and float64 are registered by :func:`forms`.
     """
 
     def only_in_loops(*args: Any) -> Any:
@@ -48,9 +48,9 @@ def part(function: Any) -> Any:
 
 
 def forms(function: Any, single: Any, double: Any) -> None:
-    """Register the implementations of the placeholder ``function`` of one argument for compiled loops.
+    """Register the compiled implementations of ``function``, a function of one argument from :func:`scalar`.
 
-    ``single`` is used if the argument ``x`` is a float32, ``double`` if it is a float64.
+    Compiled loops call ``single`` for a float32 and ``double`` for a float64.
     """
 
     def choose(x):  # type: ignore[no-untyped-def]
@@ -88,7 +88,11 @@ def _row(x, r):  # type: ignore[no-untyped-def]
 
 
 def shared(x: Any, r: Any) -> Any:
-    """Return the operand for row r of a broadcast operation: ``x[0]`` for a matrix ``x``, ``x[r]`` for a 1-d ``x``."""
+    """Return the element or row of ``x`` that broadcasting combines with row r of a matrix.
+
+    If ``x`` is a matrix, its only row is combined with all rows, and the result is ``x[0]``. If ``x`` is 1-d, it has
+    one number for each row, and the result is ``x[r]``.
+    """
     raise TypeError("exists in compiled loops only")
 
 
@@ -114,10 +118,11 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
 
 @intrinsic(prefer_literal=True)
 def power_of_two(typing: Any, shifted: Any, part: Any) -> Any:
-    """Return ``2**n`` as a float32, where n is the integer in the low bits of ``shifted`` (see the constant WHOLE).
+    """Return ``2**n`` as a float32, where n is the integer in the low bits of ``shifted``.
 
-    If ``part`` is 0, n must be from -126 to 127. For other n, the power is the product of the results for ``part`` = 1
-    and ``part`` = 2. Numba passes ``typing``; callers leave it out.
+    ``shifted`` is the sum of the constant WHOLE and a number; the sum is rounded so that its low bits hold the number
+    as an integer. If ``part`` is 0, n must be from -126 to 127. For other n, the power is the product of the results
+    for ``part`` = 1 and ``part`` = 2. Numba passes ``typing``; callers leave it out.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -331,8 +336,8 @@ forms(log, _log_single, lambda x: math.log(x))
 
 @njit(forceinline=True, fastmath={"contract", "reassoc", "nsz"})
 def plus(total: Any, x: Any) -> Any:
-    """Return ``total + x``; the compiler may change the order of a sum of such additions to use vector instructions.
+    """Return ``total + x`` as one step of a sum whose additions the compiler may reorder for vector instructions.
 
-    The other operations of the calling loop are not changed.
+    Other operations of the calling loop are not reordered.
     """
     return total + x

@@ -301,7 +301,8 @@ def scaled_rows(x: Any, scale: Any, shift: Any, out: Any) -> None:
 def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
     """Write the sum of ``g`` and the sum of ``g * (x - centre)`` over each row to ``sums`` (rows, 2).
 
-    ``centre`` has one number for each row of ``x``.
+    The gradients of normalization, such as batch_norm, are computed from these sums. ``centre`` has one number for each
+    row of ``x``.
     """
     for r in prange(x.shape[0]):
         slope, here, middle = row(g, r), x[r], centre[r]
@@ -314,7 +315,7 @@ def sums_with(g: Any, x: Any, centre: Any, sums: Any) -> None:
 
 @loop_of_sums
 def blended_rows(g: Any, x: Any, first: Any, second: Any, shift: Any, out: Any) -> None:
-    """Write ``g * first + x * second + shift`` to ``out``.
+    """Write ``g * first + x * second + shift`` to ``out``, as the last step of the gradient of a normalization.
 
     ``first``, ``second`` and ``shift`` have one number for each row of ``x``.
     """

@@ -111,10 +111,10 @@ def maxima(x: Any, kernel: Any, how: Any, values: Any, indices: Any) -> None:
 
 @njit(inline="always")
 def _take_larger(best: Any, where: Any, source: Any, place: Any, step: Any) -> None:
-    """Replace the maxima ``best`` and their flat indices ``where`` by those of larger elements.
+    """Compare the maximum of each window with one more element, and replace the maximum if the element is larger.
 
-    The elements are those at one offset in each window: for window k, ``source[k * step]``, whose flat index is
-    ``place + k * step``.
+    ``best`` holds the maxima, and ``where`` their flat indices. The element of window k is ``source[k * step]``, with
+    the flat index ``place + k * step``. nan counts as larger than any number.
     """
     for k in range(best.size):
         each, old, kept = source[numpy.uintp(k) * numpy.uintp(step)], best[k], where[k]

@@ -1,7 +1,8 @@
 """Numba loops of sum, prod, amax, argmax, var, cumsum and cumprod.
 
-A stretch is 4096 consecutive elements. The sum of a stretch is computed in the precision of the array. These sums are
-then added in double precision, so that the error does not grow with the length. Squares are added in double precision.
+Arrays are summed in blocks (stretches) of 4096 consecutive elements. The sum of a block is computed in the precision of
+the array. These sums are then added in double precision, so that the error does not grow with the length. Squares are
+added in double precision.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ FLUSH = 128  # rows that are added before their sum goes to the double-precision
 
 @loop_of_sums
 def total(x: Any, sums: Any) -> Any:
-    """Return the sum of the 1-d array ``x``; the sum of each block of 4096 elements is written to ``sums``."""
+    """Return the sum of the 1-d array ``x``.
+
+    The array is divided into blocks of 4096 elements, which are distributed over the threads. The sum of each block is
+    written to ``sums``, and these sums are added.
+    """
     for k in prange(sums.size):
         partial = like(x[0], 0)
         part = x[k * STRETCH : (k + 1) * STRETCH]
@@ -205,7 +210,8 @@ def largest_of_rows(x: Any, sign: Any, out: Any) -> None:
 def largest_of_all(x: Any, sign: Any, tops: Any) -> Any:
     """Return the maximum of the 1-d array ``x``, or the minimum if ``sign`` is -1; nan if an element is nan.
 
-    The maximum of ``sign * x`` in each block of 4096 consecutive elements is written to ``tops``.
+    The array is divided into blocks of 4096 elements, which are distributed over the threads. The maximum of
+    ``sign * x`` in each block is written to ``tops``.
     """
     for k in prange(tops.size):
         part = x[k * STRETCH : (k + 1) * STRETCH]
