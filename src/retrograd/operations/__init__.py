@@ -1,5 +1,5 @@
-"""The operations on tensors.
+"""The operations on tensors, such as ``add``, ``matmul`` and ``conv2d``.
 
-Each operation is declared with its kernel (the function that computes the result on arrays), its derivative rules and
-its properties.
+The definition of an operation consists of its kernel (the function that computes the result on arrays), its derivative
+rules and its properties.
 """

@@ -1,7 +1,7 @@
 """Operations for the backward pass and for derivative rules: casts, ``sum_to_size``, ``expand``, strided access.
 
-A layout consists of the storage offset, the shape and the strides of a tensor; offset and strides are counted in
-elements.
+A layout, in this file, is the position of the elements of a tensor in its storage: a storage offset, a shape and
+strides. Offset and strides are counted in elements.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ sum_to_size.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 
 def _span(layout: StridedLayout) -> tuple[int, int]:
-    """Return the storage offsets of the first and the last element of a tensor with the layout ``layout``."""
+    """Return the storage offsets of the first and the last element of a tensor with the given ``layout``.
+
+    A layout consists of a storage offset, a shape and strides.
+    """
     if 0 in layout.shape:
         return layout.offset, layout.offset
     reach = sum((size - 1) * step for size, step in zip(layout.shape, layout.strides, strict=True))
@@ -73,10 +76,10 @@ def _span(layout: StridedLayout) -> tuple[int, int]:
 
 
 def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return a view of the array ``memory`` that has the shape, the strides and the offset in ``layout``.
+    """Return a view of the 1-d array ``memory`` for a tensor with the storage offset, shape and strides in ``layout``.
 
-    ``memory`` is a 1-d array that holds a part of a storage, and ``start`` is the index in the storage of its first
-    element. The offset in ``layout`` also counts from the beginning of the storage.
+    ``memory`` is a part of the storage of the tensor. ``start`` is the index in the whole storage of the first element
+    of ``memory``.
     """
     strides = tuple(step * memory.itemsize for step in layout.strides)
     return as_strided_of(np)(memory[layout.offset - start :], layout.shape, strides)
@@ -88,10 +91,10 @@ def as_strided_of(np: Any) -> Any:
 
 
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:
-    """Return the tuple (memory, start), where ``memory`` is a 1-d array of zeros of the given ``dtype``.
+    """Return an array of zeros for a part of a storage, as the tuple (memory, start).
 
-    ``memory`` represents the part of a storage that contains the elements of tensors with the given ``layouts``.
-    ``start`` is the index in the storage of the first element of ``memory``.
+    ``memory`` is 1-d and large enough for the elements of tensors with the given ``layouts`` (storage offset, shape and
+    strides). ``start`` is the index in the whole storage of its first element.
     """
     spans = [_span(each) for each in layouts]
     start = min(first for first, _ in spans)
@@ -99,10 +102,11 @@ def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, i
 
 
 def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any) -> None:
-    """Write ``values``, the elements of a tensor with the layout ``layout``, to their positions in ``memory``.
+    """Write ``values``, the elements of a tensor, to their positions in ``memory``.
 
-    ``memory`` is a 1-d array of zeros that represents a part of a storage, and ``start`` is the index in the storage of
-    its first element. If several elements of the tensor have the same position, their values are added.
+    ``layout`` holds the storage offset, shape and strides of the tensor. ``memory`` is a 1-d array of zeros for a part
+    of its storage, and ``start`` is the index in the whole storage of the first element of ``memory``. If several
+    elements of the tensor have the same position, their values are added.
     """
     if overlaps(layout):
         np.add.at(memory, _strided_view(np, np.arange(memory.size), start, layout).ravel(), values.ravel())
@@ -111,12 +115,11 @@ def _store(np: Any, memory: Any, start: int, layout: StridedLayout, values: Any)
 
 
 def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) -> Any:
-    """Return ``memory`` with each element divided by the number of elements of a tensor at its position.
+    """Return ``memory`` divided, at each position, by the number of elements of a tensor at this position.
 
-    The tensor has the layout ``layout`` (storage offset, shape and strides), in which several elements may have the
-    same position in memory. ``memory`` is a 1-d array that represents a part of the storage of the tensor, and
-    ``start`` is the index in the storage of the first element of ``memory``. Positions without an element of the tensor
-    are not changed.
+    Several elements of a tensor have the same position if, for example, a stride is 0. Positions without an element are
+    not changed. ``layout`` holds the storage offset, shape and strides of the tensor. ``memory`` is a 1-d array for a
+    part of its storage, and ``start`` is the index in the whole storage of the first element of ``memory``.
     """
     if not overlaps(layout):
         return memory
@@ -127,10 +130,10 @@ def _divided_by_counts(np: Any, memory: Any, start: int, layout: StridedLayout) 
 
 @op(function=False, method=False, linear=True, opmath=True, vmap="slices")
 def strided_read(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of the elements of ``self`` that a view with the layout ``part`` selects.
+    """Return a copy of the elements that a view with the layout ``part`` selects from the tensor ``self``.
 
-    ``whole`` is the layout of ``self``, and ``part`` is another layout in the same storage. A layout consists of a
-    storage offset, a shape and strides. Elements of the view that are not elements of ``self`` are 0.
+    ``whole`` is the layout of ``self``, and both layouts refer to the same storage. A layout consists of a storage
+    offset, a shape and strides. Elements of the view that are not elements of ``self`` are 0.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, whole, self)
@@ -142,12 +145,11 @@ strided_read.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, p
 
 @op(function=False, method=False, linear=True, opmath=True, vmap="slices")
 def strided_add(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return zeros to which the elements of ``self`` are added: the gradient of ``strided_read``.
+    """Return the gradient of ``strided_read`` with respect to its operand, for the same ``whole`` and ``part``.
 
-    ``self`` is the gradient of the result of ``strided_read`` with the same ``whole`` and ``part``. The result has the
-    layout ``whole``, and ``self`` has the layout ``part`` in the same storage. A layout consists of a storage offset, a
-    shape and strides. Each element is added at its position in the storage, so that elements with the same position are
-    summed.
+    ``self`` is the gradient of the result of ``strided_read``. Each of its elements is added to zeros, at its position
+    in the storage, so that elements with the same position are summed. ``whole`` is the layout of the result, and
+    ``part`` that of ``self``, in the same storage. A layout consists of a storage offset, a shape and strides.
     """
     memory, start = _zeroed_memory(np, self.dtype, whole, part)
     _store(np, memory, start, part, self)
@@ -158,7 +160,10 @@ strided_add.derivative(self=lambda F, g, whole, part: F.strided_read(g, whole, p
 
 
 def overlaps(layout: StridedLayout) -> bool:
-    """Return whether two elements of a tensor with the layout ``layout`` may have the same address."""
+    """Return whether two elements of a tensor with the layout ``layout`` may have the same position in memory.
+
+    A layout consists of a storage offset, a shape and strides.
+    """
     reach = 0
     for step, size in sorted(zip(layout.strides, layout.shape, strict=True)):
         if size > 1:
@@ -170,7 +175,7 @@ def overlaps(layout: StridedLayout) -> bool:
 
 @op(function=False, method=False, linear=True, vmap="slices")
 def strided_write(np: Any, self: Any, source: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self`` in which the elements of a view are replaced by those of ``source``.
+    """Return a copy of ``self`` in which the elements that a view selects are replaced by those of ``source``.
 
     ``whole`` is the layout of ``self``, and ``part`` is the layout of the view in the same storage. A layout consists
     of a storage offset, a shape and strides. If ``source`` is None, the elements are replaced by zeros.
@@ -225,9 +230,8 @@ def expand(np: Any, self: Any, /, size: Any) -> Any:
 def _expanded_form(shape: tuple[int, ...], steps: tuple[int, ...], size: tuple[int, ...]) -> Any:
     """Return the tuple (shape, strides) of an array after its expansion to ``size``, or None for unusual sizes.
 
-    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. The result is None if
-    ``size`` is invalid, contains -1, or adds a dimension of size 1. Then the full implementation of ``expand`` must be
-    called.
+    ``shape`` and ``steps`` are the shape and the strides of the array before the expansion. If ``size`` is invalid,
+    contains -1, or adds a dimension of size 1, the result is None. Then the general function, which is slower, is used.
     """
     lead = len(size) - len(shape)
     if lead < 0 or min(size, default=0) < 0 or 1 in size[:lead]:
@@ -245,8 +249,8 @@ _summed_to, _expanded = ARRAYS.sum_to_size, ARRAYS.expand
 def _sum_to_size_fast(x: Any, size: Any) -> Any:
     """Return the array ``x`` summed to the shape ``size``, as ``sum_to_size`` does.
 
-    A faster function is used for the sum of a float32 array over its first dimension, which is for example the gradient
-    of a bias.
+    In one case, a faster function is used: the sum of a float32 array over its first dimension. The gradient of a bias,
+    for example, is such a sum.
     """
     if x.ndim == len(size) + 1 and x.dtype is F32 and x.shape[1:] == size:
         return sum_along(numpy, x, 0, False)

@@ -1,4 +1,7 @@
-"""Functions that many operations use: derivative rules, operations for derivative rules, and checks of operands."""
+"""Functions that many operations use: common derivative rules, parts of derivative rules, and checks of operands.
+
+A derivative rule is a function that computes the gradient of an operation with respect to one of its operands.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,18 @@ from ..kernels import elementwise
 
 
 def zero_grad_rule(F: Any, g: Any) -> Any:
-    """Return zeros in the shape of the gradient ``g``: the derivative rule of a piecewise constant function.
+    """Return zeros in the shape of ``g``: the gradient of a piecewise constant function.
 
-    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
+    ``g`` is the gradient of the result of the function. ``F`` is a namespace of operations (``F.matmul``, …) on tensors
+    or on arrays.
     """
     return F.zeros_as(g)
 
 
 def not_implemented(what: str) -> Callable[..., Any]:
-    """Return a derivative rule that raises NotImplementedError with PyTorch's message.
+    """Return a derivative rule (a function that computes a gradient) that always raises NotImplementedError.
 
-    ``what`` is the name of the operation in the message.
+    The message is that of PyTorch. ``what`` is the name of the operation in the message.
     """
 
     def refuse(F: Any, g: Any) -> None:
@@ -81,10 +85,10 @@ def kind_of(x: Any) -> str:
 
 
 def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
-    """Return the dtype of ``x`` in the form of the first two arguments of ``promotion.promoted_dtype``.
+    """Return the dtype of ``x`` as (dtype, None), or as (None, dtype) if ``x`` is 0-d.
 
-    These are the dtype of tensors with dimensions and the dtype of 0-d tensors, which type promotion treats separately.
-    The result is therefore (None, dtype of ``x``) if ``x`` is 0-d, else (dtype of ``x``, None).
+    These are the first two arguments of ``promotion.promoted_dtype``. They are separate because 0-d tensors and other
+    tensors have different effects in type promotion.
     """
     return (x.dtype, None) if x._array.ndim else (None, x.dtype)
 
@@ -109,9 +113,10 @@ def check_first(name: str, input: Any, other: Any) -> None:
 
 
 def no_complex(name: str) -> Callable[..., None]:
-    """Return a check of operands: a function that raises NotImplementedError if its first argument is complex.
+    """Return a function that checks the operands of an operation, which must not be complex.
 
-    ``name`` is the name of the operation in the message.
+    The returned function raises NotImplementedError if its first argument is complex. ``name`` is the name of the
+    operation in the message.
     """
 
     def check(x: Any, *others: Any) -> None:
@@ -122,7 +127,10 @@ def no_complex(name: str) -> Callable[..., None]:
 
 
 def real_only(message: str, error: type[Exception] = RuntimeError) -> Callable[..., None]:
-    """Return a check of operands: a function that raises ``error(message)`` if one of its arguments is complex."""
+    """Return a function that checks the operands of an operation, which must be real.
+
+    The returned function raises ``error(message)`` if one of its arguments is complex.
+    """
 
     def check(*operands: Any) -> None:
         if any(kind_of(each) == "c" or each.__class__ is complex for each in operands):

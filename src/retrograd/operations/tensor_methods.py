@@ -97,10 +97,11 @@ def install() -> None:
 
 
 def _interceptable(name: str, function: Any) -> Any:
-    """Return a version of ``function`` that first lets ``__torch_function__`` handlers intercept the call.
+    """Return a version of ``function`` whose calls can be intercepted by ``__torch_function__``.
 
-    ``function`` implements the attribute ``name`` of Tensor. It is returned unchanged if it already tests for handlers,
-    if PyTorch does not let handlers intercept the attribute, or if it is a built-in or generated function.
+    ``function`` implements the attribute ``name`` of Tensor. It is returned unchanged in three cases: if it already
+    calls ``__torch_function__`` itself, if PyTorch does not call ``__torch_function__`` for the attribute, or if it is
+    a built-in function or was created by a code generator.
     """
     written = function.__class__ is FunctionType and "write" not in function.__globals__
     if (

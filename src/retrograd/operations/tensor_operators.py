@@ -52,7 +52,10 @@ def _reversed(function: Any) -> Any:
 
 
 def _divided(input: Tensor, other: Any) -> Any:
-    """Return ``other / input``, computed as ``reciprocal(input) * other`` for the same rounding as in PyTorch."""
+    """Return ``other / input``, computed as ``reciprocal(input) * other``.
+
+    PyTorch computes the reflected division in this way, and the rounding is the same.
+    """
     return reciprocal(input) * (wrap(other) if isinstance(other, numpy.ndarray) else other)
 
 

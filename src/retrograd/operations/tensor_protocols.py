@@ -202,10 +202,11 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def _copied(array: Any, memo: dict[Any, Any]) -> Any:
-    """Return a deep copy of ``array`` with the same strides: a view of a copy of the whole storage of ``array``.
+    """Return a deep copy of ``array`` with the same strides.
 
-    ``memo`` is the dictionary of ``copy.deepcopy``, which holds the copied storages. Arrays that share a storage are
-    therefore copied to views of a single copy.
+    The whole storage of ``array`` is copied, and the result is a view of this copy. ``memo`` is the dictionary of
+    ``copy.deepcopy``, which also holds the copied storages. Arrays that share a storage are therefore copied to views
+    of one copied storage.
     """
     memory = memory_owner(array)
     key = "memory", id(memory)
@@ -244,7 +245,7 @@ def _shallow(self: Tensor) -> Tensor:
 
 @pickled_as("tensor")
 def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any], place: str) -> Tensor:
-    """Return a tensor with the elements ``array``. ``pickle`` calls this function to load a tensor.
+    """Return a tensor with the elements ``array``: the function that ``pickle`` calls to load a tensor.
 
     ``cls`` is the class of the tensor, or None for Tensor itself. ``attributes`` is the ``__dict__`` of the saved
     tensor. ``place`` is the name of the device of the saved tensor, such as "cuda:0"; if there is no GPU, the new

@@ -52,11 +52,10 @@ def array_module_for(device: Any) -> Any:
 
 
 def simple_shape(given: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """Return the shape passed to a function such as ``zeros``, or None if the arguments are not simple.
+    """Return the shape that was passed to a function such as ``zeros``, or None if the arguments are not simple.
 
-    ``given`` is the tuple of the positional arguments of the function. They are simple if they are non-negative ints,
-    or one tuple of such ints, and if the default device is the CPU. For simple arguments, the function creates a NumPy
-    array directly. For other arguments, it calls its full implementation.
+    Simple arguments are one or more non-negative ints, or one tuple of such ints, if the default device is the CPU. For
+    them, the function creates a NumPy array without further checks. ``given`` is the tuple of its positional arguments.
     """
     if len(given) == 1:
         (size,) = given
@@ -155,11 +154,12 @@ def _filled(
 
 
 def _common_filled(fill: int | None) -> Any:
-    """Return a fast implementation of ``zeros``, ``ones`` or ``empty`` for calls whose only arguments are sizes.
+    """Return a function that creates the array of ``zeros``, ``ones`` or ``empty`` for simple arguments.
 
-    ``fill`` is the value of the elements: 0 for ``zeros``, 1 for ``ones``, and None for ``empty``. The fast
-    implementation is a function of the tuple of arguments. It returns an array of the default floating dtype, or None
-    if the full implementation must be called because :func:`simple_shape` returns None.
+    ``fill`` is the value of the elements: 0 for ``zeros``, 1 for ``ones``, and None for ``empty``. The returned
+    function takes the tuple of positional arguments. If they are simple (see :func:`simple_shape`), it returns an array
+    of the default floating dtype. Otherwise it returns None, and the general implementation of ``zeros``, ``ones`` or
+    ``empty`` is used.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -341,10 +341,10 @@ def scalar_tensor(
 
 
 def _common_eye(n: Any, m: Any) -> Any:
-    """Return the result of ``eye(n, m)`` as an array if the arguments are simple, else None.
+    """Return ``eye(n, m)`` as an array if the arguments are simple, else None.
 
     The arguments are simple if ``n`` is a positive int, ``m`` is a positive int or None, and the default device is the
-    CPU. For other arguments, the full implementation of ``eye`` must be called.
+    CPU. For other arguments, the general implementation of ``eye`` is used, which is slower.
     """
     size = simple_shape((n, n if m is None else m))
     if size is None or not all(size):

@@ -82,8 +82,8 @@ def _array_of_plain_numbers(data: Any, kind: Any) -> Any:
     """Return ``data`` as an array if it is a float or a simple list, else None.
 
     A simple list is a list of numbers, or a list of equally long lists of numbers, where the numbers are all floats or
-    all ints in the range of int64. For other data, the full implementation of :func:`tensor` must be called. ``kind``
-    is the class of ``data``: ``float`` or ``list``.
+    all ints in the range of int64. For other data, :func:`tensor` uses :func:`array_from_data`, which is slower.
+    ``kind`` is the class of ``data``: ``float`` or ``list``.
     """
     kinds: Any = _FLOATS if kind is float else set(map(type, data))
     if kinds == _LISTS and len(set(map(len, data))) == 1:
@@ -160,7 +160,7 @@ def _array_of_sequence(data: Any, target: dtype | None) -> Any:
 
 
 def _inferred(data: Any) -> dtype | None:
-    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None if there are none."""
+    """Return the dtype to which the elements of the nested sequence ``data`` promote, or None if it has no elements."""
     common: dtype | None = None
     if isinstance(data, (list, tuple)) and data and set(map(type, data)) <= {float, int}:
         return dtypes.default.floating if float in map(type, data) else dtypes.int64
@@ -198,8 +198,9 @@ def _is_sequence(value: Any) -> bool:
 def _collect(level: Any, shape: list[int], depth: int, flat: list[Any]) -> None:
     """Append the numbers in the nested sequence ``level`` to the list ``flat``.
 
-    ``level`` is the argument ``data`` of ``tensor``, or a sequence that is nested in this argument at depth ``depth``.
-    ``shape[i]`` is the expected length of each sequence at depth i. Raise ValueError for a sequence of another length.
+    The function calls itself for the sequences in ``level``. ``depth`` is the number of sequences that contain
+    ``level``, which is 0 for the argument ``data`` of ``tensor``. ``shape[i]`` is the expected length of each sequence
+    at depth i. Raise ValueError for a sequence of another length.
     """
     if not _is_sequence(level):
         raise TypeError("not a sequence")
@@ -428,10 +429,11 @@ class _CapsuleHolder:
 
 
 class _WritableInterface:
-    """Object that exposes the memory of a read-only array to NumPy as writable memory.
+    """Object from which NumPy creates a writable array that shares the memory of a read-only array.
 
-    The attribute ``__array_interface__`` describes the memory of ``array`` without the read-only flag. ``from_dlpack``
-    uses this class because NumPy marks every array from an unversioned DLPack capsule as read-only.
+    NumPy reads the attribute ``__array_interface__``, which describes the memory of ``array`` without the read-only
+    flag. ``from_dlpack`` uses this class because NumPy marks every array from an unversioned DLPack capsule as
+    read-only.
     """
 
     def __init__(self, array: Any) -> None:

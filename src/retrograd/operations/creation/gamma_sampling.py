@@ -21,10 +21,10 @@ def _check(name: str, alpha: Any) -> None:
 
 
 def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
-    """Return the samples ``draw(stream, alpha)`` as an array of the module ``np``, NumPy or CuPy.
+    """Return one random sample for each distribution with the parameters ``alpha``, as an array of the module ``np``.
 
-    ``draw`` is a function that draws samples on the CPU, ``stream`` is the state of the random number generator, and
-    ``alpha`` holds the parameters of the distributions. If ``alpha`` is on a GPU, the samples are copied to the GPU.
+    ``np`` is NumPy or CuPy. ``draw(stream, alpha)`` draws the samples on the CPU, where ``stream`` is the state of the
+    random number generator. If ``alpha`` is on a GPU, the samples are copied to the GPU.
     """
     return np.asarray(draw(stream, np.asnumpy(alpha))) if hasattr(np, "asnumpy") else draw(stream, alpha)
 
@@ -34,9 +34,9 @@ def _drawn(np: Any, draw: Any, stream: Any, alpha: Any) -> Any:
     backward="StandardGammaGradBackward0", function=False, method=False, in_place=False,
 )  # fmt: skip
 def standard_gamma_grad(np: Any, self: Any, output: Any, /) -> Any:
-    """Return the derivative of ``output`` with respect to ``self``, elementwise.
+    """Return the derivative of samples of gamma distributions with respect to the shape parameters, elementwise.
 
-    ``self`` holds the shape parameters of gamma distributions, and ``output`` holds one sample of each distribution.
+    ``self`` holds the shape parameters, and ``output`` holds one sample of each distribution.
     """
     return draws.standard_gamma_grad(np, self, output).astype(self.dtype)
 
@@ -58,8 +58,8 @@ standard_gamma_block.derivative(self=lambda F, g, self, out: g * F.standard_gamm
 def dirichlet_grad(np: Any, x: Any, alpha: Any, /) -> Any:
     """Return the elementwise derivative of ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    ``x`` holds samples of Dirichlet distributions, and ``alpha`` holds their concentrations. The derivative treats each
-    element of ``x`` as a sample of its marginal distribution, which is a beta distribution. The gradient of
+    ``x`` holds samples of Dirichlet distributions, and ``alpha`` holds their concentrations. An element of such a
+    sample has a beta distribution; the derivative is that of a sample of this distribution. The gradient of
     :func:`dirichlet_block` is computed from this quotient.
     """
     return draws.dirichlet_grad(np, x, alpha).astype(x.dtype)

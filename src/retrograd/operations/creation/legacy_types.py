@@ -68,7 +68,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _options(kind: dtype) -> str:
-    """Return the text "TensorOptions(dtype=…, …)", with PyTorch's name for the dtype ``kind``, for error messages."""
+    """Return PyTorch's description of a tensor of dtype ``kind`` in error messages: "TensorOptions(dtype=…, …)"."""
     return (
         f"TensorOptions(dtype={dtypes.cpp_name(kind)}, device=cpu, layout=Strided, requires_grad=false (default), "
         "pinned_memory=false (default), memory_format=(nullopt))"

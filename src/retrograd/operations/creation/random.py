@@ -158,10 +158,10 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 
 
 def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
-    """Return a leaf tensor on ``device`` that holds the array ``sample(shape)`` of random samples.
+    """Return the random samples ``sample(shape)``, an array, as a leaf tensor on ``device``.
 
-    Inside a function that ``vmap`` calls, the argument ``randomness`` of ``vmap`` determines whether the elements of
-    the batch get the same samples or different ones.
+    If the call is inside ``torch.vmap``, the argument ``randomness`` of ``vmap`` determines whether all elements of the
+    batch get the same samples or different ones.
     """
     if in_vmap():
         return draw(sample, shape)
@@ -177,9 +177,9 @@ def _drawn_like(
 ) -> Tensor:
     """Return a leaf tensor of random samples with the shape of ``input``, for functions such as ``rand_like``.
 
-    ``kind`` is the NumPy dtype, ``order`` is the memory format, and ``sample(shape)`` draws the samples. ``serial``
-    holds keyword arguments, such as ``blocks=False``, that are passed to ``sample`` if the result is not contiguous,
-    because PyTorch then computes the samples by another method.
+    ``kind`` is the NumPy dtype, and ``order`` is the memory format. ``sample(shape)`` draws the samples. If the result
+    is not contiguous, PyTorch computes normal samples by another method. ``serial`` holds the keyword arguments of
+    ``sample`` that select this method, such as ``blocks=False``.
     """
     if in_vmap():
         return draw(sample, input._array.shape)
@@ -188,11 +188,12 @@ def _drawn_like(
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
-    """Declare the public functions ``name`` and ``name_like``, where ``name`` is ``rand`` or ``randn``.
+    """Define the public functions ``name`` and ``name_like``, where ``name`` is ``rand`` or ``randn``.
 
-    ``sample(stream, shape, dtype)`` draws the samples, and ``doc`` describes the samples in the docstrings. ``serial``
-    holds keyword arguments, such as ``blocks=False``, that are passed to ``sample`` if the result of ``name_like`` is
-    not contiguous, because PyTorch then computes the samples by another method.
+    ``sample(stream, shape, dtype)`` draws the samples, where ``stream`` is the state of the random number generator.
+    ``doc`` describes the samples in the docstrings. If the result of ``name_like`` is not contiguous, PyTorch computes
+    normal samples by another method. ``serial`` holds the keyword arguments of ``sample`` that select this method, such
+    as ``blocks=False``.
     """
 
     def common(given: tuple[Any, ...]) -> Any:
@@ -250,10 +251,10 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
 def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
     """Return an array of random samples with the shape of ``like``, for functions such as ``rand_like``.
 
-    ``kind`` is the dtype of the array, and ``sample(shape)`` draws the samples, which are stored at increasing
-    addresses. If ``memory_format`` is ``preserve_format``, the dimensions of the array have the same order in memory as
-    those of ``like``. ``serial`` holds keyword arguments, such as ``blocks=False``, that are passed to ``sample`` if
-    the array is not contiguous.
+    ``kind`` is the dtype of the array. ``sample(shape)`` draws the samples, and successive samples are stored at
+    increasing addresses. If ``memory_format`` is ``preserve_format``, the dimensions of the array have the same order
+    in memory as those of ``like``. If the array is not contiguous, ``sample`` is called with the keyword arguments
+    ``serial``.
     """
     array = empty_array_like(numpy, like, kind, memory_format)
     order = dims_by_stride(array)
@@ -279,11 +280,11 @@ _sampler("randn", samplers.normal, "a tensor of random numbers of the standard n
 
 
 def _common_integers(given: tuple[Any, ...]) -> Any:
-    """Return the result of ``randint(*given)`` as an array if the arguments are simple, else None.
+    """Return ``randint(*given)`` as an array if the arguments are simple, else None.
 
     The arguments are simple if the size is a tuple of ints and the bounds are ints with ``0 <= low < high < 2**28``.
-    The result is also None inside ``vmap``, and if the default device is not the CPU. If it is None, the full
-    implementation of ``randint`` must be called.
+    The result is also None inside ``torch.vmap``, and if the default device is not the CPU. If it is None, the general
+    implementation of ``randint`` is used, which is slower.
     """
     if len(given) == 2:
         low, high, size = 0, *given
@@ -361,10 +362,10 @@ def randint_like(
 
 
 def _common_order(n: Any) -> Any:
-    """Return the result of ``randperm(n)`` as an array if ``n`` is a non-negative int, else None.
+    """Return ``randperm(n)`` as an array if ``n`` is a non-negative int, else None.
 
-    The result is also None inside ``vmap``, and if the default device is not the CPU. If it is None, the full
-    implementation of ``randperm`` must be called.
+    The result is also None inside ``torch.vmap``, and if the default device is not the CPU. If it is None, the general
+    implementation of ``randperm`` is used, which is slower.
     """
     if n.__class__ is not int or n < 0 or active_levels() or array_module_for(None) is not numpy:
         return None
@@ -393,11 +394,11 @@ def randperm(
 
 
 def _scaled_noise(number: int) -> Any:
-    """Declare and return an operation that computes ``noise * std + mean`` for ``normal``.
+    """Return a new operation, which computes ``noise * std + mean`` for ``normal``.
 
     ``noise`` holds samples of the standard normal distribution. As in PyTorch, the gradients of ``mean`` and ``std``
-    are zero. ``number`` is the last character of the name of the graph node: 1 if only ``mean`` is a tensor, 2 if only
-    ``std`` is a tensor, and 3 if both are tensors.
+    are zero. ``number`` is the digit at the end of the name ``NormalBackward…`` of the autograd node: 1 if only
+    ``mean`` is a tensor, 2 if only ``std`` is a tensor, and 3 if both are tensors.
     """
 
     def scaled_noise(np: Any, mean: Any, std: Any, /, noise: Any) -> Any:
@@ -591,13 +592,17 @@ def multinomial(
 
 
 def _overwriting(node: str) -> Any:
-    """Declare and return an operation that replaces all elements of a tensor by random samples.
+    """Return a new operation, which replaces all elements of a tensor by random samples.
 
-    Methods such as ``uniform_`` use this operation. ``node`` is the name of the graph node of the operation.
+    Methods such as ``uniform_`` call this operation, so that autograd records the replacement. ``node`` is the name of
+    the autograd node.
     """
 
     def overwrite(np: Any, self: Any, /, values: Any) -> Any:
-        """Return ``values``, the samples that replace the elements of ``self``. The gradient of ``self`` is zero."""
+        """Return ``values``, the samples that replace the elements of ``self``.
+
+        The gradient of ``self`` is zero, because the result does not depend on ``self``.
+        """
         return values
 
     block = op(name="overwrite_" + node, function=False, method=False, backward=node)(overwrite)
@@ -619,9 +624,9 @@ _OVERWRITE = {
 def _writable_directly(x: Tensor) -> bool:
     """Whether a method such as ``uniform_`` may write samples directly to the memory of ``x``.
 
-    The result is True only if ``x`` is a contiguous float32 or float64 tensor on the CPU, and if neither autograd nor
-    ``vmap`` nor a subclass of Tensor needs to intercept the operation. Otherwise the caller must write the samples with
-    an in-place operation.
+    The result is False unless ``x`` is a contiguous float32 or float64 tensor on the CPU. It is also False if autograd
+    must record the operation, inside ``torch.vmap``, and for a subclass of Tensor. If the result is False, the caller
+    must write the samples by an in-place operation.
     """
     array = x._array
     if x.__class__ not in PLAIN or array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
@@ -639,9 +644,9 @@ def _writable_directly(x: Tensor) -> bool:
 def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     """Overwrite ``x`` with the samples that ``sample(shape)`` draws, and return ``x``.
 
-    Successive samples are stored at increasing addresses. If ``x`` is not contiguous, ``one_by_one(shape)`` draws the
-    samples instead (unless ``one_by_one`` is None), because PyTorch then computes them by another method. ``node`` is
-    the name of the graph node.
+    Successive samples are stored at increasing addresses. If ``x`` is not contiguous, PyTorch computes normal samples
+    by another method. ``one_by_one(shape)`` draws samples by this method; None means that there is only one method.
+    ``node`` is the name of the autograd node.
     """
     if in_vmap():
         return _write_drawn(x, sample)
@@ -658,10 +663,10 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
 
 
 def _write_drawn(x: Tensor, sample: Any) -> Tensor:
-    """Overwrite ``x`` with random samples inside a function that ``vmap`` calls, and return ``x``.
+    """Overwrite ``x`` with random samples inside a function that ``torch.vmap`` calls, and return ``x``.
 
-    ``sample(shape)`` draws samples for the shape of ``x``. Raise RuntimeError if ``x`` has no batch dimension but
-    ``vmap`` was called with ``randomness="different"``, which requires different samples for the elements of the batch.
+    ``sample(shape)`` draws samples for the shape of ``x``. If ``vmap`` was called with ``randomness="different"``, each
+    element of the batch gets different samples. In this case, raise RuntimeError if ``x`` has no batch dimension.
     """
     if not {each for each in active_levels() if each.differs()} <= batch_levels(x):
         raise RuntimeError(
@@ -777,12 +782,13 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
 
 
 def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
-    """Declare the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
+    """Define the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
 
-    ``sample(stream, shape, dtype, *parameters)`` draws the samples, and ``doc`` describes them in the docstring.
-    ``defaults`` maps the names of the parameters of the distribution to their default values. ``check(**parameters)``
-    returns an error message, or an empty string if the parameters are valid. ``refuse(dtype)`` is called for a dtype
-    that is not a real floating dtype, and raises an error if the method does not support this dtype.
+    ``sample(stream, shape, dtype, *parameters)`` draws the samples, where ``stream`` is the state of the random number
+    generator. ``doc`` describes the samples in the docstring. ``defaults`` maps the names of the parameters of the
+    distribution to their default values. ``check(**parameters)`` returns an error message, or an empty string if the
+    parameters are valid. ``refuse(dtype)`` is called for a dtype that is not a real floating dtype; it raises an error
+    if the method does not support this dtype.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
@@ -802,10 +808,10 @@ def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check:
 
 
 def _continuous(name: str, shown: Any) -> Any:
-    """Return a function for the argument ``refuse`` of :func:`_filler` that always raises RuntimeError.
+    """Return a function that raises PyTorch's error for a continuous distribution and a dtype that is not floating.
 
-    PyTorch raises this error if a continuous distribution is sampled in a dtype that is not a real floating dtype.
-    ``name`` is the name of the distribution, and ``shown(dtype)`` returns the name of the dtype in the message.
+    The function takes the dtype, and is the argument ``refuse`` of :func:`_filler`. ``name`` is the name of the
+    distribution, and ``shown(dtype)`` returns the name of the dtype in the message.
     """
 
     def refuse(dtype: Any) -> None:
@@ -818,10 +824,10 @@ def _continuous(name: str, shown: Any) -> Any:
 
 
 def _no_kernel(name: str, kinds: str) -> Any:
-    """Return a function for the argument ``refuse`` of :func:`_filler` that raises an error for an unsupported dtype.
+    """Return a function that takes a dtype, and raises PyTorch's error if the dtype is not supported.
 
-    A dtype is unsupported if its ``numpy.dtype.kind`` is a character of the string ``kinds``, such as "bc". ``name`` is
-    the name of PyTorch's kernel in the error message.
+    The function is the argument ``refuse`` of :func:`_filler`. A dtype is unsupported if its ``numpy.dtype.kind`` is a
+    character of the string ``kinds``, such as "bc". ``name`` is the name of PyTorch's kernel in the error message.
     """
 
     def refuse(dtype: Any) -> None:

@@ -16,11 +16,11 @@ from .factory import array_module_for, as_python_number, new_leaf, numpy_dtype_f
 
 
 def _common_arange(start: Any, end: Any, step: Any) -> Any:
-    """Return the result of ``arange(start, end, step)`` as an array if the arguments are simple, else None.
+    """Return ``arange(start, end, step)`` as an array if the arguments are simple, else None.
 
     The arguments are simple if they are valid ints, the values do not overflow int64, and the default device is the
-    CPU. For other arguments, the full implementation of ``arange`` must be called. If ``end`` is None, the result is
-    that of ``arange(0, start, step)``.
+    CPU. For other arguments, the general implementation of ``arange`` is used, which is slower. If ``end`` is None, the
+    result is that of ``arange(0, start, step)``.
     """
     if start.__class__ is not int or step.__class__ is not int or array_module_for(None) is not numpy:
         return None
@@ -97,11 +97,12 @@ def _range(
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
-    """Return the result of ``linspace(start, end, steps)`` as an array if the arguments are simple, else None.
+    """Return ``linspace(start, end, steps)`` as an array if the arguments are simple, else None.
 
     The arguments are simple if ``start`` and ``end`` are ints or floats, ``steps`` is an int from 2 to 4096, the
-    default dtype is not half precision, and the default device is the CPU. For other arguments, the full implementation
-    of ``linspace`` must be called. The limit of 4096 bounds the memory of the cache of :func:`_from_both_ends`.
+    default dtype is not half precision, and the default device is the CPU. For other arguments, the general
+    implementation of ``linspace`` is used, which is slower. The limit of 4096 bounds the memory of the cache of
+    :func:`_from_both_ends`.
     """
     kind = dtypes.default.floating.numpy
     numbers = (start.__class__ is int or start.__class__ is float) and (end.__class__ is int or end.__class__ is float)
@@ -120,8 +121,8 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
 def _from_both_ends(steps: int, kind: Any) -> Any:
     """Return the offset of each of ``steps`` elements from the nearer end of a sequence, as an array of dtype ``kind``.
 
-    The offsets are 0, 1, 2, … in the first half and …, -2, -1, 0 in the second half. ``linspace`` computes an element
-    as the value at the nearer end plus the offset times the distance between two elements.
+    For example, the offsets for 5 elements are 0, 1, -2, -1, 0. ``linspace`` computes an element as the value at the
+    nearer end plus the offset times the distance between two elements.
     """
     half = steps // 2
     return numpy.array([*range(half), *range(half + 1 - steps, 1)], kind)
@@ -180,10 +181,11 @@ def _check_ends(name: str, **ends: Any) -> None:
 
 
 def _evenly_spaced(np: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """Return ``steps`` evenly spaced values of dtype ``kind`` from ``start`` to ``end``.
+    """Return ``steps`` evenly spaced values from ``start`` to ``end`` as an array of dtype ``kind``.
 
-    Each value is computed from the nearer end in the precision of ``kind`` (in float64 for integers), so that the
-    rounding is the same as in PyTorch. ``np`` is the array module.
+    The values in the first half are computed from ``start``, the others from ``end``, so that the rounding is the same
+    as in PyTorch. The precision is that of ``kind``, or float64 if ``kind`` is an integer dtype. ``np`` is the array
+    module, NumPy or CuPy.
     """
     if kind.kind in "iu":
         work: Any = np.dtype(np.float64)

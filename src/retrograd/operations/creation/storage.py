@@ -191,8 +191,8 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     """Return a uint64 hash of the elements of ``input`` along ``dim``, by default along all dimensions.
 
     Floating-point elements are first converted to float64, other elements to int64. The hash is the bitwise exclusive
-    OR of the 64 bits of these numbers. If ``keepdim`` is true, the reduced dimensions are kept with size 1. Raise
-    RuntimeError for complex dtypes.
+    OR of the 64 bits of these numbers. If ``keepdim`` is true, the reduced dimensions are kept with size 1. ``mode``
+    must be 0. Raise RuntimeError for complex dtypes.
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")

@@ -38,7 +38,7 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 
 
 def _are_floats(x: Any, y: Any) -> bool:
-    """Whether the arrays ``x`` and ``y`` have the same dtype, which is float16, float32 or float64."""
+    """Return whether ``x`` and ``y`` have the same dtype, and it is float16, float32 or float64."""
     return x.dtype is y.dtype and x.dtype.kind == "f"
 
 
@@ -475,8 +475,8 @@ def lerp_tensor(np: Any, self: Any, end: Any, weight: Any, /) -> Any:
 def _weight(input: Tensor, weight: Any) -> Any:
     """Return ``weight``, the argument of ``lerp(input, end, weight)``, as a tensor or a number.
 
-    A 0-d tensor is converted to a Python number if it does not require gradients and has a real dtype other than that
-    of ``input``. Any other ``weight`` is returned unchanged.
+    A 0-d tensor whose dtype is not that of ``input`` is converted to a Python number. A tensor that requires gradients
+    or is complex is never converted.
     """
     if not isinstance(weight, Tensor) or weight._array.ndim or weight.dtype is input.dtype:
         return weight

@@ -72,10 +72,10 @@ def ge(np: Any, self: Any, other: Any, /) -> Any:
 
 
 def _in_place(function: Any, names: tuple[str, ...]) -> None:
-    """Export the in-place versions of the comparison ``function``, such as ``lt_``, as methods of Tensor.
+    """Define the in-place versions of the comparison ``function``, such as ``Tensor.lt_`` for ``lt``.
 
-    ``names`` are the method names without the final underscore. As in PyTorch, the name of the graph node depends on
-    the type of the second operand, which is a tensor or a number.
+    ``names`` are the names of the methods without the final underscore. As in PyTorch, the node in the autograd graph
+    has one name if the second operand is a tensor, and another name if it is a number.
     """
     of_number = function.op
     of_tensor = variant(function, in_place_backward=of_number.backward[:-1] + "1")

@@ -34,9 +34,9 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 def _as_complex(F: Any, g: Any) -> Any:
     """Return the gradient of ``view_as_real`` with respect to its complex operand.
 
-    ``g``, the gradient of the result, is real and has the shape (…, 2). The last dimension holds the real part and the
-    imaginary part of each element of the complex gradient. The returned array is a view of ``g`` if ``g`` is a
-    contiguous NumPy array that owns its memory, otherwise a copy. ``F`` is a namespace of operations (``F.matmul``, …)
+    ``g``, the gradient of the result, is real and has the shape (…, 2). Its last dimension holds the real part and the
+    imaginary part of each element of the complex gradient. If ``g`` is a contiguous NumPy array that owns its memory,
+    the returned array is a view of ``g``. Otherwise it is a copy. ``F`` is a namespace of operations (``F.matmul``, …)
     on tensors or on arrays.
     """
     owned = g.__class__ is numpy.ndarray and g.flags.c_contiguous and g.base is None
@@ -92,7 +92,7 @@ view_as_complex.derivative(self=lambda F, g: F.view_as_real(g))
 def real_block(np: Any, self: Any, /) -> Any:
     """Return a copy of the real part of ``self``.
 
-    The backward pass applies this operation to a complex gradient of a real tensor.
+    The backward pass uses this operation if the gradient of a real tensor is computed as a complex array.
     """
     return self.real.copy()
 
@@ -191,20 +191,21 @@ def conj_physical(input: Tensor, *, out: Any = None) -> Tensor:
 
 @public(aliases=("resolve_neg",))
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return ``input`` itself, because retrograd conjugates and negates tensors immediately.
+    """Return ``input`` itself.
 
-    In PyTorch, ``conj`` returns a lazy view, and ``resolve_conj`` returns a tensor with the conjugated elements.
-    ``resolve_neg``, which is the same function here, does this for lazy negation.
+    In PyTorch, ``conj`` returns a view whose elements are conjugated later, and ``resolve_conj`` returns a tensor with
+    the conjugated elements. In retrograd, ``conj`` conjugates immediately. ``resolve_neg`` is the same function, for
+    lazy negation.
     """
     return _tensor(input)
 
 
 @public(aliases=("is_neg",))
 def is_conj(input: Tensor) -> bool:
-    """Return False, because retrograd conjugates and negates tensors immediately.
+    """Return False, because no tensor of retrograd is conjugated lazily.
 
-    In PyTorch, ``is_conj`` returns True for a lazy view, whose elements are conjugated when they are used. ``is_neg``,
-    which is the same function here, tests for lazy negation.
+    In PyTorch, ``conj`` returns a view whose elements are conjugated later, and ``is_conj`` returns True for this view.
+    In retrograd, ``conj`` conjugates immediately. ``is_neg`` is the same function, for lazy negation.
     """
     return _tensor(input) is None
 

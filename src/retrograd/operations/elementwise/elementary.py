@@ -121,24 +121,30 @@ def safe_less_one(np: Any, exponent: Any, /) -> Any:
     function=False, method=False, in_place=False,
 )  # fmt: skip
 def log_power(np: Any, self: Any, exponent: Any, power: Any, /) -> Any:
-    """Return ``power * log(self)``, the derivative of ``power`` with respect to ``exponent``.
+    """Return ``power * log(self)``, but 0 where ``self`` is 0 and ``exponent`` is not negative.
 
-    ``power`` is ``self ** exponent`` or one of its derivatives with respect to ``exponent``. The result is 0 where
-    ``self`` is 0 and ``exponent`` is not negative.
+    If ``power`` is ``self ** exponent``, the result is its derivative with respect to ``exponent``. If ``power`` is the
+    n-th derivative, the result is the next one.
     """
     return np.where((self == 0) & (np.real(exponent) >= 0), 0, power * np.log(self)).astype(power.dtype)
 
 
 @public(function=False, method=False)
 def log_power_base(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``self ** exponent * log(self)`` with respect to ``self``."""
+    """Return the derivative of ``self ** exponent * log(self)`` with respect to ``self``.
+
+    The derivative rule of :func:`log_power` calls this function.
+    """
     power = F.pow_tensor(self, F.safe_less_one(exponent))
     return power * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)
 def log_power_twice(self: Any, exponent: Any) -> Any:
-    """Return the derivative of ``self ** exponent * log(self)`` with respect to ``exponent``."""
+    """Return the derivative of ``self ** exponent * log(self)`` with respect to ``exponent``.
+
+    The derivative rule of :func:`log_power` calls this function.
+    """
     out = F.pow_tensor(self, exponent)
     return F.log_power(self, exponent, F.log_power(self, exponent, out))
 
@@ -153,11 +159,11 @@ def _on_arrays(function: Any) -> Any:
 
 
 def _register_for_rules(function: Any) -> None:
-    """Make ``function``, which takes and returns Tensors, an attribute of the namespaces of operations.
+    """Make ``function`` available to derivative rules as an attribute of their argument ``F``.
 
-    A derivative rule calls operations as attributes of its argument ``F``. ``F`` is one of two namespaces: its
-    operations take either Tensors or arrays. The namespace for arrays gets a version of ``function`` that takes and
-    returns arrays.
+    ``function`` takes and returns Tensors. The argument ``F`` is the namespace ``TENSORS``, whose functions take
+    Tensors, or the namespace ``ARRAYS``, whose functions take arrays. ``TENSORS`` gets ``function`` itself. ``ARRAYS``
+    gets a version of it that takes and returns arrays.
     """
     setattr(TENSORS, function.__name__, function)
     setattr(ARRAYS, function.__name__, _on_arrays(function))
@@ -476,8 +482,8 @@ def cosh(np: Any, self: Any, /) -> Any:
 def tanh_backward(np: Any, slope: Any, value: Any, /) -> Any:
     """Return ``slope * (1 - value * value)``, the gradient of tanh with respect to its input.
 
-    ``value`` is the result of tanh, and ``slope`` is the gradient of ``value``. The gradient is computed by one
-    operation, so that ``create_graph=True`` adds only one node to the graph.
+    ``value`` is the result of tanh, and ``slope`` is the gradient of ``value``. The gradient is a single operation.
+    With ``create_graph=True``, it therefore adds only one node to the graph.
     """
     return elementwise.tanh_gradient(np, slope, value)
 
@@ -527,9 +533,9 @@ def atanh(np: Any, self: Any, /) -> Any:
 
 
 def _in_place_too(function: Any) -> None:
-    """Export the in-place versions of ``function``: for ``asinh``, the methods ``asinh_`` and ``arcsinh_``, its alias.
+    """Define two in-place methods for ``function``: for ``asinh``, these are ``asinh_`` and its alias ``arcsinh_``.
 
-    As in PyTorch, the name of the graph node of an in-place version ends in 1, for example ``AsinhBackward1``.
+    As in PyTorch, the node in the autograd graph has a name that ends in 1, for example ``AsinhBackward1``.
     """
     name = function.op.name
     node = function.op.backward[:-1] + "1"

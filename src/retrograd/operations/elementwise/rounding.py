@@ -1,4 +1,4 @@
-"""Elementwise piecewise linear functions: ``floor``, ``round``, ``maximum``, ``clamp``, ``copysign``, ``heaviside``."""
+"""Elementwise rounding, maxima, limits: ``floor``, ``round``, ``maximum``, ``clamp``, ``copysign``, ``heaviside``."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def minimum(np: Any, self: Any, other: Any, /) -> Any:
 def where_half(np: Any, g: Any, self: Any, other: Any, /) -> Any:
     """Return ``g / 2`` where ``self`` equals ``other``, and ``g`` elsewhere.
 
-    ``g`` is the gradient of a maximum or minimum of ``self`` and ``other``.
+    ``g`` is the gradient of a maximum or minimum of ``self`` and ``other``. Two equal operands get half of the gradient
+    each.
     """
     return np.where(self == other, g / 2, g)
 
@@ -213,10 +214,10 @@ def clamp_tensor(np: Any, self: Any, min: Any, max: Any, /) -> Any:
 
 # One bound, a tensor or a number. PyTorch's nodes have different names for clamp and clamp_min.
 def _bound_of_tensor(name: str, backward: str, kernel: Any) -> Any:
-    """Declare and return the operation ``name``, which clamps a tensor to one bound that is also a tensor.
+    """Define the internal operation that clamps a tensor to one bound, which is also a tensor, and return it.
 
-    ``kernel`` is the function that computes the result: ``_at_least`` for a lower bound, ``_at_most`` for an upper
-    bound. ``backward`` is the name of the graph node.
+    ``name`` is the name of the operation, and ``backward`` is the name of its node in the autograd graph. ``kernel`` is
+    the function that computes the result from arrays: ``_at_least`` for a lower bound, ``_at_most`` for an upper bound.
     """
     inside, outside = (_not_below, _below) if kernel is _at_least else (_not_above, _above)
     return pointwise(
@@ -281,11 +282,11 @@ def _is_plain_number(x: Any) -> bool:
 
 
 def _clamp_call(input: Tensor, low: Any, high: Any) -> _Call:
-    """Return the tuple (operation, tuple of tensors, tuple of numbers) for ``clamp(input, low, high)``.
+    """Return the operation that computes ``clamp(input, low, high)``, together with its arguments.
 
-    The operation computes the result when it is called with the tensors and the numbers. ``low`` or ``high`` may be
-    None. Raise TypeError if one bound is a number and the other is a tensor, unless the tensor is 0-d and does not
-    require gradients.
+    The result is the tuple (operation, tensors, numbers). Calling ``operation(*tensors, *numbers)`` computes the
+    clamped tensor. One of ``low`` and ``high`` may be None. Raise TypeError if one bound is a number and the other is a
+    tensor. A 0-d tensor that does not require gradients is an exception: it is used as a number.
     """
     if low is None and high is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -314,11 +315,11 @@ def _is_complex(x: Any) -> bool:
 
 
 def _bound_call(name: str, input: Tensor, bound: Any, of_tensor: Any, of_number: Any) -> _Call:
-    """Return the tuple (operation, tuple of tensors, tuple of numbers) for ``clamp_min`` or ``clamp_max``.
+    """Return the operation that computes ``clamp_min`` or ``clamp_max``, together with its arguments.
 
-    The operation computes the result when it is called with the tensors and the numbers. It is ``of_tensor`` if
-    ``bound`` is a tensor, and ``of_number`` if ``bound`` is a number. ``name`` is the name of the function, for error
-    messages.
+    The result is the tuple (operation, tensors, numbers). Calling ``operation(*tensors, *numbers)`` computes the
+    clamped tensor. If ``bound`` is a tensor, the operation is ``of_tensor``. If ``bound`` is a number, it is
+    ``of_number``. ``name`` is the name of the function, for error messages.
     """
     if not (isinstance(input, Tensor) and isinstance(bound, (Tensor, bool, int, float, complex))):
         argument, given = name[-3:], f"{type(input).__name__}, {type(bound).__name__}"
@@ -349,10 +350,10 @@ def _promoted(input: Tensor, bounds: tuple[Any, ...]) -> Tensor:
 
 
 def _clamped(call: _Call) -> Tensor:
-    """Return the result of the clamp operation that is described by ``call``.
+    """Return the result of a clamp operation.
 
-    ``call`` is the tuple (operation, tuple of tensors, tuple of numbers) that ``_clamp_call`` or ``_bound_call``
-    returned.
+    ``call`` is the tuple (operation, tensors, numbers) that :func:`_clamp_call` or :func:`_bound_call` returned. The
+    tensor is first converted to the dtype to which it and the numbers promote.
     """
     block, tensors, params = call
     if params:
@@ -361,10 +362,11 @@ def _clamped(call: _Call) -> Tensor:
 
 
 def _clamp_in_place(call: _Call) -> Tensor:
-    """Overwrite the first tensor in ``call`` with the result of the clamp operation, and return this tensor.
+    """Overwrite the tensor to clamp with the result of a clamp operation, and return the tensor.
 
-    ``call`` is the tuple (operation, tuple of tensors, tuple of numbers) that ``_clamp_call`` or ``_bound_call``
-    returned. Raise RuntimeError if the dtype of the result cannot be cast to the dtype of the tensor.
+    ``call`` is the tuple (operation, tensors, numbers) that :func:`_clamp_call` or :func:`_bound_call` returned. The
+    first of its tensors is overwritten. Raise RuntimeError if the dtype of the result cannot be cast to the dtype of
+    this tensor.
     """
     block, tensors, params = call
     if params:

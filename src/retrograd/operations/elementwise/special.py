@@ -167,11 +167,11 @@ def mvlgamma_(input: Tensor, p: int) -> Tensor:
     function=False, method=False, in_place=False, numbers=False,
 )  # fmt: skip
 def gamma_moment(np: Any, self: Any, other: Any, /, n: int) -> Any:
-    """Return, elementwise, the expected value of ``(log(T) - ψ(a)) ** n * I``.
+    """Return an expected value from which the derivatives of ``igamma(a, x)`` with respect to a are computed.
 
-    T is a random variable that has the gamma distribution with shape a and rate 1, and I is 1 if ``T < x``, else 0.
-    Here a is ``self``, x is ``other``, and ψ is the digamma function. The derivatives of ``igamma(a, x)`` with respect
-    to a are computed from these expected values.
+    This is the expected value of ``(log(T) - ψ(a)) ** n * I``, elementwise, where a is ``self``, x is ``other``, and ψ
+    is the digamma function. T is a random variable that has the gamma distribution with shape a and rate 1. I is 1 if
+    ``T < x``, else 0.
     """
     return special_derivatives.gamma_moment(np, self, other, n)
 
@@ -196,11 +196,11 @@ def _igamma_gradient(F: Any, g: Any, self: Any, other: Any) -> Any:
 
 
 def _at_the_ends(np: Any, order: Any, x: Any, values: Any, at_zero: int, at_infinity: int) -> Any:
-    """Return ``values``, the results of ``igamma`` or ``igammac``, corrected for operands that are nan.
+    """Return ``values``, the results of ``igamma`` or ``igammac``, with PyTorch's results for operands that are nan.
 
-    PyTorch's result is not always nan for such operands. ``order`` and ``x`` are the first and the second operand. The
-    returned array is ``at_infinity`` where ``order`` is nan and ``x`` is infinity. It is ``at_zero`` where ``order`` is
-    nan and ``x`` is 0, and where ``order`` is infinity and ``x`` is nan.
+    ``order`` and ``x`` are the first and the second operand. In three cases, PyTorch's result is not nan although an
+    operand is nan. If ``order`` is nan and ``x`` is infinity, the result is ``at_infinity``. If ``order`` is nan and
+    ``x`` is 0, it is ``at_zero``. If ``order`` is infinity and ``x`` is nan, it is also ``at_zero``.
     """
     # PyTorch tests for 0 and infinity before it tests for nan.
     no_order = order != order
@@ -268,12 +268,11 @@ def erfinv(np: Any, self: Any, /) -> Any:
 
 
 def _hidden(*rules: Any, refuses: str, kinds: str = "c", **options: Any) -> Any:
-    """Return a decorator that declares an elementwise operation that is public only in ``retrograd.special``.
+    """Return a decorator that makes a function of arrays an elementwise function of ``retrograd.special``.
 
-    ``rules`` are the derivative rules of the operation: functions that return the gradient of an operand. The operation
-    raises PyTorch's error for the dtypes whose ``numpy.dtype.kind`` is one of the characters in ``kinds``; ``refuses``
-    is the name of PyTorch's kernel in the error message. ``options`` are additional arguments of the decorator
-    ``pointwise``.
+    ``rules`` are the derivative rules: functions that return the gradient of an operand. ``kinds`` holds the values of
+    ``numpy.dtype.kind`` for which PyTorch's error is raised, for example "c" for complex dtypes. ``refuses`` is the
+    name of PyTorch's kernel in the error message. ``options`` are further arguments of the decorator ``pointwise``.
     """
     options = {"function": False, "method": False, "in_place": False, **options}
 
@@ -336,11 +335,11 @@ def special_entr(np: Any, self: Any, /) -> Any:
 
 
 def _tiny(F: Any, self: Any, dtype: Any) -> tuple[Any, Any]:
-    """Return a pair of arrays (mask, divisor) for derivatives that divide by ``self``.
+    """Return the tuple (mask, divisor) for derivatives that divide by ``self``.
 
-    The mask is true where ``self`` is nan or has an absolute value of at most ``eps``, the machine epsilon of
-    ``dtype``; a quotient would be inaccurate there. The divisor is ``self`` with these elements replaced by ``eps``.
-    ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
+    The mask is true where ``abs(self)`` is at most ``eps``, the machine epsilon of ``dtype``. A quotient would be
+    inaccurate there. The mask is also true where ``self`` is nan. The divisor is ``eps`` where the mask is true, and
+    ``self`` elsewhere. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     eps = dtypes.finfo(dtypes.dtype_of(dtype)).eps
     near = ~(F.abs(self) > eps)  # nan counts as near, as in PyTorch
@@ -415,10 +414,10 @@ _WITHOUT_DERIVATIVE = {
 
 
 def _bessel(name: str, scipy_name: str, argument: str, doc: str) -> Any:
-    """Declare and return the operation ``special_{name}``, a Bessel function.
+    """Define a Bessel function of ``retrograd.special``, with the name ``name``, and return it.
 
     ``scipy_name`` is the name of the function in ``scipy.special`` that computes the result. ``argument`` is the name
-    of the parameter, "input" or "x". ``doc`` is the docstring of the operation.
+    of the parameter, "input" or "x". ``doc`` is the docstring of the function.
     """
 
     def of_input(np: Any, input: Any, /) -> Any:
@@ -470,12 +469,12 @@ _POLYNOMIALS = {
 
 
 def _polynomial(name: str, evaluate: Any, kind: str | None, high: int, title: str) -> Any:
-    """Declare and return the operation ``special_{name}``, which evaluates an orthogonal polynomial.
+    """Define an orthogonal polynomial of ``retrograd.special``, with the name ``name``, and return the function.
 
-    ``evaluate(np, x, degree)`` computes the result, or ``evaluate(np, kind, x, degree, high)`` if ``kind`` is not None.
-    ``kind`` is the letter of a Chebyshev polynomial, such as "t" for T. Above the degree ``high``, a Chebyshev
-    polynomial is computed from an angle, for example T of degree n as ``cos(n * acos(x))``. ``title`` is the name of
-    the polynomial, with which the docstring of the operation begins.
+    The docstring of the function begins with ``title``, the name of the polynomial. For a Chebyshev polynomial,
+    ``kind`` is its letter, such as "t" for T, and ``evaluate(np, kind, x, degree, high)`` computes the result. Above
+    the degree ``high``, it is computed from an angle, for example T of degree n as ``cos(n * acos(x))``. For any other
+    polynomial, ``kind`` is None, and ``evaluate(np, x, degree)`` computes the result.
     """
 
     def kernel(np: Any, x: Any, n: Any, /) -> Any:
@@ -515,13 +514,15 @@ def logit(np: Any, self: Any, /, eps: Any = None) -> Any:
 
 
 def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c") -> Any:
-    """Return a decorator that declares three operations for an elementwise function of two operands.
+    """Return a decorator that makes a function of two arrays three elementwise operations.
 
-    The decorator returns a tuple of three operations: for two tensors, for a number and a tensor, and for a tensor and
-    a number. Their names are ``name`` with a suffix. The names of their graph nodes are ``backward`` followed by
-    Backward0, Backward1 and Backward2. ``rules`` are the derivative rules: functions that return the gradient of an
-    operand. The operations raise PyTorch's error for the dtypes whose ``numpy.dtype.kind`` is one of the characters in
-    ``kinds``; ``refuses`` is the name of PyTorch's kernel in the error message.
+    The decorator returns the operations as a tuple: for two tensors, for a number and a tensor, and for a tensor and a
+    number. Their names are ``name`` with a suffix. Their nodes in the autograd graph have the names ``backward``
+    followed by Backward0, Backward1 and Backward2.
+
+    ``rules`` are the derivative rules: functions that return the gradient of an operand. ``kinds`` holds the values of
+    ``numpy.dtype.kind`` for which PyTorch's error is raised, for example "c" for complex dtypes. ``refuses`` is the
+    name of PyTorch's kernel in the error message.
     """
 
     def declare(kernel: Any) -> tuple[Any, ...]:
@@ -537,7 +538,7 @@ def _of_two(*rules: Any, name: str, backward: str, refuses: str, kinds: str = "c
 
 
 def _choose(blocks: tuple[Any, ...], input: Any, other: Any) -> Any:
-    """Return the operation in ``blocks`` that accepts the types of ``input`` and ``other``.
+    """Return the operation for the types of ``input`` and ``other``, which are tensors or numbers.
 
     ``blocks`` is the tuple of three operations that the decorator of :func:`_of_two` returns. Raise TypeError if both
     ``input`` and ``other`` are numbers.

@@ -1,6 +1,7 @@
 """Operations with an index tensor: ``index_select``, ``gather``, ``scatter``, ``index_add``, ``take``, ``put``, ….
 
-The indices count along one dimension. Those of ``take`` and ``put`` count in the flattened tensor.
+In most of these operations, the elements of the index tensor are indices along one dimension of the input. In ``take``
+and ``put``, they are indices of the flattened input.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ INT = numpy.dtype(numpy.int64)
 
 
 def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], low: int = 0) -> None:
-    """Raise the exception ``error(i)`` unless all elements of ``index`` are at least ``low`` and less than ``size``.
+    """Raise an exception if an element of ``index`` is less than ``low``, or is not less than ``size``.
 
-    ``i`` is the first element that is not.
+    The exception is ``error(i)``, where ``i`` is the first such element.
     """
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(numpy, array, size):
@@ -114,10 +115,11 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
 
 
 def _is_plain_scatter(self: Any, index: Any, src: Any, dim: Any) -> Any:
-    """Return a true value if ``scatter`` needs no further checks of its arguments.
+    """Return a true value if the arguments of a ``scatter`` function are simple and need no checks.
 
-    This is the case if ``index`` is an int64 array whose elements are in range, ``self``, ``index`` and ``src`` have
-    the same shape, ``self`` and ``src`` have the same dtype, and ``dim`` is valid.
+    In this case, the result is computed directly on the arrays. The arguments are simple if ``index`` is an int64 array
+    whose elements are in range, ``self``, ``index`` and ``src`` have the same shape, ``self`` and ``src`` have the same
+    dtype, and ``dim`` is valid.
     """
     return (
         index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim
@@ -258,7 +260,11 @@ scatter_add_block.derivative(
 
 @op(function=False, method=False, linear=True, vmap="slices")
 def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return ``self`` padded with zeros to ``shape``; the zeros are added at the end of each dimension."""
+    """Return ``self`` padded with zeros to ``shape``; the zeros are added at the end of each dimension.
+
+    In ``scatter``, ``src`` may be larger than ``index``. The zeros are the gradient of the elements of ``src`` that are
+    not used.
+    """
     if self.size == math.prod(shape):
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
@@ -271,7 +277,10 @@ padded_to.derivative(self=lambda F, g, self_shape: F.corner_of(g, self_shape))
 
 @op(function=False, method=False, linear=True, vmap="slices")
 def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
-    """Return a copy of the slice of ``self`` that starts at index 0 in each dimension and has the shape ``shape``."""
+    """Return a copy of the slice of ``self`` that starts at index 0 in each dimension and has the shape ``shape``.
+
+    This is the gradient of :func:`padded_to`.
+    """
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
 
 
@@ -281,9 +290,9 @@ corner_of.derivative(self=lambda F, g, self_shape: F.padded_to(g, self_shape))
 def _scatter(
     input: Tensor, dim: int, index: Tensor, src: Any, reduce: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter`` and return the tuple (operation, tensors, other arguments).
+    """Check the arguments of ``scatter``, and return the call for its result: (operation, tensors, parameters).
 
-    The operation computes the result when it is called with the tensors and the other arguments. Raise IndexError or
+    The caller computes the result as ``operation(*tensors, *parameters)``, or in place. Raise IndexError or
     RuntimeError for invalid arguments. ``src`` is a tensor or a number. ``reduce`` is ``"add"``, ``"multiply"`` or
     None.
     """
@@ -307,9 +316,9 @@ def _scatter(
 def _scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Check the arguments of ``scatter_reduce`` and return the tuple (operation, tensors, other arguments).
+    """Check the arguments of ``scatter_reduce``, and return the call for its result: (operation, tensors, parameters).
 
-    The operation computes the result when it is called with the tensors and the other arguments. Raise IndexError or
+    The caller computes the result as ``operation(*tensors, *parameters)``, or in place. Raise IndexError or
     RuntimeError for invalid arguments.
     """
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
@@ -439,11 +448,11 @@ def _reduce_src(
 def _shared_extremes(
     F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool
 ) -> tuple[Any, Any]:
-    """Return two arrays whose product is the gradient of a maximum or minimum with respect to ``src``.
+    """Return the tuple (quotients, mask) for the gradient of ``amax`` or ``amin`` in ``scatter_reduce``.
 
-    ``out`` is the result of ``scatter_reduce`` with ``reduce="amax"`` or ``"amin"``, and ``g`` is the gradient of
-    ``out``. The gradient of a maximum or minimum is divided evenly among the elements equal to it. Both arrays have the
-    shape of ``src``. The first holds the quotients. The second is 1 where an element of ``src`` is equal to the maximum
+    The product of both arrays is the gradient with respect to ``src``, and both have the shape of ``src``. ``out``
+    holds the maxima or minima, and ``g`` is the gradient of ``out``. The gradient of a maximum is divided evenly among
+    the elements equal to it: these are the quotients. The mask is 1 where an element of ``src`` is equal to the maximum
     or minimum at its index, else 0. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     shared = g / F.scatter_ties(self, index, src, out, dim, int(include_self))
@@ -456,10 +465,10 @@ def segment_reduce_src_rule(
 ) -> Any:  # fmt: skip
     """Return the gradient of ``segment_reduce`` with respect to ``src``.
 
-    The operation ``segment_reduce`` computes its result ``out`` as ``scatter_reduce`` does, from the operands ``self``,
-    ``index`` and ``src`` and the parameters ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``.
-    ``index_shape`` and ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` is a namespace of operations
-    (``F.matmul``, …) on tensors or on arrays.
+    ``segment_reduce`` computes its result ``out`` as :func:`scatter_reduce` does, with the arguments ``self``,
+    ``index``, ``src``, ``dim``, ``reduce`` and ``include_self``. ``g`` is the gradient of ``out``. ``index_shape`` and
+    ``src_shape`` are the shapes of ``index`` and ``src``. ``F`` is a namespace of operations (``F.matmul``, …) on
+    tensors or on arrays.
 
     For "amax" and "amin", the gradient is 0 at elements that are not the maximum or minimum, even if ``g`` is infinite.
     """
@@ -471,11 +480,13 @@ def segment_reduce_src_rule(
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
     """Return the gradient of ``scatter_reduce`` with ``reduce="prod"`` with respect to ``src``.
 
-    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` is a namespace of operations (``F.matmul``,
-    …) on tensors or on arrays. The derivative of a product with respect to one factor is the product of the other
-    factors. If the factor is not 0, this is the product divided by the factor. If the factor is the only 0 of its
-    product, the other factors are multiplied. If a product has several zeros, the derivative with respect to each of
+    The derivative of a product with respect to one factor is the product of the other factors. There are three cases.
+    If the factor is not 0, the derivative is the product divided by the factor. If the factor is the only 0 of its
+    product, the other factors are multiplied. If the product has several zeros, the derivative with respect to each of
     them is 0.
+
+    ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` is a namespace of operations (``F.matmul``,
+    …) on tensors or on arrays.
     """
     zero = src == 0
     alone = F.lone_zero(self, index, src, dim, include_self)
@@ -489,10 +500,11 @@ scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
 
 @op(function=False, method=False, vmap="leading")
 def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> Any:
-    """Count the elements that ``scatter_reduce`` combines to each element of its result; return 1 instead of 0.
+    """Return the number of elements that ``scatter_reduce`` combines to each element of its result, but at least 1.
 
-    The result of ``scatter_reduce`` has the shape of ``self``. ``index`` holds, for each combined element, the index of
-    its result along ``dim``. ``start`` is 1 if the elements of ``self`` are included in the reduction, else 0.
+    The gradient of a mean is divided by these numbers. The result has the shape of ``self``, as that of
+    ``scatter_reduce``. ``index`` holds, for each combined element, the index of its result along ``dim``. ``start`` is
+    1 if the elements of ``self`` are included in the reduction, else 0.
     """
     count = indexing.scatter_add(
         np, index, np.full(self.shape, start, self.dtype), np.ones(index.shape, self.dtype), dim
@@ -502,11 +514,11 @@ def scatter_count(np: Any, self: Any, index: Any, /, dim: int, start: int) -> An
 
 @op(function=False, method=False, vmap="leading")
 def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int, start: int) -> Any:
-    """Count the elements that are equal to each maximum or minimum in ``top``; return 1 instead of 0.
+    """Return, for each maximum or minimum in ``top``, the number of elements that are equal to it, but at least 1.
 
-    ``top`` is the result of ``scatter_reduce``, which combines the elements of ``src`` with those of ``self`` at the
-    indices ``index`` along ``dim``. Elements of ``src`` are always counted. Elements of ``self`` are counted if
-    ``start`` is 1. A ``start`` of 0 means that the reduction does not include them.
+    The gradient of a maximum or minimum is divided by this number. ``top`` is the result of ``scatter_reduce``, which
+    combines the elements of ``src`` with those of ``self`` at the indices ``index`` along ``dim``. The elements of
+    ``self`` are counted only if ``start`` is 1; if it is 0, the reduction does not include them.
     """
     ties = (self == top).astype(self.dtype) * start
     hits = (src == indexing.gather(np, top, index, dim)).astype(self.dtype)
@@ -517,8 +529,9 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
     """Return a mask of the elements of ``src`` that are the only zero factor of their product.
 
-    The products are those of ``scatter_reduce`` with ``reduce="prod"``. ``index`` holds, for each element of ``src``,
-    the index of its product along ``dim``. If ``include_self`` is true, the elements of ``self`` are factors, too.
+    The products are those of ``scatter_reduce`` with ``reduce="prod"``. Factors are the elements of ``src`` and, if
+    ``include_self`` is true, the elements of ``self``. ``index`` holds the index along ``dim`` of the product to which
+    each element of ``src`` belongs.
     """
     zero = src == 0
     start = (self == 0) & include_self
@@ -775,11 +788,11 @@ def _index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Any:
 
 
 def _index_functions(name: str, arrange: Any, doc: str) -> None:
-    """Define the public function ``name``, such as ``index_add``, and its in-place method.
+    """Define the public function ``name``, such as ``index_add``, and the method for its in-place version.
 
-    ``arrange`` takes the arguments of the public function, checks them, and returns the tuple (operation, tensors,
-    other arguments). The operation computes the result when it is called with the tensors and the other arguments.
-    ``doc`` is the part of the docstring that follows "Return a copy of the tensor".
+    ``arrange`` takes the arguments of the public function, checks them, and returns a tuple (operation, tensors,
+    parameters). The result of the function is ``operation(*tensors, *parameters)``. ``doc`` is the part of the
+    docstring that follows "Return a copy of the tensor".
     """
 
     def out_of_place(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Tensor:

@@ -1,7 +1,8 @@
 """Indexing with ``x[index]``, assignment to ``x[index]``, and ``index_put``.
 
 As in PyTorch, integers, slices, ``...`` and ``None`` are applied first, one after the other, and each returns a view.
-Then the index tensors and lists select elements along the dimensions at their positions.
+Then each index tensor or list selects elements along one dimension of the view. A mask selects elements along as many
+dimensions as it has.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _registers_override(*given: Any) -> bool:
-    """Register the classes of ``given`` that define ``__torch_function__``; return True if one of them is new.
+    """Register the classes of ``given`` that define ``__torch_function__``; return True if there are any.
 
-    Operations call ``__torch_function__`` only for registered classes. This function is called after ``x[index]`` or
-    ``x[index] = value`` has raised an error. ``given`` holds the index and, for an assignment, the value. If the result
-    is True, the caller repeats the operation, which then calls ``__torch_function__``.
+    For speed, operations call ``__torch_function__`` only for classes that are already registered. This function is
+    called after ``x[index]`` or ``x[index] = value`` has raised an error; ``given`` holds the index and, for an
+    assignment, the value. If the result is True, the caller repeats the operation, which then calls
+    ``__torch_function__``.
     """
     return torch_function.register_overriding(given, Tensor)
 
@@ -105,10 +107,10 @@ def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
 
 
 def _simple_indices(x: Tensor, index: Any) -> list[Any]:
-    """Return the items of ``index`` as a list, if ``index`` consists only of index tensors and ``:``.
+    """Return ``index`` as a list with an item for each indexed dimension: an index tensor, or None for ``:``.
 
-    ``index`` must be a mask, an int64 tensor, or a tuple of int64 tensors and ``:``. An item of the list is an index
-    tensor, or None for ``:``. For any other index, the list is empty.
+    This is possible if ``index`` is a mask, an int64 tensor, or a tuple of int64 tensors and ``:``. A mask is the only
+    item of its list. For any other index, the list is empty.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -130,11 +132,10 @@ _WHOLE = slice(None)
 
 
 def _numpy_view_key(index: tuple[Any, ...]) -> Any:
-    """Return ``index`` as an index with which NumPy returns a view of an array, or None if it is of another kind.
+    """Return ``index`` as an index with which NumPy returns a view and never a scalar, or None.
 
-    ``index`` must consist of integers, slices without a step and at most one ``...``. The result is ``index`` with
-    ``...`` appended, unless ``index`` already contains it. Without ``...``, NumPy returns a scalar instead of a view if
-    only one element is selected.
+    The result is ``index`` with ``...`` appended, unless ``index`` already contains it. It is None if ``index`` does
+    not consist only of integers, slices without a step and at most one ``...``.
     """
     dots = False
     for each in index:
@@ -152,8 +153,8 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
 def _numpy_key(index: Any) -> Any:
     """Return ``index`` with its tensors replaced by arrays, as an index of a NumPy array, or None.
 
-    The result is None unless ``index`` is a mask or consists of slices without a step, ``...`` and int64 index tensors.
-    NumPy may interpret any other index in another way than PyTorch.
+    The result is None unless ``index`` is a mask or consists only of slices without a step, ``...`` and int64 tensors.
+    NumPy may interpret another index in another way than PyTorch.
     """
     if index.__class__ is Tensor:
         array = index._array
@@ -172,11 +173,11 @@ def _numpy_key(index: Any) -> Any:
 
 
 def apply_basic_index(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Apply the integers, slices, ``...`` and None in ``index`` to ``x``; return the tuple (view, index tensors).
+    """Apply the integers, slices, ``...`` and None in ``index`` to ``x``, but not the index tensors.
 
-    The index tensors are a list whose items apply to successive dimensions of the view: an index tensor, a mask, or
-    None for all elements of a dimension. The caller must then index the view with these items. The list is empty if
-    ``index`` contains no index tensors.
+    Return the tuple (view, picks). The list ``picks`` has an item for successive dimensions of the view: an index
+    tensor, a mask, or None for all elements. The caller must then select elements of the view with ``picks``. The list
+    is empty if ``index`` contains no index tensors.
     """
     items = index if index.__class__ is tuple else _items(index)
     rest = x._array.ndim - sum([_dims_used(each) for each in items])
@@ -256,7 +257,10 @@ def _items(index: Any) -> list[Any]:
 
 
 def _is_part(item: Any) -> bool:
-    """Whether a list that contains ``item`` is treated as a tuple when it is used as an index, as in PyTorch."""
+    """Whether a list that contains ``item`` is equivalent to a tuple if it is an index, as in PyTorch.
+
+    For example, ``x[[None, 0]]`` is ``x[None, 0]``.
+    """
     return item is None or item is Ellipsis or isinstance(item, (slice, Tensor, numpy.ndarray, Sequence))
 
 
@@ -321,7 +325,7 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
 
 
 def _dims_used(item: Any) -> int:
-    """Return the number of dimensions of the indexed tensor to which ``item``, an item of an index, applies.
+    """Return the number of dimensions of the indexed tensor that ``item``, one item of an index, consumes.
 
     The number is 0 for ``None``, ``...`` and a bool. For a mask, it is the number of dimensions of the mask. For any
     other item, it is 1.
@@ -334,10 +338,10 @@ def _dims_used(item: Any) -> int:
 
 
 def _expand_masks(picks: list[Any], x: Tensor) -> list[Any]:
-    """Return ``picks`` with each mask replaced by int64 index tensors, one for each dimension of the mask.
+    """Return ``picks`` with each mask replaced by int64 tensors: the indices of its true elements along each dimension.
 
     The items of the list ``picks`` apply to successive dimensions of ``x``: an index tensor, a mask, or None for all
-    elements. The int64 index tensors hold the indices of the true elements of the mask.
+    elements.
     """
     tensors: list[Any] = []
     for item in picks:
@@ -386,8 +390,8 @@ def _mask_indices(item: Tensor, shape: tuple[int, ...], at: int) -> list[Tensor]
 def index_block(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
     """Return the elements of ``self`` at the indices ``picks``.
 
-    ``picks`` has an integer array, or None for all elements, for each indexed dimension. The arrays are broadcast
-    together.
+    ``picks`` has an item for each indexed dimension: an integer array, or None for all elements. The arrays are
+    broadcast together.
     """
     return indexing.take(np, self, picks)
 
@@ -399,8 +403,8 @@ index_block.derivative(self=lambda F, g, self_shape, picks: F.index_backward(g, 
 def index_backward(np: Any, self: Any, /, shape: tuple[int, ...], picks: tuple[Any, ...]) -> Any:
     """Return the gradient of ``x[index]``: zeros of ``shape`` to which the elements of ``self`` are added at ``picks``.
 
-    ``self`` is the gradient of the result ``x[index]``. ``picks`` has an integer array, or None for all elements, for
-    each indexed dimension.
+    ``self`` is the gradient of the result ``x[index]``. ``picks`` has an item for each indexed dimension: an integer
+    array, or None for all elements.
     """
     return indexing.add_to_zeros(np, self, shape, picks)
 
@@ -411,7 +415,8 @@ index_backward.derivative(self=lambda F, g, picks: F.index_block(g, picks))
 def index_with_tensors(x: Tensor, picks: list[Any]) -> Tensor:
     """Return the elements of ``x`` at the indices ``picks``.
 
-    ``picks`` is a list with an index tensor (integers or a mask), or None for all elements, for each indexed dimension.
+    ``picks`` has an item for each indexed dimension: an index tensor, or None for all elements. A mask is one item for
+    several dimensions.
     """
     if active_levels() and (special := innermost_batch(picks)) is not None:
         return special.picked(x, _expand_masks(picks, x))
@@ -434,7 +439,10 @@ INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
 
 
 def _are_plain_indices(arrays: Sequence[Any]) -> bool:
-    """Whether ``arrays`` is a single boolean mask, or consists only of int64 arrays and None."""
+    """Whether ``arrays`` is a single boolean mask, or consists only of int64 arrays and None.
+
+    The operation ``index_block`` accepts such arrays without a conversion.
+    """
     for each in arrays:
         if each is not None and each.dtype is not INT64 and (each.dtype is not BOOL or len(arrays) > 1):
             return False
@@ -523,11 +531,10 @@ def _real_floats(*given: Tensor) -> bool:
 
 
 def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
-    """Return a tuple with a copy of the mask of an assignment ``x[mask] = …``, or an empty tuple for other indices.
+    """Return a tuple with a copy of the mask of an assignment ``x[mask] = …``, or an empty tuple.
 
-    ``picks`` is the list of the index tensors. The result is an empty tuple if ``picks`` has several items, if its item
-    is not a bool tensor, or if the shape of the mask differs from that of the leading dimensions of ``x``. The caller
-    then converts masks to integer indices.
+    The tuple is empty if ``picks``, the list of index tensors, is not a single mask that fits the first dimensions of
+    ``x``. The caller then converts masks to integer indices.
     """
     if len(picks) > 1:
         return ()
@@ -537,10 +544,11 @@ def _single_mask(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
 
 
 def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
-    """Return the view of ``x`` to which ``x[index] = …`` writes, and the index tensors that select from this view.
+    """Return the view of ``x`` to which ``x[index] = …`` writes, and a list of index tensors.
 
-    The index tensors are a list whose items apply to successive dimensions of the view, where None means all elements.
-    The list is empty if ``index`` contains no index tensors.
+    The assignment writes only to the elements of the view that the index tensors select. The items of the list apply to
+    successive dimensions of the view; None means all elements. If ``index`` contains no index tensors, the list is
+    empty, and the assignment writes to the whole view.
     """
     kind = index.__class__
     if kind is int and x._array.ndim:
@@ -555,8 +563,9 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
     """Assign ``value`` to ``x[index]`` with NumPy and return True, or return False if this is not possible.
 
-    It is possible if no backward node is needed, if ``x`` and ``value`` do not share memory, and if NumPy and PyTorch
-    interpret ``index`` and ``value`` in the same way. If the result is False, the caller uses :func:`_assign_recorded`.
+    It is possible if autograd does not record the assignment, if ``x`` and ``value`` do not share memory, and if NumPy
+    and PyTorch interpret ``index`` and ``value`` in the same way. If the result is False, the caller uses
+    :func:`_assign_recorded`.
     """
     if not is_directly_writable(x):
         return False
@@ -591,9 +600,10 @@ _REAL = "fiub"
 
 
 def _fills(picks: list[Any], source: Tensor) -> bool:
-    """Whether ``source`` has one element and the only index tensor in the list ``picks`` is a mask.
+    """Whether an assignment ``x[mask] = source`` fills the selected elements with a single number.
 
-    In this case, PyTorch allows that ``source`` and the tensor to which it is assigned have different dtypes.
+    This is the case if ``source`` has one element and the list ``picks`` contains one index tensor, a mask. Then
+    PyTorch allows that ``x`` and ``source`` have different dtypes.
     """
     tensors = [each for each in picks if each is not None]
     return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
@@ -629,8 +639,8 @@ def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: 
     """Return ``source``, the values to assign to ``x[where]``, without leading dimensions of size 1.
 
     ``where`` is a tuple of index arrays. Raises RuntimeError if ``source`` does not broadcast to the shape of
-    ``x[where]``. ``fills`` is true if a single number is written; only then may ``source`` have another dtype than
-    ``x``.
+    ``x[where]``. Also raises RuntimeError if ``source`` has another dtype than ``x``, unless ``fills`` is true, which
+    means that a single number is written to all elements that a mask selects.
     """
     if source._array.ndim == 0 and source._array.dtype is x._array.dtype:
         return source
@@ -668,8 +678,8 @@ def _values_to_assign(source: Tensor, x: Tensor, where: tuple[Any, ...], fills: 
 def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], accumulate: bool) -> Any:
     """Return a copy of ``self`` with ``values`` written at the indices ``picks``.
 
-    ``picks`` has an integer array, or None for all elements, for each indexed dimension. If ``accumulate`` is true,
-    ``values`` are added to the elements of ``self``.
+    ``picks`` has an item for each indexed dimension: an integer array, or None for all elements. If ``accumulate`` is
+    true, ``values`` are added to the elements of ``self``.
     """
     out = np.array(self, order="C")
     if picks:
@@ -693,7 +703,7 @@ index_put_in_place = in_place_form(index_put_block.op, "index_put_")
 def index_fill_zero(np: Any, self: Any, /, picks: tuple[Any, ...]) -> Any:
     """Return a copy of ``self`` with zeros written at the indices ``picks``.
 
-    ``picks`` has an integer array, or None for all elements, for each indexed dimension.
+    ``picks`` has an item for each indexed dimension: an integer array, or None for all elements.
     """
     return indexing.put(np, np.array(self, order="C"), picks, np.zeros((), self.dtype))
 
@@ -704,8 +714,8 @@ index_fill_zero.derivative(self=lambda F, g, picks: F.index_fill_zero(g, picks))
 def index_put_values(x: Tensor, picks: list[Any], values: Tensor, accumulate: bool) -> Tensor:
     """Return a copy of ``x`` with ``values`` written at the indices ``picks``.
 
-    ``picks`` has an index tensor, or None for all elements, for each indexed dimension. If ``accumulate`` is true,
-    ``values`` are added to the elements of ``x``.
+    ``picks`` has an item for each indexed dimension: an index tensor, or None for all elements. If ``accumulate`` is
+    true, ``values`` are added to the elements of ``x``.
     """
     where = _checked_indices(x, _expand_masks(picks, x))
     return index_put_block(x, _values_to_assign(values, x, where, _fills(picks, values)), where, accumulate)
@@ -716,8 +726,8 @@ def _put_arguments(
 ) -> tuple[Tensor, tuple[Any, ...], Tensor]:
     """Check the arguments of ``index_put`` and return the tuple (``input``, index arrays, values to write).
 
-    The index arrays are a tuple of int64 arrays, in which None means all elements of a dimension. Raises PyTorch's
-    errors for invalid arguments.
+    The index arrays are a tuple of int64 arrays, one for each indexed dimension. Raises PyTorch's errors for invalid
+    arguments.
     """
     for name, position, given, kinds in (
         ("indices", 1, indices, (tuple, list)), ("values", 2, values, (Tensor,)),

@@ -165,10 +165,9 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 
 def _each(name: str, others: int) -> None:
-    """Define the method ``name``, such as ``map_``, which overwrites each element by the result of a Python function.
+    """Define the method ``name``, such as ``map_``, which replaces each element by the result of a Python function.
 
-    The arguments of the Python function are the element and the elements at the same index of further tensors.
-    ``others`` is the number of further tensors.
+    The Python function gets the element and, from each of ``others`` further tensors, the element at the same index.
     """
 
     def in_place(input: Tensor, *arguments: Any) -> Tensor:

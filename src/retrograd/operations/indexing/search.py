@@ -114,10 +114,10 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def _unique_op(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, which computes ``unique`` or ``unique_consecutive``.
+    """Return a new operation, which computes ``unique`` or ``unique_consecutive``, with the name ``name``.
 
-    The operation returns the tuple (distinct elements, inverse indices, counts). ``backward`` is the name of the
-    backward node.
+    The operation returns the tuple (distinct elements, inverse indices, counts). ``backward`` is the name of its
+    autograd node.
     """
 
     def kernel(np: Any, self: Any, /, dim: int | None) -> Any:
@@ -137,9 +137,10 @@ def _unique_op(name: str, backward: str) -> Any:
 def _unique_rule(F: Any, g: Any, self_shape: Any, inverse: Any, counts: Any, dim: int | None) -> Any:
     """Return the gradient of ``unique`` with respect to its operand; ``g`` is the gradient of the distinct elements.
 
-    The gradient of a distinct element is divided evenly among the equal elements (or equal slices along ``dim``) of the
-    operand. ``self_shape`` is the shape of the operand, and ``F`` is a namespace of operations (``F.matmul``, …) on
-    tensors or on arrays.
+    If n elements of the operand (or slices along ``dim``) are equal, each of them gets one n-th of the gradient of
+    their common value. ``inverse`` and ``counts`` are the inverse indices and the counts that ``unique`` returns.
+    ``self_shape`` is the shape of the operand, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or
+    on arrays.
     """
     axis = 0 if dim is None else dim
     whole = (math.prod(self_shape),) if dim is None else self_shape

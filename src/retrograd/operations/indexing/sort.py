@@ -23,8 +23,8 @@ _Sort, _Topk, _Kth = (named(name, ("values", "indices")) for name in ("sort", "t
 def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
     """Return the tuple (sorted elements, indices) of ``self`` along ``dim``.
 
-    The indices are those of the sorted elements in ``self``. Both arrays have the memory order (the order of strides)
-    of ``self``.
+    The indices are the positions of the sorted elements in ``self``. If ``self`` is not contiguous, for example
+    transposed, the dimensions of both arrays have the same order in memory as those of ``self``.
     """
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
@@ -41,10 +41,10 @@ def _sorted(np: Any, self: Any, /, dim: int, descending: bool) -> Any:
 
 
 def _sorting(name: str, backward: str) -> Any:
-    """Declare and return an operation that sorts a tensor along a dimension.
+    """Return a new operation, which sorts a tensor along a dimension.
 
-    ``name`` is the name of the operation, and ``backward`` is the name of its backward node. There are two such
-    operations, because in PyTorch the backward node of ``sort`` has another name if the argument ``stable`` is passed.
+    ``name`` is the name of the operation, and ``backward`` the name of its autograd node. There are two such
+    operations, because the node of ``sort`` has another name in PyTorch if the argument ``stable`` is passed.
     """
 
     def kernel(np: Any, self: Any, /, dim: int, descending: bool) -> Any:

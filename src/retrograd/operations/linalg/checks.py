@@ -1,11 +1,12 @@
 """Linear algebra: the class LinAlgError, argument checks, and helper functions of derivative rules.
 
-The first argument of a derivative rule is ``F``, a namespace of operations. The operations of the namespace ``ARRAYS``
-take arrays. Those of the namespace ``TENSORS`` take Tensors, so that gradients can be differentiated again.
-``F.turned_fast`` is the conjugate transpose of the last two dimensions.
+A derivative rule is a function that computes gradients. It calls operations as attributes of its first argument ``F``.
+``F`` is the namespace ``ARRAYS``, whose operations take NumPy arrays, or the namespace ``TENSORS``, whose operations
+take Tensors. With ``TENSORS``, gradients can be differentiated again. ``F.turned_fast`` is the conjugate transpose of
+the last two dimensions.
 
-Operations are declared with ``holomorphic=False``: their derivative rules contain all complex conjugations, and hold
-for real and complex matrices.
+The operations have the option ``holomorphic=False``: the complex conjugations are written out in the derivative rules.
+The rules hold for real and complex matrices.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"  # as in PyTorc
 
 
 def linalg_op(name: str, backward: str | None = None, vmap: Any = "leading", **options: Any) -> Any:
-    """Return a decorator that declares an internal operation of linear algebra under the name ``name``.
+    """Return a decorator that makes a function of arrays an internal operation of linear algebra.
 
-    ``backward`` is the name of the operation's node in the autograd graph, such as "LinalgQrBackward0". ``options`` are
-    further keyword arguments of ``dispatch.declare.op``.
+    The operation is neither a public function nor a method of Tensor. ``name`` is its name, and ``backward`` is the
+    name of its node in the autograd graph, such as "LinalgQrBackward0". ``vmap`` selects how ``torch.vmap`` runs the
+    operation: "leading" means that the function accepts further batch dimensions. ``options`` are further keyword
+    arguments of ``dispatch.declare.op``.
     """
     return op(name=name, backward=backward, function=False, method=False, holomorphic=False, vmap=vmap, **options)
 
@@ -68,8 +71,9 @@ def check_matrix(name: str, x: Any, what: str = "A") -> None:
 def check_square(name: str, x: Any, separator: str = ": ") -> None:
     """Raise RuntimeError if the last two dimensions of ``x`` have different sizes.
 
-    If ``name`` is not empty, also raise RuntimeError if ``x`` has fewer than two dimensions. The error message then
-    starts with ``name``, the name of the function, followed by ``separator``.
+    ``name`` is the name of the function. The error message starts with ``name`` and ``separator``. If ``name`` is
+    empty, the message has no such prefix. If ``name`` is not empty, also raise RuntimeError if ``x`` has fewer than two
+    dimensions.
     """
     if name:
         check_matrix(name, x)
@@ -118,9 +122,8 @@ def check_compatible(name: str, a: tuple[int, ...], b: tuple[int, ...], left: bo
 def first_failure(info: Any) -> tuple[str, int] | None:
     """Return ``(prefix, code)`` for the first nonzero code in ``info``, or None if all codes are 0.
 
-    ``info`` is an integer array with the return code of LAPACK for each matrix of a batch. ``prefix`` is the part of an
-    error message that gives the position of the matrix in the batch. ``prefix`` is empty if ``info`` is 0-d, that is,
-    for a single matrix.
+    ``info`` is an integer array with the return code of LAPACK for each matrix of a batch. ``prefix`` is the start of
+    an error message, such as "(Batch element 2): ". For a single matrix, whose ``info`` is 0-d, ``prefix`` is empty.
     """
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):
@@ -234,9 +237,9 @@ def identity_like(np: Any, self: Any, /, n: int, m: int) -> Any:
 
 @op(function=False, method=False, linear=True, vmap="leading")
 def per_matrix(np: Any, self: Any, /) -> Any:
-    """Return ``self``, one number per matrix, with two dimensions of size 1 appended.
+    """Return ``self``, which has one number per matrix, in the shape (…, 1, 1).
 
-    The result broadcasts with the matrices.
+    The result broadcasts with the matrices, which have the shape (…, n, m).
     """
     return self[..., None, None]
 

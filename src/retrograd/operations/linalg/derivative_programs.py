@@ -24,12 +24,13 @@ AUTOGRAD_FUNCTION: list[Callable[..., list[Any]]] = []
 
 
 def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], g: Any) -> list[Any]:
-    """Return the gradient with respect to each of ``values``, the arguments of ``program``, computed by autograd.
+    """Return the gradient of ``program(*values)`` with respect to each of ``values``, computed by autograd.
 
-    ``program`` is a function of differentiable operations. ``g`` is the gradient of its result. If ``program`` returns
-    a tuple, ``g`` is a sequence with the gradient of each result, or None for a result without a gradient. An argument
-    on which no result depends gets a gradient of zeros. If ``values`` and ``g`` are arrays, ``F`` must be ``ARRAYS``,
-    the namespace of operations on arrays. Otherwise they are Tensors.
+    ``program`` is a function of Tensors that calls differentiable operations. ``g`` is the gradient of its result. If
+    ``program`` returns a tuple, ``g`` is a sequence that holds a gradient or None for each item of the tuple.
+
+    The gradient with respect to a value on which no result depends is zero. If ``values`` and ``g`` are arrays, ``F``
+    must be ``ARRAYS``, and the returned gradients are arrays. If they are Tensors, ``F`` must be ``TENSORS``.
     """
     arrays = F is ARRAYS
     before = set_recording(True)
@@ -56,10 +57,10 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
 
 
 def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
-    """Return the results of calling ``program`` once for each matrix of a batch, stacked to a tensor.
+    """Call ``program`` for each matrix of a batch, and return the results, stacked to a tensor.
 
-    ``given`` are the batched arguments of ``program``. The first has shape (*batch, n, m), and the others have the same
-    batch dimensions. If the first has no batch dimensions, the result is ``program(*given)``.
+    ``given`` holds the arguments of ``program`` for the whole batch. The first has the shape (*batch, n, m), and the
+    others have the same batch dimensions. If there are no batch dimensions, ``program`` is called once.
     """
     matrix = given[0]
     if matrix.ndim == 2:
@@ -75,8 +76,9 @@ def _each_matrix(program: Callable[..., Any], *given: Any) -> Any:
 def geqrf_program(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return the QR factorization of ``a`` in the format of LAPACK's ``geqrf``, by differentiable operations.
 
-    ``a`` is a matrix or a batch of matrices. The upper triangle of the first result is R, and its columns below the
-    diagonal are the Householder vectors. The second result holds the scalar factor of each Householder reflection.
+    ``a`` is a matrix or a batch of matrices. The first result is a matrix that holds R on and above the diagonal. Below
+    the diagonal, each column holds a Householder vector. The second result holds the scalar factor of each Householder
+    reflection.
     """
     rows, columns = a.shape[-2:]
     done, factors, top = [], [], []
@@ -121,9 +123,9 @@ def _turned(a: Tensor, hermitian: bool) -> Tensor:
 def ldl_factor_program(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
     """Return the LDL factorization of ``a``, a matrix or a batch, computed by differentiable operations.
 
-    ``pivots`` are the row exchanges of the factorization in LAPACK's format, computed before by LAPACK. The result
-    holds D in its diagonal blocks and L below these blocks. If ``hermitian`` is true, ``a = L D Lᴴ``, otherwise
-    ``a = L D Lᵀ``.
+    ``pivots`` are the row exchanges of the factorization in LAPACK's format. They are not computed here, but are a
+    result of LAPACK. The result holds D in its diagonal blocks and L below these blocks. If ``hermitian`` is true,
+    ``a = L D Lᴴ``, otherwise ``a = L D Lᵀ``.
     """
     return _each_matrix(lambda one, piv: _one_ldl(one, piv, hermitian), a, pivots)
 
@@ -150,10 +152,10 @@ def _one_ldl(a: Tensor, pivots: Any, hermitian: bool) -> Tensor:
 
 
 def ldl_product_program(factors: Tensor, pivots: Any, hermitian: bool) -> Tensor:
-    """Return ``L D Lᵀ``, or ``L D Lᴴ`` if ``hermitian`` is true, computed with differentiable operations.
+    """Return the matrix of which ``factors`` is the LDL factorization, computed by differentiable operations.
 
-    ``factors``, a matrix or a batch, holds L and D in the format of ``ldl_factor_program``. ``pivots`` are the row
-    exchanges in LAPACK's format.
+    ``factors``, a matrix or a batch, is a result of :func:`ldl_factor_program`. ``pivots`` are the row exchanges in
+    LAPACK's format. If ``hermitian`` is true, the result is ``L D Lᴴ``, otherwise ``L D Lᵀ``.
     """
     return _each_matrix(lambda one, piv: _one_product(one, piv, hermitian), factors, pivots)
 

@@ -49,10 +49,10 @@ PHASE_TOLERANCE = (
 def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
     """Raise RuntimeError with ``message`` if the loss depends on the phases of eigenvectors or singular vectors.
 
-    ``products`` are the matrices ``Vᴴ G``, where the columns of V are the vectors and G is the gradient with respect to
-    V. For singular vectors, ``products`` are the sums of these matrices for U and V. The loss depends on the phases if
-    a diagonal element has an imaginary part above ``PHASE_TOLERANCE``. ``F`` is a namespace of operations
-    (``F.matmul``, …) on tensors or on arrays.
+    ``products`` is computed from the matrices ``Vᴴ G``, where the columns of V are the vectors and G is the gradient
+    with respect to V. For singular vectors, the matrices for U and for V are added. If a diagonal element of
+    ``products`` has an imaginary part above ``PHASE_TOLERANCE``, the loss depends on a phase. ``F`` is a namespace of
+    operations (``F.matmul``, …) on tensors or on arrays.
     """
     result = array_of(diagonal_of(F, products))
     if result.dtype.kind == "c" and not bool((abs(result.imag) <= PHASE_TOLERANCE).all()):
@@ -62,9 +62,8 @@ def _check_phase_invariant(F: Any, products: Any, message: str) -> None:
 def _gaps(F: Any, values: Any) -> Any:
     """Return the matrices of differences of ``values``: element (i, j) is ``values[j] - values[i]``.
 
-    ``values`` are eigenvalues or squared singular values. The diagonal elements are 1 instead of 0, so that a
-    derivative rule can divide by the matrices. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
-    arrays.
+    ``values`` are eigenvalues or squared singular values. Derivative rules divide by these matrices. The diagonal
+    elements are therefore 1 instead of 0. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     size = shape_of(values)[-1]
     return as_rows(F, values) - as_columns(F, values) + F.identity_like(values, size, size)
@@ -75,10 +74,10 @@ def _off_diagonal(F: Any, x: Any) -> Any:
 
 
 def _may_need_gradient(x: Tensor) -> bool | str | None:
-    """Return whether a gradient with respect to ``x`` may be needed.
+    """Return a true value if a gradient with respect to ``x`` may be computed later.
 
-    If True, functions such as ``eigvalsh`` compute the eigenvectors in addition to the eigenvalues, because the
-    derivative rule uses the eigenvectors.
+    Functions such as ``eigvalsh`` then compute the eigenvectors in addition to the eigenvalues, because the derivative
+    rule uses the eigenvectors.
     """
     return isinstance(x, TransformTensor) or (recording() and x.requires_grad)
 
@@ -281,7 +280,8 @@ def svd_block(np: Any, self: Any, /, full: bool) -> Any:
 def _empty_svd(np: Any, x: Any, full: bool) -> Any:
     """Return the singular value decomposition ``(U, S, Vh)`` of matrices ``x`` without elements.
 
-    S has no elements. If ``full`` is true, U and Vh are square identity matrices. Otherwise U and Vh have no elements.
+    Such matrices have no rows, no columns or an empty batch. S has no elements. If ``full`` is true, U and Vh are
+    square identity matrices. Otherwise U and Vh have no elements.
     """
     *batch, n, m = x.shape
     sizes = (n, m) if full else (0, 0)
@@ -489,11 +489,13 @@ def lobpcg(
 ) -> tuple[Tensor, Tensor]:
     """Return the ``k`` largest eigenvalues of the symmetric matrix ``A`` and their eigenvectors.
 
-    If ``k`` is None, it is the number of columns of ``X``, or 1 if ``X`` is None, too. ``X`` has no other effect. If
-    ``B`` is not None, the generalized eigenvalue problem ``A V = B V diag(E)`` is solved, with eigenvalues E and
-    eigenvectors V. If ``largest`` is false, the smallest eigenvalues are returned. The eigenvalues are computed by a
-    full decomposition. Therefore the parameters of PyTorch's iteration, such as ``iK``, ``niter`` and ``tol``, have no
-    effect.
+    If ``largest`` is false, the smallest eigenvalues are returned. If ``B`` is not None, the generalized eigenvalue
+    problem ``A V = B V diag(E)`` is solved, with eigenvalues E and eigenvectors V. If ``k`` is None, it is the number
+    of columns of ``X``. If ``X`` is None, too, ``k`` is 1.
+
+    PyTorch computes the eigenvalues by an iteration that starts at ``X``. Here, they are computed by a full
+    decomposition of the matrix. Therefore the elements of ``X`` and the parameters of the iteration, such as ``iK``,
+    ``niter`` and ``tol``, have no effect.
     """
     size = A._array.shape[-1]
     k = k if k is not None else (1 if X is None else X._array.shape[-1])

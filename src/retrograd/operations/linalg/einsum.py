@@ -1,8 +1,8 @@
 """Sums of products over pairs of dimensions: ``tensordot``, ``inner`` and ``einsum``.
 
 ``einsum`` first permutes the dimensions of every operand to the same order: the dimensions of the result, then the
-summed dimensions. A dimension that an operand lacks gets size 1. The product of two operands is then one batched matrix
-product. Three or more operands are multiplied pair by pair.
+summed dimensions. If an operand does not have one of these dimensions, a dimension of size 1 is inserted. Two operands
+are then multiplied by one batched matrix product. Three or more operands are multiplied pair by pair.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ F: Any = TENSORS
 @public(method=False)
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
     """Return the sum of products over pairs of dimensions of ``a`` and ``b``.
+
+    For two matrices and ``dims=1``, the result is the matrix product.
 
     If ``dims`` is an int n, the last n dimensions of ``a`` are paired with the first n dimensions of ``b``. Otherwise
     ``dims`` is a pair of lists: the dimensions of ``a`` in the first list are paired with the dimensions of ``b`` in
@@ -93,10 +95,13 @@ def einsum(*args: Any) -> Tensor:
     """Return a sum of products of tensors, described by an equation in Einstein's notation.
 
     Examples of calls are ``einsum("ij,jk->ik", a, b)`` and ``einsum(a, [0, 1], b, [1, 2])``, where integers name the
-    dimensions. In an equation, letters name dimensions, and ``...`` means all dimensions without a name. Dimensions
-    that the result does not name are summed. Without ``->``, the result has the dimensions whose letters occur once, in
-    alphabetical order. If opt_einsum is installed, it chooses the order in which three or more operands are multiplied.
-    Otherwise the order is greedy, or from left to right if this does not need more multiplications.
+    dimensions. In an equation, letters name dimensions, and ``...`` means all dimensions without a name. The product is
+    summed over the dimensions that the result does not name. Without ``->``, the result has the dimensions whose
+    letters occur once, in alphabetical order.
+
+    Three or more operands are multiplied in pairs. If opt_einsum is installed, it chooses the order. Otherwise, the
+    cheapest pair is multiplied in each step, or the operands are multiplied from left to right if this is not more
+    expensive.
 
     >>> import retrograd as torch
     >>> torch.einsum("ij,j->i", torch.eye(2), torch.tensor([3.0, 4.0]))
@@ -131,7 +136,8 @@ def einsum(*args: Any) -> Tensor:
 def _rank(name: str) -> tuple[int, str]:
     """Return a sort key for ``name``, a dimension name of ``einsum``.
 
-    Names of ellipsis dimensions come first, then uppercase letters, then lowercase letters.
+    Names of the dimensions for which the equation has ``...`` come first, then uppercase letters, then lowercase
+    letters.
     """
     return (0, f"{99 - int(name[1:]):02d}") if name[0] == "." else (1, name)
 
@@ -158,10 +164,11 @@ def _letters(part: Any) -> str:
 def _dimension_names(
     equation: str, shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[list[list[str]], list[str], list[str]]:
-    """Return the dimension names of each operand, of the result, and of the summed dimensions of ``einsum``.
+    """Return the names of the dimensions in ``equation``, the equation of ``einsum``, as a tuple of three items.
 
-    ``equation`` is the equation of ``einsum``, and ``shapes`` are the shapes of the operands. The returned lists are
-    cached and must not be modified.
+    The items are a list of names for each operand, the names of the dimensions of the result, and the names of the
+    summed dimensions. ``shapes`` are the shapes of the operands. The returned lists are cached and must not be
+    modified.
     """
     terms, result = _parsed(equation, shapes)
     _check_sizes(terms, shapes)
@@ -171,8 +178,8 @@ def _dimension_names(
 def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[str]], list[str]]:
     """Return a list of dimension names for each operand of ``equation``, and a list for the result.
 
-    ``shapes`` are the shapes of the operands. The names of ellipsis dimensions are ".0", ".1" and so on, counted from
-    the last ellipsis dimension.
+    A letter of the equation is the name of a dimension. The dimensions for which the equation has ``...`` get the names
+    ".0", ".1" and so on, from the last dimension to the first. ``shapes`` are the shapes of the operands.
     """
     arrow = equation.find("->")
     terms = _terms(equation if arrow < 0 else equation[:arrow], len(shapes))
@@ -199,9 +206,9 @@ def _parsed(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[li
 
 
 def _named(term: list[str], hidden: int) -> list[str]:
-    """Return ``term``, a list of dimension names, with "..." replaced by names for ``hidden`` dimensions.
+    """Return ``term``, a list of dimension names, with "..." replaced by a name for each dimension.
 
-    For ``hidden`` = 2, the names are ".1" and ".0".
+    ``hidden`` is the number of dimensions that "..." represents. For two dimensions, the names are ".1" and ".0".
     """
     every = [f".{i}" for i in range(hidden - 1, -1, -1)]
     return [name for each in term for name in (every if each == "..." else [each])]
@@ -289,11 +296,13 @@ def _check_sizes(terms: list[list[str]], shapes: tuple[tuple[int, ...], ...]) ->
 
 @lru_cache
 def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[tuple[int, int]], int, tuple[int, ...]]:
-    """Return the arguments ``(diagonals, missing, order)`` of ``_in_layout`` for one operand of ``einsum``.
+    """Return the arguments ``diagonals``, ``missing`` and ``order`` of :func:`_in_layout` for an operand of ``einsum``.
 
-    ``term`` holds the dimension names of the operand. ``layout`` holds the dimension names in the order to which the
-    operand is permuted. ``diagonals`` are pairs of dimensions with the same name, ``missing`` is the number of names in
-    ``layout`` that the operand lacks, and ``order`` is the permutation.
+    ``term`` holds the dimension names of the operand. ``layout`` holds the names of all dimensions, in the order common
+    to all operands.
+
+    ``diagonals`` are the pairs of dimensions of the operand that have the same name. ``missing`` is the number of names
+    in ``layout`` that are not in ``term``. ``order`` is the permutation of the dimensions.
     """
     names, diagonals = list(term), []
     for name in dict.fromkeys(names):
@@ -310,8 +319,9 @@ def _layout_plan(term: tuple[str, ...], layout: tuple[str, ...]) -> tuple[list[t
 def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order: tuple[int, ...]) -> Tensor:
     """Return ``x``, an operand of ``einsum``, with its dimensions in the order common to all operands.
 
-    Each pair of dimensions in ``diagonals`` is replaced by its diagonal. Then ``missing`` dimensions of size 1 are
-    appended, and the dimensions are permuted to ``order``.
+    First, each pair of dimensions in ``diagonals`` is replaced by its diagonal, as for the operand "ii" of an equation.
+    Then a dimension of size 1 is appended for each dimension that only other operands have; ``missing`` is the number
+    of these dimensions. Last, the dimensions are permuted to ``order``.
     """
     for first, second in diagonals:
         x = F.diagonal(x, 0, first, second)
@@ -323,11 +333,13 @@ def _in_layout(x: Tensor, diagonals: list[tuple[int, int]], missing: int, order:
 
 @lru_cache
 def _pair_plan(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters with which ``einsum`` multiplies and sums two operands of the shapes ``a`` and ``b``.
+    """Helper of :func:`einsum` for two operands: return the last four arguments of :func:`_contract_two`.
 
-    ``equation`` is the equation of ``einsum``. The result is a tuple of: the result of ``_layout_plan`` for each
-    operand, the dimensions to sum in each operand before the product, the dimensions to sum in the product, and the
-    shape of the result. The shape is None if no dimension is summed, because it is then that of the product.
+    ``a`` and ``b`` are the shapes of the operands, and ``equation`` is the equation of ``einsum``. The result is the
+    tuple (plans, alone, both, shape). ``plans`` holds the result of :func:`_layout_plan` for each operand. ``alone``
+    holds, for each operand, the dimensions that are summed before the product, because they have size 1 in the other
+    operand. ``both`` holds the dimensions to sum in the product. ``shape`` is the shape of the result, or None if no
+    dimension is summed.
     """
     terms, result, summed = _dimension_names(equation, (a, b))
     plans, shapes = [], []
@@ -354,11 +366,13 @@ def _contract_two(
 
 
 def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None) -> Tensor:
-    """Return the product of the tensors ``laid``, with all dimensions from dimension ``kept`` on summed to size 1.
+    """Return the product of ``laid``, the operands of ``einsum``, with dimensions from ``kept`` on summed to size 1.
 
-    The tensors are the operands of ``einsum``, with their dimensions permuted to the same order. ``path`` lists the
-    pairs of positions in ``laid`` to multiply, in order. If ``path`` is None, the tensors are multiplied from left to
-    right.
+    The operands already have their dimensions in the same order. The list ``laid`` is modified: in each step, two
+    tensors are removed and their product is inserted.
+
+    ``path`` holds the positions of the two tensors in the list for each step; their product is appended to the list. If
+    ``path`` is None, the tensors are multiplied from left to right.
     """
     dims = range(kept, laid[0]._array.ndim)
     users = {dim: sum(each._array.shape[dim] != 1 for each in laid) for dim in dims}
@@ -383,9 +397,9 @@ def _contract(laid: list[Tensor], kept: int, path: list[tuple[int, int]] | None)
 
 
 def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
-    """Return ``x * y`` with the dimensions ``summed`` summed to size 1.
+    """Return ``x * y``, summed over the dimensions ``summed``, which are kept with size 1.
 
-    If ``summed`` is not empty, the result is computed by one batched matrix product.
+    The product and the sum are computed by one batched matrix product. If ``summed`` is empty, the result is ``x * y``.
     """
     if not summed:
         return x * y
@@ -399,12 +413,16 @@ def _pair(x: Tensor, y: Tensor, summed: list[int]) -> Tensor:
 
 @lru_cache
 def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) -> tuple[Any, ...]:
-    """Return the parameters of the batched matrix product by which ``_pair`` multiplies two operands.
+    """Helper of :func:`_pair`: return the parameters of the batched matrix product of two operands.
 
-    ``a`` and ``b`` are the shapes of the operands, and ``summed`` are the dimensions to sum. The parameters are: a bool
-    that is true if the first operand is the left factor, the permutation and the shape of the left factor, the
-    permutation and the shape of the right factor, and the shape and the permutation that turn the product into the
-    result.
+    ``a`` and ``b`` are the shapes of the operands, and ``summed`` are the dimensions to sum. The result is a tuple of
+    five items:
+
+    first    whether the first operand is the left factor of the matrix product
+    rows     the permutation and the shape that make the left factor a batch of matrices
+    columns  the permutation and the shape that make the right factor a batch of matrices
+    sizes    the shape to which the matrix product is reshaped first
+    order    the permutation that is then applied to it
     """
     first = True
     rest = [dim for dim in range(len(a)) if dim not in summed]
@@ -448,11 +466,11 @@ def _contraction_path(
 def _greedy_path(
     operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
-    """Return an order of multiplication for ``einsum`` that always multiplies the cheapest pair of operands next.
+    """Return an order of multiplication for ``einsum``: in each step, the cheapest pair of operands is multiplied.
 
-    The cost of a pair is its number of scalar multiplications. The order is a list of pairs of indices, as in the
-    result of ``_contraction_path``. The result is None if multiplying from left to right has the same or a lower total
-    cost. ``terms`` are the dimension names of the operands, and ``result`` are those of the result of ``einsum``.
+    The cost of a pair is its number of scalar multiplications. The order is a list of pairs of indices, in the format
+    of :func:`_contraction_path`. The result is None if multiplying from left to right is not more expensive. ``terms``
+    are the dimension names of the operands, and ``result`` are those of the result of ``einsum``.
     """
     sizes: dict[str, int] = {}
     for names, operand in zip(terms, operands, strict=True):

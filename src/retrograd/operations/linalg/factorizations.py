@@ -48,7 +48,8 @@ def cholesky_ex_block(np: Any, self: Any, /, upper: bool) -> Any:
     """Return the triangular Cholesky factors of the matrices ``self``, and ``info``.
 
     If ``upper`` is true, the factors are upper triangular, otherwise lower triangular. ``info`` has one integer per
-    matrix: the order of the first leading minor that is not positive definite, or 0.
+    matrix. It is 0 if the matrix is positive definite, otherwise the order of the first leading minor that is not
+    positive definite.
     """
     check_square("linalg.cholesky", self)
     check_floating("linalg.cholesky", self)
@@ -263,9 +264,9 @@ def _reflectors(F: Any, self: Any, tau: Any) -> list[tuple[Any, Any]]:
 def _reflect_gradients(F: Any, g: Any, self: Any, tau: Any, x: Any, adjoint: bool) -> tuple[Any, Any, Any]:
     """Return the gradients with respect to ``self``, ``tau`` and ``x`` of the product ``Q x``.
 
-    ``g`` is the gradient of the product. Q is the product of the Householder reflectors in ``self`` and ``tau``, the
-    two results of ``geqrf``. If ``adjoint`` is true, the product is ``Qᴴ x``. ``F`` is a namespace of operations
-    (``F.matmul``, …) on tensors or on arrays.
+    Q is a product of Householder reflectors. ``self`` and ``tau``, the two results of ``geqrf``, hold the vectors and
+    the factors of the reflectors. ``g`` is the gradient of ``Q x``. If ``adjoint`` is true, Q is replaced by its
+    conjugate transpose Qᴴ. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     reflectors = _reflectors(F, self, tau)
     factors = [F.conj_physical(factor) if adjoint else factor for _, factor in reflectors]
@@ -368,9 +369,10 @@ def householder_product(input: Tensor, tau: Tensor, *, out: Any = None) -> Tenso
 
 @public()
 def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor:
-    """Return ``householder_product(input, input2)``, where ``input, input2 = torch.geqrf(A)``.
+    """Return the first columns of Q, the orthogonal or unitary factor in the QR factorization of a matrix A.
 
-    The result has the first columns of Q of the QR factorization of A.
+    ``input`` and ``input2`` are the results of ``torch.geqrf(A)``. This function is the same as
+    ``householder_product``.
     """
     return householder_product(input, input2)
 
@@ -442,7 +444,7 @@ def _check_lu(name: str, x: Any) -> None:
 def lu_factor_block(np: Any, self: Any, /) -> Any:
     """Return the LU factorization of the matrices ``self``: L and U in one matrix, LAPACK's pivots, and ``info``.
 
-    ``info`` has one integer per matrix: the position of the first zero pivot, counted from 1, or 0.
+    ``info`` has one integer per matrix: the position of the first zero pivot, counted from 1, or 0 if no pivot is zero.
     """
     _check_lu("torch.lu_factor", self)
     return lapack.lu(np, self)
@@ -461,10 +463,10 @@ def _triangles(F: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _lu_gradient(F: Any, by_l: Any, by_u: Any, L: Any, U: Any) -> Any:
-    """Return the gradient of the matrix ``L U`` from the gradients ``by_l`` and ``by_u`` of its LU factors.
+    """Return the gradient with respect to the matrix ``L U``, from the gradients with respect to L and U.
 
-    One of the two gradients may be None. The factorized matrix is ``L U`` with its rows permuted. ``F`` is a namespace
-    of operations (``F.matmul``, …) on tensors or on arrays.
+    ``by_l`` and ``by_u`` are the gradients with respect to L and U. One of them may be None. ``L U`` is the factorized
+    matrix after LAPACK's row exchanges. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     n, m = shape_of(L)[-2], shape_of(U)[-1]
     k = min(n, m)
@@ -504,7 +506,8 @@ def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
 def swap_rows(np: Any, self: Any, pivots: Any, /, back: bool) -> Any:
     """Return ``self`` with its rows permuted by LAPACK's ``pivots``.
 
-    If ``back`` is true, the inverse permutation is applied.
+    For one row i after the other, row i is exchanged with row ``pivots[i]``, both counted from 1. If ``back`` is true,
+    the inverse permutation is applied.
     """
     return lapack.swap_rows(np, self, pivots, back)
 
@@ -544,8 +547,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the results of ``lu_factor(A)``, followed by ``info``.
 
-    ``info`` is the position of the first zero pivot, counted from 1, or 0. If ``check_errors`` is true, raise
-    RuntimeError instead of returning a nonzero ``info``. ``pivot`` must be true.
+    ``info`` is the position of the first zero pivot, counted from 1, or 0 if no pivot is zero. If ``check_errors`` is
+    true, raise RuntimeError instead of returning a nonzero ``info``. ``pivot`` must be true.
     """
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
@@ -646,8 +649,8 @@ _LuWithInfo = named("_lu_with_info", ("LU", "pivots", "info"))
 def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """Return the LU factorization of ``A``: L and U in one matrix, and LAPACK's pivots.
 
-    If ``get_infos`` is true, also return the position of the first zero pivot, counted from 1, or 0. ``pivot`` must be
-    true.
+    If ``get_infos`` is true, also return the position of the first zero pivot, counted from 1, or 0 if no pivot is
+    zero. ``pivot`` must be true.
     """
     result = lu_factor_ex(A, pivot=pivot)
     given = tuple(result) if get_infos else tuple(result)[:2]
@@ -658,8 +661,8 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = No
 def lu_method(input: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     """Return the LU factorization of ``input``: L and U in one matrix, and LAPACK's pivots.
 
-    If ``get_infos`` is true, also return the position of the first zero pivot, counted from 1, or 0. ``pivot`` must be
-    true.
+    If ``get_infos`` is true, also return the position of the first zero pivot, counted from 1, or 0 if no pivot is
+    zero. ``pivot`` must be true.
     """
     return tuple(old_lu(input, pivot, get_infos))
 
@@ -743,7 +746,7 @@ def ldl_factor_block(np: Any, self: Any, /, hermitian: bool) -> Any:
     """Return the LDL factorization of ``self``: L and D in one matrix, LAPACK's pivots, and ``info``.
 
     If ``hermitian`` is true, ``self = L D Lᴴ``, otherwise ``self = L D Lᵀ``. ``info`` is the position of the first zero
-    block of D, counted from 1, or 0.
+    block of D, counted from 1, or 0 if no block is zero.
     """
     check_square("torch.linalg.ldl_factor_ex", self)
     check_floating("torch.linalg.ldl_factor_ex", self)
@@ -784,9 +787,9 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return the results of ``ldl_factor``, followed by ``info``.
 
-    ``info`` is the position of the first zero block of D, counted from 1, or 0. If ``check_errors`` is true, raise
-    RuntimeError instead of returning a nonzero ``info``. If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise
-    ``input = L D Lᵀ``.
+    ``info`` is the position of the first zero block of D, counted from 1, or 0 if no block is zero. If ``check_errors``
+    is true, raise RuntimeError instead of returning a nonzero ``info``. If ``hermitian`` is true, ``input = L D Lᴴ``,
+    otherwise ``input = L D Lᵀ``.
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:

@@ -1,10 +1,10 @@
 """Products of matrices and vectors: ``mm``, ``bmm``, ``matmul``, ``addmm``, ``multi_dot``, ``cross``, ``kron``.
 
-The derivative rules use ``F.matmul``, and ``F.turned_fast``, the conjugate transpose of the last two dimensions. ``F``
-is a namespace of operations on tensors or on arrays.
+The derivative rules compute gradients by operations on Tensors or on arrays, which are attributes of their argument
+``F``. Two examples are ``F.matmul``, and ``F.turned_fast``, the conjugate transpose of the last two dimensions.
 
-Operations are declared with ``holomorphic=False``: their derivative rules contain all complex conjugations, and hold
-for real and complex matrices.
+The operations have the option ``holomorphic=False``: the complex conjugations are written out in the derivative rules.
+The rules hold for real and complex matrices.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _product(np: Any, a: Any, b: Any, name: str = "addmm_impl_cpu_") -> Any:
 def _check_summand(self: Any, shape: tuple[int, ...], first: Any, second: Any, names: tuple[str, str]) -> None:
     """Raise RuntimeError if ``self`` cannot be added to the product of ``first`` and ``second``.
 
-    The shape of ``self`` must broadcast to ``shape``, the shape of the product, and all dtypes must be equal. ``names``
-    are the names of ``first`` and ``second`` in the error message. Functions such as ``addmm`` call this.
+    The shape of ``self`` must broadcast to ``shape``, the shape of the product. All three dtypes must be equal.
+    ``names`` are the names of ``first`` and ``second`` in the error message. Functions such as ``addmm`` call this.
     """
     pairs = zip(self.shape[::-1], shape[::-1], strict=False)
     if self.ndim > len(shape) or any(have not in (1, want) for have, want in pairs):
@@ -125,9 +125,10 @@ def _adjoint_tensor(x: Tensor) -> Tensor:
 
 
 def _mm_in_memory_order(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
-    """Return ``a @ b`` in column-major order if ``strides[0] < strides[1]``, otherwise in row-major order.
+    """Return ``a @ b``, the gradient of a matrix, in the memory order of this matrix.
 
-    ``a @ b`` is the gradient of a matrix with the strides ``strides``, and gets the memory order of this matrix.
+    ``strides`` are the strides of the matrix. If ``strides[0] < strides[1]``, the result is in column-major order.
+    Otherwise it is in row-major order.
     """
     return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
 
@@ -251,7 +252,8 @@ outer_conj.derivative(self=lambda F, g, other: F.mv(g, other), other=lambda F, g
 def outer_block(np: Any, self: Any, other: Any, /) -> Any:
     """Return the outer product of ``self``, a matrix with one column, and the vector ``other``, as a matrix.
 
-    The result is equal to ``self * other``. This operation computes the rows in parallel, and its gradients with BLAS.
+    The result is equal to ``self * other``, but is computed faster: the rows are computed in parallel, and the
+    gradients by matrix products.
     """
     return matmul_kernels.outer_by_loop(self, other)
 
@@ -342,8 +344,8 @@ def _batched_matmul(x: Tensor, y: Tensor) -> Tensor:
 def _without_unit_batch(x: Tensor, other: Tensor) -> Tensor:
     """Return ``x`` without its batch dimension if this makes the product with ``other`` in ``matmul`` faster.
 
-    The batch dimension of ``x`` is removed if ``x`` and ``other`` are 3-d, only ``x`` has a batch of size 1, and ``x``
-    requires a gradient. Then ``matmul`` computes a single matrix product instead of a batch of products. Otherwise
+    With a 2-d ``x``, ``matmul`` computes a single matrix product instead of a batch of products. The batch dimension is
+    removed if ``x`` and ``other`` are 3-d, only ``x`` has a batch of size 1, and ``x`` requires a gradient. Otherwise
     ``x`` is returned unchanged.
     """
     alone = x._array.ndim == 3 == other._array.ndim and x._array.shape[0] == 1 != other._array.shape[0]
@@ -357,7 +359,10 @@ def _mergeable(array: Any) -> bool:
 
 
 def _matmul_folded(x: Tensor, y: Tensor) -> Tensor:
-    """Return ``x @ y`` for a vector or matrix ``y``, with the batch dimensions of ``x`` merged with its rows."""
+    """Return ``x @ y`` for a vector or matrix ``y``, computed as one product of a matrix and ``y``.
+
+    The rows of this matrix are the rows of all matrices of the batch ``x``.
+    """
     shape = x._array.shape
     rows = reshape(x, (-1 if shape[-1] else math.prod(shape[:-1]), shape[-1]))
     flat = mm(rows, y) if y._array.ndim == 2 else mv(rows, y)
@@ -539,11 +544,12 @@ def addbmm(np: Any, self: Any, batch1: Any, batch2: Any, /, *, beta: Any = 1, al
 
 
 def _inplace_shape_error(name: str) -> Callable[[dict[str, Any]], Exception | None]:
-    """Return a check of the shapes of an in-place method ``name``, such as ``addmm_``.
+    """Return a function that checks the shapes in a call of an in-place method, such as ``addmm_``.
 
-    The check is a function that takes the arguments of the method as a dictionary. It returns PyTorch's error if the
-    result has another shape than the tensor that the method overwrites. It returns None if the shapes agree. It also
-    returns None if the operands themselves do not fit together, because the operation then raises an error.
+    ``name`` is the name of the method. The returned function takes the arguments of the method as a dictionary. If the
+    result has another shape than the tensor that the method overwrites, it returns PyTorch's error. If the shapes
+    agree, it returns None. If the operands do not fit together, it also returns None, because the operation then raises
+    an error.
     """
 
     def instead(given: dict[str, Any]) -> Exception | None:
@@ -648,11 +654,12 @@ def _check_chain(given: list[Tensor]) -> None:
 
 
 def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """Return the cheapest order in which ``multi_dot`` multiplies a chain of matrices, by dynamic programming.
+    """Helper of :func:`multi_dot`: return the cheapest order in which a chain of matrices is multiplied.
 
-    Matrix i of the chain has ``sizes[i]`` rows and ``sizes[i + 1]`` columns. The result maps (i, j), i < j, to the k
-    for which the product of matrices i to j is cheapest as the product of matrices i to k times the product of matrices
-    k + 1 to j.
+    Matrix i of the chain has ``sizes[i]`` rows and ``sizes[i + 1]`` columns. The result is a dictionary with a key
+    ``(i, j)`` for each part of the chain, from matrix i to matrix j. The value k is the best position to split this
+    part: the product of matrices i to k is multiplied by the product of matrices k + 1 to j. The values are computed by
+    dynamic programming.
     """
     count = len(sizes) - 1
     cost: dict[tuple[int, int], float] = {(i, i): 0.0 for i in range(count)}

@@ -110,8 +110,9 @@ def norm(
 ) -> Tensor:
     """Return a matrix norm or a vector norm of ``input``, by default the 2-norm of all elements.
 
-    If ``ord`` is a string, or is a number and two dimensions are reduced, return ``matrix_norm``. Otherwise return
-    ``vector_norm``. ``dim`` holds the one or two dimensions to reduce. If ``dim`` is None, all dimensions are reduced.
+    If ``ord`` is a string, the result is a matrix norm, as in ``matrix_norm``. If ``ord`` is a number and two
+    dimensions are reduced, it is also a matrix norm. Otherwise the result is a vector norm, as in ``vector_norm``.
+    ``dim`` holds the one or two dimensions to reduce. If ``dim`` is None, all dimensions are reduced.
     """
     axes = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if axes is not None and len(axes) not in (1, 2):
@@ -181,10 +182,10 @@ def matrix_rank(
 ) -> Tensor:
     """Return the rank of each matrix of ``input``: the number of singular values that exceed a tolerance.
 
-    The tolerance is the larger one of ``atol`` and ``rtol`` times the largest singular value. If both are None,
-    ``rtol`` is the machine epsilon times the larger of the numbers of rows and columns. If ``hermitian`` is true, the
-    absolute values of the eigenvalues are used as singular values. If ``tol`` is not None, it replaces ``atol``, and
-    ``rtol`` is 0.
+    The tolerance is ``max(atol, rtol * s)``, where s is the largest singular value. If ``atol`` and ``rtol`` are both
+    None, ``rtol`` is the machine epsilon times the larger of the numbers of rows and columns. If ``hermitian`` is true,
+    the absolute values of the eigenvalues are used as singular values. If ``tol`` is not None, it replaces ``atol``,
+    and ``rtol`` is 0.
     """
     x = input._array
     check_matrix("torch.linalg.matrix_rank", x, "input")

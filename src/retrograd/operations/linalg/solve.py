@@ -83,7 +83,8 @@ def inv_loose(np: Any, self: Any, /) -> Any:
 def inv_ex_block(np: Any, self: Any, /) -> Any:
     """Return the inverse of each square matrix of ``self``, and ``info``.
 
-    ``info`` has one integer per matrix: the position of the first zero pivot, counted from 1, or 0.
+    ``info`` has one integer per matrix: the position of the first zero pivot in the LU factorization, counted from 1,
+    or 0 if no pivot is zero.
     """
     _check_inverse(self)
     return lapack.inverse(np, self)
@@ -119,8 +120,8 @@ def inverse(input: Tensor, *, out: Any = None) -> Tensor:
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Return the inverse of ``A``, a square matrix or a batch of them, and ``info``.
 
-    ``info`` is the position of the first zero pivot, counted from 1, or 0. If ``check_errors`` is true, raise
-    LinAlgError instead of returning a nonzero ``info``.
+    ``info`` is the position of the first zero pivot in the LU factorization, counted from 1, or 0 if no pivot is zero.
+    If ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``.
     """
     result = _InvEx(inv_ex_block(A))
     if check_errors:
@@ -138,10 +139,10 @@ def _solution(np: Any, a: Any, b: Any, left: bool, vector: bool) -> tuple[Any, .
 
 
 def _with_pytorch_strides(np: Any, found: Any, left: bool, vector: bool) -> Any:
-    """Return ``found``, the solution of a linear system, with the strides of PyTorch's result.
+    """Return ``found``, the solution of a linear system, in the shape and memory layout of PyTorch's result.
 
-    If ``vector`` is true, ``found`` has one column, and is returned as a vector. If ``left`` is false, ``found`` is the
-    transposed solution, and is transposed back.
+    If ``vector`` is true, ``found`` has one column, and this column is returned as a vector. Otherwise, if ``left`` is
+    false, ``found`` is the transpose of the solution, and is transposed back.
     """
     if vector:
         found = found[..., 0]
@@ -159,7 +160,7 @@ def _check_solvable(name: str, info: Any) -> None:
     "solve_block", "LinalgSolveExBackward0", outputs=("result", "LU", "pivots", "info"), differentiable=1, vmap=(2, 2),
 )  # fmt: skip
 def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
-    """Return the solution X of ``self @ X = B``, and the LU factorization of ``self``: LU, pivots and ``info``.
+    """Return the tuple (X, LU, pivots, info): the solution X of ``self @ X = B``, and the LU factorization of ``self``.
 
     If ``left`` is false, the equation is ``X @ self = B``. If ``vector`` is true, ``B`` is a vector or a batch of
     vectors. For a singular matrix, X has infinite or nan elements, and ``info`` is the position of the first zero
@@ -194,10 +195,10 @@ _SolveEx = named("linalg_solve_ex", ("result", "info"))
 
 
 def is_vector(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Return whether the right-hand side of a linear system is a vector or a batch of vectors.
+    """Return whether B, the right-hand side of ``A X = B``, is a vector or a batch of vectors.
 
-    ``a`` is the shape of the matrices of the system, and ``b`` the shape of the right-hand side. The result is true if
-    ``b`` has one dimension or is equal to ``a`` without its last item.
+    ``a`` and ``b`` are the shapes of A and B. The result is true if B has one dimension. It is also true if the shape
+    of B is that of A without the last dimension.
     """
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
@@ -238,9 +239,9 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return the solution ``solve(A, B)`` of a linear system, and ``info``.
 
-    ``info`` is the position of the first zero pivot of ``A``, counted from 1, or 0. If ``check_errors`` is true, raise
-    LinAlgError instead of returning a nonzero ``info``. The system is ``A @ X = B``, or ``X @ A = B`` if ``left`` is
-    false.
+    ``info`` is the position of the first zero pivot of ``A``, counted from 1, or 0 if no pivot is zero. If
+    ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``. The system is ``A @ X = B``, or
+    ``X @ A = B`` if ``left`` is false.
     """
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
@@ -303,9 +304,9 @@ def solve_triangular(
 def triangular_solve_block(np: Any, self: Any, A: Any, /, upper: bool, transpose: bool, unit: bool) -> Any:
     """Return the solution X of ``A @ X = self`` for triangular ``A``, and a copy of ``A``.
 
-    If ``transpose`` is true, the equation is ``Aᵀ @ X = self``. If ``upper`` is true, only the upper triangle of ``A``
-    is read, otherwise only the lower triangle. If ``unit`` is true, the diagonal is not read, and its elements count as
-    1.
+    PyTorch returns this copy as ``cloned_coefficient``. If ``transpose`` is true, the equation is ``Aᵀ @ X = self``. If
+    ``upper`` is true, only the upper triangle of ``A`` is read, otherwise only the lower triangle. If ``unit`` is true,
+    the diagonal is not read, and its elements count as 1.
     """
     check_implemented("triangular_solve_cpu", self)
     turned = A.swapaxes(-1, -2) if transpose else A
@@ -358,9 +359,9 @@ def triangular_solve(
 ) -> Any:
     """Return the solution X of ``A @ X = input`` for triangular ``A``, and a copy of ``A``.
 
-    If ``transpose`` is true, the equation is ``Aᵀ @ X = input``. If ``upper`` is true, only the upper triangle of ``A``
-    is read, otherwise only the lower triangle. If ``unitriangular`` is true, the diagonal is not read, and its elements
-    count as 1.
+    PyTorch returns this copy as ``cloned_coefficient``. If ``transpose`` is true, the equation is ``Aᵀ @ X = input``.
+    If ``upper`` is true, only the upper triangle of ``A`` is read, otherwise only the lower triangle. If
+    ``unitriangular`` is true, the diagonal is not read, and its elements count as 1.
     """
     for name, x in (("b", input._array), ("A", A._array)):
         if x.ndim < 2:
@@ -503,8 +504,8 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
 def _third_derivative(F: Any, h: Any, g: Any, self: Any) -> Any:
     """Return the gradient of ``cofactors_backward(g, self)`` with respect to ``self``.
 
-    ``h`` is the gradient of the result of ``cofactors_backward``. The matrices ``self`` must be invertible. ``F`` is a
-    namespace of operations (``F.matmul``, …) on tensors or on arrays.
+    This is the third derivative of the determinant. ``h`` is the gradient of the result of ``cofactors_backward``. The
+    matrices ``self`` must be invertible. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
     inverse = F.inv_loose(self)
     turned = F.turned_fast(inverse)
@@ -604,10 +605,12 @@ def logdet(input: Tensor) -> Tensor:
 def singular_value_tolerance(np: Any, values: Any, size: int, atol: Any, rtol: Any) -> Any:
     """Return, for each matrix, the tolerance up to which its singular values count as zero.
 
-    ``values`` (…, k) are the singular values, and the result has the shape (…, 1). The tolerance is the maximum of
-    ``atol`` and ``rtol`` times the largest singular value. If ``atol`` is None, 0 is used. If ``rtol`` is None, 0 is
-    used where ``atol`` is positive. Elsewhere the machine epsilon times ``size`` is used, where ``size`` is the larger
-    of the numbers of rows and columns of a matrix.
+    ``values`` (…, k) are the singular values, and the result has the shape (…, 1). The tolerance is
+    ``max(atol, rtol * s)``, where s is the largest singular value. ``size`` is the larger of the numbers of rows and
+    columns of a matrix.
+
+    If ``atol`` is None, it is 0. If ``rtol`` is None, it is 0 where ``atol`` is positive, otherwise the machine epsilon
+    times ``size``.
     """
     if rtol is None:
         relative = float(np.finfo(values.dtype).eps) * size
@@ -665,10 +668,10 @@ def pinv(
 ) -> Tensor:
     """Return the Moore-Penrose pseudoinverse of ``input``, a matrix or a batch of them.
 
-    Singular values up to a tolerance count as zero. The tolerance is the larger one of ``atol`` and ``rtol`` times the
-    largest singular value. If both are None, ``rtol`` is the machine epsilon times the larger of the numbers of rows
-    and columns. ``rcond`` is an older name of ``rtol``. If ``hermitian`` is true, eigenvalues are used instead of
-    singular values, and only the lower triangle of ``input`` is read.
+    Singular values up to a tolerance count as zero. The tolerance is ``max(atol, rtol * s)``, where s is the largest
+    singular value. If ``atol`` and ``rtol`` are both None, ``rtol`` is the machine epsilon times the larger of the
+    numbers of rows and columns. ``rcond`` is an older name of ``rtol``. If ``hermitian`` is true, eigenvalues are used
+    instead of singular values, and only the lower triangle of ``input`` is read.
     """
     check_tensors("linalg_pinv", input=input)
     x = input._array

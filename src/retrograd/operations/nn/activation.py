@@ -1,7 +1,7 @@
 """Activations: relu, leaky_relu, elu, gelu, silu, softplus, prelu, rrelu, glu and others.
 
-For each activation, a second operation (``…_backward``) computes the gradient. The second operation also has derivative
-rules, so that second derivatives are exact. Softmax is in ``operations/nn/softmax.py``.
+The gradients of most activations are computed by operations named ``…_backward``. These operations are differentiable,
+so that second derivatives are exact. Softmax is in ``operations/nn/softmax.py``.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from ..shape.views import reshape
 
 
 def _functional_op(*rules: Any, **options: Any) -> Any:
-    """Return a decorator that declares an internal elementwise operation, which ``nn.functional`` calls.
+    """Return a decorator that makes a differentiable elementwise operation from a function on arrays.
 
-    The operation is neither a function of ``torch`` nor a method of Tensor. ``rules`` are functions that compute the
-    gradients of the operands, one for each operand. ``options`` are further arguments of ``pointwise``, the decorator
-    that declares elementwise operations.
+    The operation is called only by functions of ``nn.functional``: it is neither a function of ``torch`` nor a method
+    of Tensor. ``rules`` describe the gradients of the operands, one rule for each operand. ``options`` are further
+    arguments of ``pointwise``, the general form of this decorator.
     """
     return pointwise(*rules, function=False, method=False, in_place=False, **options)
 
 
 def _gradient_op(vmap: Any = "elementwise", **options: Any) -> Any:
-    """Return a decorator that declares an internal operation that computes the gradient of an activation.
+    """Return a decorator for a function on arrays that computes the gradient of an activation.
 
-    ``options`` are further arguments of ``op``, the decorator that declares operations.
+    The decorated function becomes an operation on tensors, which is neither a function of ``torch`` nor a method of
+    Tensor. ``vmap`` describes the behaviour of the operation inside ``torch.vmap``. ``options`` are further arguments
+    of ``op``, the general form of this decorator.
     """
     return op(function=False, method=False, opmath=True, vmap=vmap, **options)
 
@@ -349,10 +351,10 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 @_functional(fast_path=elu_block, alpha=SELU_ALPHA, scale=SELU_SCALE, input_scale=1.0)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Return ``scale * elu(input, alpha)`` with constant ``scale`` and ``alpha`` (arXiv 1706.02515).
+    """Return the scaled exponential linear unit: ``1.0507 * elu(input, 1.6733)`` (arXiv 1706.02515).
 
-    The two constants are chosen so that mean 0 and variance 1 are preserved from layer to layer. If ``inplace`` is
-    true, ``input`` is overwritten by the result.
+    The two constants, rounded here, are chosen so that mean 0 and variance 1 are preserved from layer to layer. If
+    ``inplace`` is true, ``input`` is overwritten by the result.
     """
     return _call(elu_block, inplace, input, SELU_ALPHA, SELU_SCALE, 1.0)
 
@@ -455,7 +457,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, threshold: float) -> Any:
     """Return the gradient of ``softplus`` with respect to its input ``self``.
 
-    ``beta`` and ``threshold`` are the parameters of ``softplus``.
+    The gradient is ``grad_output`` where ``beta * self > threshold``, and ``grad_output * sigmoid(beta * self)``
+    elsewhere.
     """
     return activations.softplus_gradient(np, grad_output, self, beta, threshold)
 
@@ -472,7 +475,12 @@ softplus_backward.derivative(
 
 
 def _softplus_by_decay(self: Any, beta: float, threshold: float) -> Any:
-    """Return softplus by a logarithm of numbers up to 2, which is 2.6 times as fast in float64 as that of large ones."""
+    """Return ``max(x, 0) + log(1 + exp(-abs(x)))``, divided by ``beta``, for ``x = beta * self``.
+
+    This is :func:`softplus` of ``self``, computed in another way: the logarithm is taken only of numbers from 1 to 2,
+    which takes 2.6 times less time in float64 than the logarithm of large numbers. If ``x > threshold``, the result is
+    ``self``.
+    """
     scaled = self * beta
     soft = numpy.maximum(scaled, 0) + numpy.log1p(numpy.exp(-numpy.absolute(scaled)))
     return numpy.where(scaled > threshold, self, soft / beta)
@@ -627,7 +635,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     "noise", None, in_place_backward="RreluWithNoiseBackward1", numbers=False
 )  # fmt: skip
 def rrelu_with_noise(np: Any, self: Any, noise: Any, /) -> Any:
-    """Return ``self * noise`` as a contiguous array, where ``noise`` has one slope for each element of ``self``."""
+    """Return ``self * noise`` as a contiguous array: ``rrelu`` in training mode.
+
+    ``noise`` holds a factor for each element of ``self``: a random slope, or 1 if the element is positive.
+    """
     return np.multiply(self, noise, out=np.empty(self.shape, self.dtype))
 
 

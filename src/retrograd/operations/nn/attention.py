@@ -96,11 +96,12 @@ masked_attention_block.derivative(
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Any, sums: Any,
                     is_causal: bool, scale: float) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``.
+    """Return the gradients of attention with respect to ``query``, ``key`` and ``value``, for second derivatives.
 
-    ``g`` is the gradient of the attention output, and ``mask`` is None or the attention mask. The gradients are
-    computed by differentiable operations, which allocate the matrix of all scores. Therefore this function is used only
-    for second derivatives. ``output`` and ``sums``, the results of the forward pass, are not used.
+    The gradients are computed by differentiable operations, which allocate the matrix of all scores. For first
+    derivatives, a faster function with the same parameters is used. ``g`` is the gradient of the attention output, and
+    ``mask`` is None or the attention mask. ``output`` and ``sums`` are the results of the forward pass, which only the
+    faster function uses.
     """
     share = query._array.shape[1] // key._array.shape[1]
     keys, values = (_repeat_heads(each, share) for each in (key, value))
@@ -122,15 +123,16 @@ TENSORS.__dict__["attention_back"] = _attention_back
 def _repeat_heads(x: Tensor, share: int) -> Tensor:
     """Return ``x`` of shape (batch, heads, length, size) with each head repeated ``share`` times.
 
-    In grouped-query attention, keys and values get as many heads as the query by this function.
+    In grouped-query attention, keys and values have fewer heads than the query. They are repeated because several heads
+    of the query use the same head of the keys and values.
     """
     return x if share == 1 else x.repeat_interleave(share, -3)
 
 
 def _sum_repeated_heads(x: Tensor, share: int) -> Tensor:
-    """Return ``x`` of shape (batch, heads, length, size) with every ``share`` consecutive heads summed to one head.
+    """Return ``x`` (batch, heads, length, size) with each group of ``share`` consecutive heads replaced by its sum.
 
-    This is the backward of :func:`_repeat_heads`.
+    This is the gradient of :func:`_repeat_heads`.
     """
     if share == 1:
         return x
@@ -191,9 +193,9 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
 
 
 def _uses_blocked_kernel(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, p: float) -> bool:
-    """Return whether attention of these operands is computed in blocks (flash attention), as PyTorch does for them.
+    """Return whether attention of these operands is computed in blocks of queries and keys (flash attention).
 
-    ``p`` is the dropout probability.
+    PyTorch uses this method for the same operands. ``p`` is the dropout probability.
     """
     q, k, v = query._array, key._array, value._array
     if p > 0 or not q.ndim == k.ndim == v.ndim == 4 or not (q.size and k.size and v.size):
@@ -260,11 +262,11 @@ def _projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 def _check_heads(
     query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int
 ) -> bool:
-    """Check the shapes for multi-head attention, and return whether ``query``, ``key`` and ``value`` have a batch.
+    """Check the shapes for multi-head attention, and return whether the operands have a batch dimension.
 
-    Raise AssertionError if the numbers of dimensions of these tensors, of the padding mask ``padding`` and of the
-    attention mask ``mask`` do not fit together. Also raise AssertionError if there is no batch dimension and a 3-d
-    ``mask`` has the wrong shape for ``heads`` heads.
+    Raise AssertionError if the numbers of dimensions of ``query``, ``key``, ``value``, of the padding mask ``padding``
+    and of the attention mask ``mask`` do not fit together. Also raise AssertionError if there is no batch dimension and
+    a 3-d ``mask`` has the wrong shape for ``heads`` heads.
     """
     rank, ranks = query._array.ndim, (key._array.ndim, value._array.ndim)
     if rank not in (2, 3):
@@ -295,9 +297,9 @@ def _check_heads(
 def _additive_mask(mask: Tensor | None, name: str, other: Tensor | None, dtype: Any) -> Tensor | None:
     """Return ``mask``, a mask of multi-head attention, as values to add to the scores, or None if ``mask`` is None.
 
-    A boolean ``mask`` is True for the keys to ignore. It is converted to ``dtype``, with minus infinity for True.
-    Raises AssertionError if ``mask`` is neither boolean nor floating-point. ``name`` is the name of the mask in the
-    error message. ``other`` is not used.
+    A boolean ``mask`` is True for the keys to ignore. It becomes a tensor of dtype ``dtype`` that is minus infinity for
+    these keys, and 0 for the others. Raises AssertionError if ``mask`` is neither boolean nor floating-point. ``name``
+    is the name of the mask in the error message. ``other`` is not used.
     """
     if mask is None:
         return None
@@ -351,9 +353,10 @@ def _checked_static(x: Tensor, name: str, batch: int, heads: int, size: int) -> 
 
 
 def _masks_for_added_key(masks: list[Tensor | None]) -> list[Tensor | None]:
-    """Return ``masks`` with a column of zeros appended for a new last key, which is not masked.
+    """Return ``masks``, extended by one key, which is appended at the end and is not masked.
 
-    A mask that is None stays None.
+    ``masks`` holds masks that are added to the scores, and whose last dimension is that of the keys. A zero is appended
+    along this dimension. A mask that is None stays None.
     """
     return [None if each is None else F.constant_pad_nd_block(each, (0, 1), 0) for each in masks]
 
@@ -370,6 +373,10 @@ def multi_head_attention_forward(
     """Return multi-head attention with input and output projections, as ``torch.nn.MultiheadAttention`` computes it.
 
     ``query`` has shape (L, batch, E), ``key`` and ``value`` (S, batch, E). All three may also have no batch dimension.
+    ``embed_dim_to_check`` must be E. The weights, the biases and the masks are those of
+    ``torch.nn.MultiheadAttention``. If ``static_k`` or ``static_v`` is not None, it replaces the projected keys or
+    values.
+
     The first result is the output (L, batch, E). If ``need_weights`` is false, the second result is None. Otherwise the
     second result holds the attention weights, averaged over the heads, of shape (batch, L, S). If
     ``average_attn_weights`` is false, the weights are not averaged and have shape (batch, heads, L, S).
@@ -504,9 +511,10 @@ def _with_padding(mask: Tensor | None, padding: Tensor | None, batch: int, heads
 
 
 def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
-    """Return the attention output (batch * heads, L, size) and the attention weights (batch * heads, L, S).
+    """Return the tuple (attention output, attention weights), computed without :func:`scaled_dot_product_attention`.
 
-    ``mask`` is None or is added to the scores. Each weight is set to 0 with probability ``p``.
+    The output has shape (batch * heads, L, size), and the weights have shape (batch * heads, L, S). ``mask`` is None or
+    is added to the scores. Each weight is set to 0 with probability ``p``.
     """
     q = q * math.sqrt(1.0 / q._array.shape[-1])
     transposed_key = transpose(k, -2, -1)
@@ -520,10 +528,11 @@ def _attention_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
 def _attention_output(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool, batch: int, heads: int
 ) -> Tensor:
-    """Return the attention output of all heads, of shape (L * batch, E), without the attention weights.
+    """Return the attention output as a matrix (L * batch, E), in which the outputs of all heads are concatenated.
 
-    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). ``mask`` is None or the attention mask. Each
-    attention weight is set to 0 with probability ``p``.
+    ``q``, ``k`` and ``v`` have shape (batch * heads, length, size). ``mask`` is None or the attention mask. If
+    ``is_causal`` is true, query i attends only to keys 0 to i. Each attention weight is set to 0 with probability
+    ``p``.
     """
     if mask is not None:
         one = mask._array.shape[0] == 1 and mask._array.ndim == 3

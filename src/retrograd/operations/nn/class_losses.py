@@ -32,10 +32,11 @@ from .softmax import log_softmax_block
 
 
 def is_plain_nll(self: Any, target: Any, weight: Any, reduction: Any, _d: Any) -> Any:
-    """Return a true value if the arguments of ``nll_loss`` need no checks.
+    """Return a true value if the arguments of :func:`nll_loss` are simple and need no checks.
 
-    This is the case if ``self`` (N, C) is float32 or float64, ``target`` holds N int64 class indices, ``weight`` is
-    None and ``reduction`` is a valid name. ``_d`` is the dtype of ``self``.
+    In this case, ``nll_loss`` computes its result directly on the arrays. The arguments are simple if ``self`` (N, C)
+    is float32 or float64, ``target`` holds N int64 class indices, ``weight`` is None and ``reduction`` is a valid name.
+    ``_d`` is the dtype of ``self``.
     """
     return (
         (_d is F32 or _d is F64) and weight is None and self.ndim == 2 and target.ndim == 1
@@ -96,10 +97,11 @@ def nll_loss_backward(
 def nll_pick(
     np: Any, self: Any, target: Any, weight: Any, total_weight: Any, /, reduction: str, ignore_index: int
 ) -> Any:
-    """Return ``nll_loss`` of ``self``, where a mean is the sum of the losses divided by ``total_weight``.
+    """Return the gradient of ``nll_loss_backward`` with respect to its ``grad_output``, for second derivatives.
 
-    ``total_weight`` is the sum of the target weights, which ``nll_loss`` has computed before. This operation is also
-    the gradient of ``nll_loss_backward`` with respect to ``grad_output``.
+    The gradient is ``nll_loss`` of ``self``, because ``nll_loss`` is linear in its input. The only difference is that a
+    mean is the sum of the losses divided by ``total_weight``, the sum of the target weights that ``nll_loss`` has
+    computed.
     """
     counts = class_losses.check_classes(np, target, self.shape[0] if self.ndim == 1 else self.shape[1], ignore_index)
     index, share = class_losses.class_weights(np, target, counts, weight, self.dtype)
@@ -258,8 +260,9 @@ def linear_cross_entropy(
 ) -> Tensor:  # fmt: skip
     """Return :func:`cross_entropy` of ``input @ linear_weight.T + linear_bias``.
 
-    ``linear_weight`` has shape (C, features), or (C, …, features) for several losses per input. ``options`` has no
-    effect. In PyTorch, ``options`` chooses an implementation that saves memory.
+    ``linear_weight`` has shape (C, features). With the shape (C, …, features), each input has several vectors of C
+    scores, and a loss for each of them. ``options`` has no effect. In PyTorch, ``options`` chooses an implementation
+    that saves memory.
     """
     outs = linear_weight.shape[:-1]
     flat = None if linear_bias is None else linear_bias.reshape(-1)
@@ -352,11 +355,11 @@ def _reduced_rows(np: Any, each: Any, shape: tuple[int, ...], reduction: str) ->
 
 
 def _margin_rule(F: Any, g: Any, slope: Any, shape: tuple[int, ...], reduction: str) -> Any:
-    """Return the gradient of a margin loss with respect to its input, which has the shape ``shape``.
+    """Return the gradient of a margin loss with respect to its input of shape ``shape``, (N, C) or (C,).
 
-    The loss of a row is the sum of its margins divided by C, the number of classes. ``slope`` (N, C) is the derivative
-    of the sum of the margins, before the division, with respect to the row. ``g`` is the gradient of the loss, which is
-    reduced by ``reduction``.
+    ``slope`` (N, C) is the derivative of the sum of the margins of each row. The loss of a row is this sum divided by
+    C. Therefore the gradient is ``slope / C`` times ``g``, the gradient of the reduced loss. If ``reduction`` is
+    ``"mean"``, it is also divided by N.
     """
     count, classes = shape if len(shape) == 2 else (1, math.prod(shape))
     each = F.reshape(g, (-1, 1)) / (classes * (count if reduction == "mean" else 1))
@@ -398,10 +401,10 @@ def margin_mask(np: Any, self: Any, target: Any, /, margin: float) -> Any:
 
 @op(function=False, method=False, vmap="slices")
 def margin_slope(np: Any, self: Any, target: Any, weight: Any, /, p: int, margin: float) -> Any:
-    """Return the derivative (N, C) of the sum of the margins of each row x of ``self``.
+    """Return the derivative (N, C) of the sum of the margins of each row x of ``self``, for ``multi_margin_loss``.
 
-    The margin of a class is ``max(0, margin - x[target] + x[class]) ** p``. ``weight`` is None or has one factor for
-    each target class.
+    The margin of a class is ``max(0, margin - x[target] + x[class]) ** p``. The sum excludes the target class.
+    ``weight`` is None or has one factor for each target class.
     """
     index = target.reshape(-1)
     gap, rows = class_losses.margins(np, _rows(self), index, margin)
@@ -466,12 +469,12 @@ def multi_margin_loss(
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
-    """Yield the margins of the multi-label margin loss for one column of ``target`` at a time.
+    """Yield the pair (classes, margins) for each column of ``target``, for the multi-label margin loss.
 
-    Each row of ``target`` lists the target classes of the same row of ``x`` (N, C), up to the first -1. For column k,
-    counted from 0, the pair (classes, margins) is yielded. ``classes`` (N,) has the target class t of each row in this
-    column. ``margins`` (N, C) has ``max(0, 1 - x[t] + x[o])`` for each class o of each row, but 0 if o is a target
-    class of the row. Rows with fewer than k + 1 target classes have only zeros.
+    Each row of ``target`` lists the target classes of the same row of ``x`` (N, C), up to the first -1. ``classes``
+    (N,) holds the target class of each row in this column. ``margins`` (N, C) holds the margin
+    ``max(0, 1 - x[t] + x[o])`` between this target class t and each class o of the row. The margin is 0 if o is a
+    target class of the row, too, or if the list of the row has ended before this column.
     """
     counts, named = class_losses.listed(np, target)
     for k in range(target.shape[1]):
@@ -552,7 +555,8 @@ def ctc_loss_block(
 ) -> Any:
     """Return the CTC losses (N,), and the logarithms of the forward variables, which the gradient needs.
 
-    A forward variable is the total probability of all alignments of the first time steps with the first labels.
+    The forward variable of time step t and label s is the total probability of all alignments of the steps up to t with
+    the labels up to s.
 
     ``self`` holds log-probabilities, of shape (T, N, C). ``labels`` (N, 2 S + 1) holds the target sequences with blanks
     inserted. ``input_lengths`` and ``target_lengths`` (N,) are the lengths of the sequences. ``zero_infinity`` is used

@@ -372,10 +372,11 @@ def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
 def _string_padding(
     input: Tensor, weight: Tensor, stride: Any, padding: str, dilation: Any
 ) -> tuple[Tensor, tuple[int, ...]]:
-    """Return ``input`` and the padding of each spatial dimension if ``padding`` is ``"same"`` or ``"valid"``.
+    """Return the tuple (input, padding of each spatial dimension) for ``padding="same"`` or ``padding="valid"``.
 
-    A convolution has the same padding on both sides. Therefore, if ``"same"`` needs an odd number of zeros along a
-    dimension, one zero is appended to ``input``.
+    ``"valid"`` means no padding. For ``"same"``, the result of the convolution has the size of ``input``. The returned
+    padding is the number of zeros on both sides of a dimension. If the total number of zeros is odd, one zero is
+    therefore appended to ``input``.
     """
     rank = weight._array.ndim - 2
     if padding == "valid":
@@ -415,11 +416,12 @@ def _make_conv(rank: int) -> Any:
         return y if had_batch else squeeze(y, 0)
 
     def numbers(value: Any, x: Any = None) -> tuple[int, ...] | None:
-        """Return ``value``, a stride, padding or dilation, as a tuple of ints, or None if it is of another kind.
+        """Return ``value``, a stride, padding or dilation, as a tuple with one int per spatial dimension, or None.
 
-        The tuple has one int per spatial dimension. The result is None if ``value`` is neither an int nor such a tuple.
-        ``x`` is the input of the convolution or None. The result is also None if ``x`` is complex or has no batch
-        dimension. Unless a result is None, ``convolution_block`` is called directly, without the checks of ``conv``.
+        The result is None if ``value`` is neither an int nor such a tuple. It is also None if ``x``, the input of the
+        convolution, is passed and is complex or has no batch dimension. If the result is a tuple for the stride, the
+        padding and the dilation, the convolution is computed directly on the arrays. Otherwise the body of ``conv``
+        checks and converts the arguments.
         """
         if x is not None and (x.dtype.kind == "c" or x.ndim != rank + 2):
             return None

@@ -47,8 +47,8 @@ def embedding_dense_backward(
     """Return the gradient of ``embedding`` with respect to its table of ``count`` rows.
 
     ``grad_output`` has one row for each element of ``indices``. Row i of the result is the sum of the rows of
-    ``grad_output`` for the elements equal to i. Row ``padding_idx`` is 0. If ``scale`` is true, each sum is divided by
-    the number of its terms.
+    ``grad_output`` whose element of ``indices`` is i. Row ``padding_idx`` is 0. If ``scale`` is true, each sum is
+    divided by the number of its terms.
     """
     grad, flat = upcast_all_half(grad_output)[0].reshape(indices.size, -1), indices.reshape(-1)
     factor = embedding_kernels.gradient_factors(np, flat, padding_idx, scale, grad.dtype)
@@ -59,7 +59,7 @@ def embedding_dense_backward(
 
 @op(function=False, method=False, linear=True, vmap="slices")
 def embedding_double(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
-    """Return the gradient of ``embedding_dense_backward`` with respect to its ``grad_output``.
+    """Return the gradient of ``embedding_dense_backward`` with respect to its ``grad_output``, for second derivatives.
 
     The result holds the rows of ``self`` at ``indices``. Rows for the index ``padding_idx`` are 0. If ``scale`` is
     true, each row is divided by the number of occurrences of its index in ``indices``.
@@ -170,12 +170,13 @@ MODES = ("sum", "mean", "max")
 def embedding_bag_block(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Return the sum, mean or maximum of the rows of ``self`` in each bag, and the row index of each maximum.
+    """Return the tuple (reduced rows, maximum indices) of ``embedding_bag``.
 
-    A bag is a set of rows that are reduced to one row. ``indices`` holds the row indices of all bags, ``bags`` the bag
-    number of each row index, and ``sizes`` the number of rows in each bag. ``weights`` is None or has one factor per
-    row index. ``mode`` is 0 for the sum, 1 for the mean, 2 for the maximum. If ``mode`` is 0 or 1, the second result is
-    zeros. ``scale`` is used only for the gradient.
+    A bag is a set of rows of the table ``self``, which are reduced to one row: their sum if ``mode`` is 0, their mean
+    if it is 1, and their maximum if it is 2. The maximum indices hold the row index of each maximum, or zeros for the
+    other modes. ``indices`` holds the row indices of all bags, ``bags`` the bag number of each row index, and ``sizes``
+    the number of rows in each bag. ``weights`` is None or has one factor per row index. ``scale`` is used only for the
+    gradient.
     """
     wide, share = upcast_all_half(self, weights)
     if mode == 2:
@@ -219,11 +220,12 @@ def embedding_bag_backward(
 def embedding_bag_again(
     np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, /, scale: bool, mode: int
 ) -> Any:
-    """Return the gradient of ``embedding_bag_backward`` with respect to its ``grad_output``.
+    """Return the gradient of ``embedding_bag_backward`` with respect to its ``grad_output``, for second derivatives.
 
-    The result is the sum, mean or maximum of the rows of ``self`` in each bag. ``indices``, ``bags``, ``sizes``,
-    ``weights`` and ``mode`` are the arguments of ``embedding_bag_block``, and ``tops`` is its second result, the row
-    index of each maximum. If ``scale`` is true, each row is divided by the number of its occurrences in ``indices``.
+    ``embedding_bag`` is linear in its table, except for the choice of a maximum. Therefore the result is the sum, mean
+    or maximum of the rows of ``self`` in each bag, with the maxima at the row indices ``tops`` of the forward pass. The
+    other operands are those of ``embedding_bag_block``. If ``scale`` is true, each row is divided by the number of
+    occurrences of its index in ``indices``.
     """
     if mode == 2:
         return embedding_kernels.take_maxima(np, self, tops)
@@ -236,16 +238,20 @@ def embedding_bag_again(
 
 @op(function=False, method=False, vmap="slices")
 def row_products(np: Any, self: Any, other: Any, first: Any, second: Any, /) -> Any:
-    """Return, for each i, the dot product of row ``first[i]`` of ``self`` and row ``second[i]`` of ``other``.
+    """Return the dot product of row ``first[i]`` of ``self`` and row ``second[i]`` of ``other``, for each i.
 
-    These dot products are the gradient of ``embedding_bag`` with respect to ``per_sample_weights``.
+    The gradient of ``embedding_bag`` with respect to ``per_sample_weights[i]`` is such a product: that of a row of the
+    table and the gradient of its bag.
     """
     return np.einsum("ij,ij->i", self[first], other[second])
 
 
 @op(function=False, method=False, vmap="slices")
 def row_sums(np: Any, weights: Any, self: Any, source: Any, target: Any, /, count: int) -> Any:
-    """Return ``count`` rows: row t is the sum of ``weights[i] * self[source[i]]`` over all i with ``target[i] = t``."""
+    """Return ``count`` rows: row t is the sum of ``weights[i] * self[source[i]]`` over all i with ``target[i] = t``.
+
+    This is the gradient of :func:`row_products` with respect to one of its matrices.
+    """
     return embedding_kernels.sum_rows(np, self[source] * weights[:, None], target, count)
 
 
@@ -303,11 +309,13 @@ def _embedding_bag(
     sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return the sum, mean or maximum of the rows of ``weight`` in each bag, for a ``mode`` of 0, 1 or 2.
+    """Return the tuple (reduced rows, bag numbers, bag sizes, maximum indices) of ``torch.embedding_bag``.
 
-    The second result is the bag number of each index, the third the number of rows in each bag, and the fourth the row
-    index of each maximum (for ``mode`` 2). ``offsets`` holds the position in ``indices`` at which each bag starts. The
-    parameters after ``mode`` have the same meaning as in ``nn.functional.embedding_bag``.
+    A bag is a set of rows of ``weight``, which are reduced to one row: their sum if ``mode`` is 0, their mean if it is
+    1, and their maximum if it is 2. The bag numbers hold the bag of each item of ``indices``, the bag sizes the number
+    of rows in each bag, and the maximum indices the row index of each maximum (for ``mode`` 2). ``offsets`` holds the
+    position in ``indices`` at which each bag starts. The parameters after ``mode`` are those of
+    ``nn.functional.embedding_bag``.
     """
     _check_indices("embedding_bag", indices)
     if weight._array.dtype.kind not in "fV":

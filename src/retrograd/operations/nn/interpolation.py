@@ -25,7 +25,8 @@ def _upsampling(name: str, title: str) -> Any:
     def resized(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return the images ``self`` resampled along their last ``len(plan)`` dimensions.
 
-        Each element of ``plan`` describes one dimension: for each output element, the input elements and their weights.
+        Each output element is a weighted sum of input elements. Each item of ``plan`` describes one dimension: it holds
+        the indices and the weights of the input elements for each output element.
         """
         if self.dtype.kind == "u":  # uint8 is computed in float32, and rounded
             exact = interpolation.apply_maps(np, self.astype(np.float32), plan)
@@ -55,10 +56,10 @@ _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | n
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recompute: bool | None
 ) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """Return the spatial output size of ``interpolate``, and the scale factor of each spatial dimension or None.
+    """Return the tuple (output sizes, scale factors) of ``interpolate``, with one item per spatial dimension each.
 
-    None means that the ratio of input size and output size is used. ``recompute`` is the argument
-    ``recompute_scale_factor`` of ``interpolate``.
+    A scale factor is None if the ratio of input size and output size is used instead of a given factor. This is the
+    case if ``size`` is passed or if ``recompute``, the argument ``recompute_scale_factor`` of ``interpolate``, is true.
     """
     space = input._array.shape[2:]
     rank = len(space)
@@ -205,11 +206,11 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 @op(function=False, method=False, vmap="samples")
 def grid_read(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool, orders: tuple[int, ...]) -> Any:
-    """Return ``input`` sampled at the points ``grid_``, or a derivative of the samples with respect to the coordinates.
+    """Return ``input`` sampled at the points ``grid_``, or a derivative of these samples.
 
-    ``orders`` holds, for each coordinate, the order of the derivative. If all orders are 0, the samples themselves are
-    returned. ``mode``, ``padding`` and ``align`` are the parameters ``interpolation_mode``, ``padding_mode`` and
-    ``align_corners`` of :func:`grid_sampler`.
+    ``orders`` holds one int for each coordinate of a point: the number of differentiations with respect to this
+    coordinate. If all orders are 0, the samples themselves are returned. ``mode``, ``padding`` and ``align`` are the
+    parameters ``interpolation_mode``, ``padding_mode`` and ``align_corners`` of :func:`grid_sampler`.
     """
     return grid_kernels.read(np, input, grid_, mode, padding, align, orders)
 
@@ -227,11 +228,12 @@ def grid_spread(
 
 
 def _grid_rule(F: Any, g: Any, image: Any, grid_: Any, options: tuple[Any, ...], orders: tuple[int, ...]) -> Any:
-    """Return the gradient of ``grid_read`` with respect to ``grid_``, where ``g`` is the gradient of its result.
+    """Return the gradient of ``grid_read`` with respect to the points ``grid_``.
 
-    ``image``, ``grid_`` and ``orders`` are the arguments of ``grid_read``, and ``options`` is (mode, padding, align).
-    For each coordinate, the gradient is the sum over the channels of ``g`` times the derivative of the samples. The
-    derivative is computed by ``grid_read`` with the order for this coordinate increased by one.
+    ``g`` is the gradient of the samples that ``grid_read`` returns. For each coordinate, ``g`` times the derivative of
+    the samples is summed over the channels. ``grid_read`` itself computes this derivative if the order of the
+    coordinate in ``orders`` is increased by one. ``image``, ``grid_`` and ``orders`` are the arguments of
+    ``grid_read``, and ``options`` is (mode, padding, align).
     """
     parts = [
         F.sum_dim(g * F.grid_read(image, grid_, *options, (*orders[:d], orders[d] + 1, *orders[d + 1 :])), 1, False)
@@ -368,10 +370,12 @@ def grid_sample(
 
 
 def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
-    """Return an array (elements, axes + 1) of the coordinates of each element of an image, followed by 1.
+    """Return a matrix with the coordinates of one element of an image in each row, followed by 1.
 
-    ``size`` is the shape of the image. Coordinates range from -1 to 1. If ``align`` is true, -1 and 1 are the centres
-    of the corner elements, otherwise the outer edges of the corner elements.
+    The product of this matrix and an affine map gives the transformed coordinates; the 1 is multiplied by the
+    translation. ``size`` is the shape of the images, (N, C, *space). The coordinates of a row are x, y, z, the reverse
+    of the order of the spatial dimensions. They range from -1 to 1. If ``align`` is true, -1 and 1 are the centres of
+    the corner elements, otherwise the outer edges of the corner elements.
     """
     axes = []
     for n in size[2:]:
@@ -543,10 +547,11 @@ for _shuffle in (channel_shuffle, native_channel_shuffle):
 
 @op(backward="Im2ColBackward0", function=False, method=False, linear=True, vmap="samples")
 def im2col(np: Any, self: Any, /, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any) -> Any:
-    """Return the windows of the images ``self`` (N, C, H, W) as columns (N, C * window size, number of windows).
+    """Return the windows of the images ``self`` as the columns of a matrix for each image.
 
-    ``kernel``, ``stride``, ``padding`` and ``dilation`` have one int per spatial dimension. ``places`` holds the number
-    of windows along each spatial dimension.
+    ``self`` has shape (N, C, H, W), and the result (N, C * window size, number of windows). ``kernel``, ``stride``,
+    ``padding`` and ``dilation`` have one int per spatial dimension. ``places`` holds the number of windows along each
+    spatial dimension.
     """
     return convolution.unfold_windows(np, self, kernel, stride, padding, dilation, places)
 

@@ -43,10 +43,10 @@ def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any
 
 
 def _gradient_equation(text: str, which: int) -> str:
-    """Return the equation by which :func:`trilinear` computes the gradient of one of its three operands.
+    """Return the equation with which :func:`trilinear` computes the gradient of its operand with the index ``which``.
 
-    ``which`` is the index of this operand, and ``text`` the equation of the forward operation. The operands of the
-    returned equation are the gradient of the result, followed by the two other operands.
+    ``text`` is the equation of the forward operation, for example ``"bj,ojk,bk->bo"``. The operands of the returned
+    equation are the gradient of the result and the two other operands. For ``which=0`` it is ``"bo,ojk,bk->bj"``.
     """
     given, out = text.split("->")
     names = given.split(",")

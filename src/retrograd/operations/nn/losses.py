@@ -1,7 +1,7 @@
 """Elementwise losses: mse_loss, l1_loss, smooth_l1_loss, huber_loss, binary_cross_entropy, kl_div and others.
 
-The most common losses have a second operation (``…_backward``) that computes the gradient. Losses whose targets are
-class indices are in ``operations/nn/class_losses.py``.
+The gradients of the most common losses are computed by operations named ``…_backward``. Losses whose targets are class
+indices are in ``operations/nn/class_losses.py``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: s
 
 
 def reduce_losses(each: Tensor, reduction: str) -> Tensor:
-    """Return the losses ``each`` of single elements or samples, reduced by ``reduction``.
+    """Return ``each``, the losses of single elements or samples, reduced by ``reduction``.
 
     The result is the mean for ``"mean"``, the sum for ``"sum"``, and ``each`` itself for ``"none"``.
     """
@@ -84,10 +84,11 @@ def _loss(backward: str | None = None, **options: Any) -> Any:
 
 
 def _is_plain(self: Any, target: Any, reduction: Any, _d: Any) -> Any:
-    """Return a true value if the arguments of a loss need no checks.
+    """Return a true value if the arguments of a loss are simple and need no checks.
 
-    This is the case if ``self`` and ``target`` have the same shape and the same dtype, float32 or float64, and
-    ``reduction`` is a valid name. ``_d`` is the dtype of ``self``.
+    In this case, the loss is computed directly on the arrays. The arguments are simple if ``self`` and ``target`` have
+    the same shape and the same dtype, float32 or float64, and ``reduction`` is a valid name. ``_d`` is the dtype of
+    ``self``.
     """
     return (_d is F32 or _d is F64) and self.shape == target.shape and target.dtype is _d and reduction in REDUCTIONS
 
@@ -99,12 +100,13 @@ def _floats(name: str, *operands: Any) -> None:
 
 
 def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., Any], symmetric: bool) -> None:
-    """Set the derivative rules of ``backward``, the operation that computes the gradient of a loss.
+    """Define the derivatives of ``backward``, the operation that computes the gradient of a loss.
 
-    ``slope`` and ``bend`` are functions that return the first and the second derivative of the unreduced loss with
-    respect to ``self``. They are called with ``F`` (a namespace of operations), ``self``, ``target`` and ``parameter``,
-    a number such as ``delta`` of ``huber_loss``. If ``symmetric`` is true, the loss depends only on ``self - target``,
-    and a derivative rule for ``target`` is set as well.
+    ``slope(F, self, target, parameter)`` and ``bend(F, self, target, parameter)`` return the first and the second
+    derivative of the unreduced loss with respect to ``self``. ``F`` is a namespace of operations, and ``parameter`` a
+    number such as ``delta`` of ``huber_loss``. If ``symmetric`` is true, the loss depends only on ``self - target``.
+    Then the derivative with respect to ``target`` is defined, too: it is the negative of the derivative with respect to
+    ``self``.
     """
 
     def for_grad(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -124,10 +126,11 @@ def _second_order(backward: Any, slope: Callable[..., Any], bend: Callable[..., 
 
 
 def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
-    """Set the derivative rules of ``forward``, an operation that computes a loss.
+    """Define the derivatives of ``forward``, an operation that computes a loss.
 
-    The rules call ``backward``, the name of the operation that computes the gradient of the loss. If ``symmetric`` is
-    true, the loss depends only on ``self - target``, and a derivative rule for ``target`` is set as well.
+    ``backward`` is the name of the operation that computes the gradient of the loss with respect to ``self``. If
+    ``symmetric`` is true, the loss depends only on ``self - target``. Then the gradient with respect to ``target`` is
+    defined, too: it is the negative of the gradient with respect to ``self``.
     """
 
     def for_self(F: Any, g: Any, self: Any, target: Any, reduction: str, parameter: float) -> Any:
@@ -144,14 +147,20 @@ def _first_order(forward: Any, backward: str, symmetric: bool) -> None:
 
 @_loss("MseLossBackward0")
 def mse_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the squared differences ``(self - target)**2``, reduced by ``reduction``. ``parameter`` is not used."""
+    """Return the squared differences ``(self - target)**2``, reduced by ``reduction``.
+
+    ``parameter``, a number that other losses such as the Huber loss need, is not used.
+    """
     _floats("mse_cpu", self, target)
     return losses.reduced(np, losses.squared_error(np, self, target), reduction)
 
 
 @_loss()
 def mse_loss_backward(np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return the gradient of ``mse_loss`` with respect to ``self``; ``parameter`` is not used."""
+    """Return the gradient of ``mse_loss`` with respect to ``self``.
+
+    ``parameter``, a number that other losses such as the Huber loss need, is not used.
+    """
     return losses.squared_error_gradient(np, self, target, grad_output, reduction)
 
 
@@ -219,7 +228,10 @@ _second_order(
 
 @op(function=False, method=False, vmap="elementwise")
 def same_kind(np: Any, self: Any, like: Any, /) -> Any:
-    """Return the boolean array ``self`` as an array of zeros and ones in the dtype of ``like``."""
+    """Return the boolean array ``self`` as an array of zeros and ones in the dtype of ``like``.
+
+    The second derivatives of ``smooth_l1_loss`` and ``huber_loss`` are computed from such arrays.
+    """
     return self.astype(like.dtype)
 
 
@@ -228,7 +240,10 @@ same_kind.derivative(self=lambda g: None, like=lambda g: None)
 
 @_loss("SoftMarginLossBackward0")
 def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, parameter: float) -> Any:
-    """Return ``log(1 + exp(-target * self))``, reduced by ``reduction``. ``parameter`` is not used."""
+    """Return ``log(1 + exp(-target * self))``, reduced by ``reduction``.
+
+    ``parameter``, a number that other losses such as the Huber loss need, is not used.
+    """
     each = np.exp(self * -target)
     return losses.reduced(np, np.log1p(each, out=each if each.ndim else None), reduction)
 
@@ -237,7 +252,10 @@ def soft_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: str, p
 def soft_margin_loss_backward(
     np: Any, grad_output: Any, self: Any, target: Any, /, reduction: str, parameter: float
 ) -> Any:
-    """Return the gradient of ``soft_margin_loss`` with respect to ``self``; ``parameter`` is not used."""
+    """Return the gradient of ``soft_margin_loss`` with respect to ``self``.
+
+    ``parameter``, a number that other losses such as the Huber loss need, is not used.
+    """
     return losses.scaled_by_grad(np, -target / (1 + np.exp(self * target)), grad_output, reduction)
 
 
@@ -266,9 +284,10 @@ def _broadcast_pair(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple[Tensor, Tensor]:
-    """Return the operands ``x`` and ``y`` of a loss, converted to their common (promoted) dtype.
+    """Return the operands ``x`` and ``y`` of a loss, converted to the dtype to which they promote.
 
-    ``result`` is None or a dtype. RuntimeError is raised if the common dtype cannot be cast to ``result``.
+    If ``result``, the dtype that the loss must have, is not None, raise RuntimeError if the promoted dtype cannot be
+    cast to it.
     """
     if x.dtype is y.dtype:
         return x, y
@@ -644,10 +663,11 @@ def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bo
 def _export_with_int_reduction(
     name: str, defaults: dict[str, Any]
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Return a decorator that also exports a loss of ``nn.functional`` as the function ``name`` of ``torch``.
+    """Return a decorator that exports a loss function as ``torch.<name>``, with ``reduction`` as an int.
 
-    The last argument of the exported function is ``reduction`` as an int: 0 for none, 1 for the mean, 2 for the sum.
-    ``defaults`` maps the names of the preceding arguments, in order, to their default values.
+    The decorated function, a loss of ``nn.functional``, is returned unchanged. The last argument of the function in
+    ``torch`` is ``reduction``: 0 for none, 1 for the mean, 2 for the sum. ``defaults`` maps the names of the preceding
+    arguments, in order, to their default values.
     """
 
     def declare(each: Callable[..., Tensor]) -> Callable[..., Tensor]:

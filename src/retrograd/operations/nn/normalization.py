@@ -1,7 +1,7 @@
 """Normalization: batch_norm, layer_norm, group_norm, instance_norm, rms_norm, local_response_norm and normalize.
 
-Batch, layer and group norm share one computation: the input is reshaped so that mean and variance are taken over fixed
-axes, and the weight is reshaped so that it broadcasts with the input.
+Batch, layer and group norm share one computation. It first reshapes the input, so that the elements with a common mean
+and variance fill whole axes, and reshapes the weight, so that it broadcasts with the input.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def _floats(name: str, x: Any) -> None:
 
 
 def _upcast_operands(np: Any, layout: Layout, eps: float | None, x: Any, mean: Any, rstd: Any) -> tuple[Any, Any, Any]:
-    """Return ``x``, its mean and its reciprocal standard deviation in the precision in which gradients are computed.
+    """Return the tuple (x, mean, rstd) in the precision in which the gradient of a normalization is computed.
 
-    Half-precision arrays are cast to float32. The returned ``x`` has the shape ``layout.shape``. ``mean`` and ``rstd``
-    (the reciprocal standard deviation) are results of the forward pass. If ``x`` has half precision, they were rounded,
-    and are computed again from ``x``. If ``eps`` is None, they are constants such as running statistics, and are not
-    computed again.
+    ``rstd`` is the reciprocal standard deviation. Half-precision arrays are cast to float32. ``x`` is reshaped to
+    ``layout.shape``, and ``mean`` and ``rstd`` are reshaped so that they broadcast with it. If ``x`` has half
+    precision, ``mean`` and ``rstd`` are computed again from ``x``, because the results of the forward pass were
+    rounded. If ``eps`` is None, they are constants such as running statistics, and are not computed again.
     """
     short = x.dtype in HALF_PRECISION and eps is not None
     x, mean, rstd = upcast_all_half(x, mean, rstd)
@@ -102,9 +102,9 @@ def norm_weight_backward(
 ) -> Any:
     """Return the gradient of a normalization of ``self`` with respect to its weight, as a 1-d array.
 
-    ``mean`` and ``rstd`` (the reciprocal standard deviation) are results of the normalization. If ``eps`` is None,
-    ``mean`` and ``rstd`` are constants instead, such as running statistics. ``layout`` has the shape and the axes of
-    the normalization.
+    ``mean`` and ``rstd`` (the reciprocal standard deviation) are those with which ``self`` was normalized. ``eps`` is
+    the number that was added to the variance of ``self``, or None if ``mean`` and ``rstd`` are running statistics.
+    ``layout`` has the shape and the axes of the normalization.
     """
     x, mean, rstd = _upcast_operands(np, layout, eps, self, mean, rstd)
     grad = upcast_all_half(grad_output)[0].reshape(layout.shape)
@@ -252,8 +252,8 @@ for _each in (layer_norm_block, group_norm_block):
 def _check_normalized(input: Tensor, normalized_shape: Any, star: str = "*, ", **given: Tensor | None) -> None:
     """Raise RuntimeError if the last sizes of ``input`` or the shape of a parameter is not ``normalized_shape``.
 
-    ``given`` maps the names of the parameters, such as ``weight``, to the parameters (or None). In the error message,
-    the expected shape of ``input`` is ``normalized_shape`` preceded by ``star``.
+    ``given`` maps the names of the parameters, such as ``weight``, to tensors or None. ``star`` is the text for the
+    first dimensions of ``input`` in the error message, which prints the expected shape as ``[*, 2, 3]``.
     """
     last = tuple(normalized_shape)
     if not last:
@@ -298,11 +298,10 @@ def native_layer_norm(
 
 
 def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias: Tensor | None = None) -> bool:
-    """Return whether the arguments of a normalization of ``x`` over its last dimension are certainly valid.
+    """Return whether a normalization of ``x`` over its last dimension may omit the checks of its arguments.
 
-    The result is true if ``last``, the normalized shape, is the size of the last dimension of ``x``, and ``weight`` and
-    ``bias`` are None or have the shape ``last`` and the dtype of ``x``. Otherwise the caller must check the arguments
-    in detail.
+    This is the case if ``last``, the normalized shape, has the size of the last dimension of ``x`` as its only item,
+    and if ``weight`` and ``bias`` are None or have the shape ``last`` and the dtype of ``x``.
     """
     dtype = x.dtype
     for each in (weight, bias):
@@ -312,9 +311,10 @@ def _needs_no_checks(x: Any, last: tuple[int, ...], weight: Tensor | None, bias:
 
 
 def _fast_path_layout(x: Any, normalized_shape: Any, weight: Any, bias: Any) -> Layout | None:
-    """Return the :class:`Layout` (shapes and axes) of a ``layer_norm`` of ``x`` whose arguments need no checks.
+    """Return the :class:`Layout` (shapes and axes) of ``layer_norm`` if its arguments are simple, else None.
 
-    Return None if the arguments need checks, which the body of ``layer_norm`` then makes.
+    For simple arguments, the result is computed directly on the arrays. For other arguments, ``layer_norm`` first
+    checks and converts them. :func:`_needs_no_checks` determines which arguments are simple.
     """
     last = normalized_shape if normalized_shape.__class__ is tuple else tuple(normalized_shape)
     if not _needs_no_checks(x, last, weight, bias):
@@ -410,12 +410,15 @@ def batch_norm_block(
     np: Any, self: Any, weight: Any, bias: Any, /, layout: Layout, running: Any, momentum: float, eps: float | None,
     small: float,
 ) -> Any:  # fmt: skip
-    """Return ``self`` normalized over all dimensions except dimension 1, times ``weight``, plus ``bias``.
+    """Return the tuple (output, mean, reciprocal standard deviation) of batch normalization.
 
-    Also return the mean and the reciprocal standard deviation of each channel. In training, ``eps`` is added to the
-    variance, and ``running``, the pair of running mean and variance, is updated in place with ``momentum``. ``running``
-    is None if there are no running statistics. In evaluation, ``eps`` is None: ``self`` is normalized with the running
-    statistics, and ``small`` is added to the variance.
+    The output is ``self`` normalized over all dimensions except dimension 1 (the channels), times ``weight``, plus
+    ``bias``. The other results have one element per channel.
+
+    In training, ``eps`` is added to the variance of the batch, and ``running``, the pair (running mean, running
+    variance), is updated in place with ``momentum``. ``running`` is None if there are no running statistics. In
+    evaluation, ``eps`` is None: ``self`` is normalized with the running statistics, and ``small`` is added to the
+    running variance.
     """
     _floats("batch_norm", self)
     if eps is None:
@@ -605,10 +608,10 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 
 def _root_mean_square(input: Tensor, last: tuple[int, ...], weight: Tensor | None, eps: float) -> Tensor | None:
-    """Return :func:`rms_norm` of ``input`` over its last dimensions ``last``, computed by a compiled loop.
+    """Return :func:`rms_norm` of ``input``, computed by a loop that is compiled to machine code, or None.
 
-    The loop is compiled to machine code. Return None if a gradient is required, if the arguments need checks, or if
-    there is no compiled loop for the arrays.
+    ``last`` holds the sizes of the normalized dimensions. The result is None if a gradient is required, if the
+    arguments need checks, or if there is no compiled loop for the arrays. Then the caller uses other operations.
     """
     given = [input] if weight is None else [input, weight]
     if len(last) != 1 or any(each.__class__ not in PLAIN for each in given):

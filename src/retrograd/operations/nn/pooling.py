@@ -60,20 +60,20 @@ def _public(function: Any, name: str, doc: str, shown: bool = True) -> Any:
 def spread_at(np: Any, self: Any, indices: Any, /, shape: Any, rank: int, once: bool) -> Any:
     """Return zeros of ``shape`` to which each element of ``self`` is added at its index in ``indices``.
 
-    The indices are those of max pooling. Each index refers to one plane, which consists of the last ``rank``
-    dimensions, and counts the elements of the plane in row-major order. The preceding dimensions of ``self``,
-    ``indices`` and ``shape`` are equal. If ``once`` is true, no index occurs twice in a plane.
+    This is the gradient of max pooling. An index counts the elements of the last ``rank`` dimensions, which are the
+    pooled ones, in row-major order. The other dimensions of ``self``, ``indices`` and ``shape`` are equal. If ``once``
+    is true, no two elements are added at the same position.
     """
     return in_memory_format_of(np, pooling.add_flat(np, self, indices, shape, rank, once), self)
 
 
 @op(function=False, method=False, linear=True, vmap="leading")
 def collect_at(np: Any, self: Any, indices: Any, /, rank: int, once: bool) -> Any:
-    """Return the elements of ``self`` at the positions ``indices``.
+    """Return the elements of ``self`` at the positions ``indices``: the gradient of :func:`spread_at`.
 
-    The indices are those of max pooling. Each index refers to one plane, which consists of the last ``rank``
-    dimensions, and counts the elements of the plane in row-major order. The preceding dimensions of ``self`` and
-    ``indices`` are equal. ``once`` is used only for the gradient: if true, no index occurs twice in a plane.
+    An index counts the elements of the last ``rank`` dimensions, which are the pooled ones, in row-major order. The
+    other dimensions of ``self`` and ``indices`` are equal. ``once`` is used only for the gradient: if true, no position
+    occurs twice.
     """
     return pooling.take_flat(np, self, indices, rank)
 
@@ -85,9 +85,9 @@ collect_at.derivative(
 
 
 def _max_operation(name: str, backward: str) -> Any:
-    """Declare and return the operation ``name``, which computes the maximum of each window and its index.
+    """Return a new operation, which computes the maximum of each window and the index of the maximum.
 
-    ``backward`` is the name of the operation's node in the autograd graph.
+    ``name`` is the name of the operation, and ``backward`` the name of its node in the autograd graph.
     """
 
     @op(
@@ -191,9 +191,9 @@ def _windows(
 def _max_pooled_1d(
     input: Tensor, values_only: bool, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the maximum of each window of the last dimension of ``input``, and the index of the maximum.
+    """Return the tuple (maxima, indices of the maxima) of the windows of the last dimension of ``input``.
 
-    If ``values_only`` is true, the caller does not use the indices. As in PyTorch, the output size is checked only in
+    ``values_only`` is true if the indices are not used. As in PyTorch, an output size less than 1 is an error only in
     this case.
     """
     array = input._array
@@ -570,7 +570,8 @@ def _average_operation(name: str, backward: str) -> Any:
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
         """Return the mean of each window of ``self``, or its sum divided by ``divisor`` if ``divisor`` is not None.
 
-        Each element of ``plan`` describes one pooled dimension: the elements of each window and their weights.
+        Each item of ``plan`` describes one pooled dimension: it holds the indices and the weights of the elements of
+        each window.
         """
         if divisor is None:
             return interpolation.apply_maps(np, self, plan)
@@ -640,11 +641,11 @@ def _check_averaged(array: Any, rank: int) -> None:
 
 @slicewise
 def _integer_means(input: Tensor, plan: Any, geometry: Any, out: Any, include_pad: bool) -> Tensor:
-    """Return the means of the windows of an integer ``input``, rounded towards zero, for ``avg_pool`` functions.
+    """Return the means of the windows of an integer ``input``, rounded towards zero, for the functions ``avg_pool…``.
 
-    Each element of ``plan`` describes the windows of one pooled dimension. ``geometry`` has the input size, the kernel
-    size, the stride and the padding of each dimension, and ``out`` the number of windows. If ``include_pad`` is true,
-    the zeros of the padding count as elements.
+    Each item of ``plan`` describes the windows of one pooled dimension. ``geometry`` holds a tuple (input size, kernel
+    size, stride, padding) for each pooled dimension, and ``out`` the number of windows. If ``include_pad`` is true, the
+    zeros of the padding count as elements.
     """
     np = array_module_of(input._array)
     total, divisor = interpolation.apply_maps(np, input._array, plan), 1

@@ -38,21 +38,25 @@ def _rule(
 
 
 def _block(node: str) -> Any:
-    """Declare and return the operation that computes one recurrent layer in one direction.
+    """Return a new operation, which computes one recurrent layer in one direction.
 
-    ``node`` is the name of PyTorch's autograd node for the result of the layer.
+    ``node`` is the name of its node in the autograd graph. There are several such operations, because PyTorch uses
+    several names.
     """
 
     def recurrent_layer(
         np: Any, input: Any, hidden: Any, cell: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, /, kind: str,
         sizes: Sequence[int], reverse: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
-        """Return the results of a recurrent layer, and the arrays saved for the gradients.
+        """Return the six arrays that a recurrent layer computes: three results, and three arrays for the backward pass.
 
-        The results are the hidden states after each time step, the last hidden state and the last cell state. ``kind``
-        is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at each step,
-        which is constant except for packed sequences. If ``reverse`` is true, the steps are computed from last to
-        first. ``cell`` is None except for an LSTM. ``w_hr`` is None or the matrix that projects the hidden state.
+        The results are the hidden states after each time step, the last hidden state and the last cell state. The other
+        arrays are the gates, the cell states and the hidden states before each time step.
+
+        ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``sizes`` has the number of sequences at
+        each step, which is constant except for packed sequences. If ``reverse`` is true, the steps are computed from
+        last to first. ``cell`` is None except for an LSTM. ``w_hr`` is None or the matrix that projects the hidden
+        state.
         """
         rows = input.reshape(-1, input.shape[-1])
         out, *rest = rnn.forward(np, kind, rows, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr, sizes, reverse)
@@ -88,12 +92,13 @@ def _back_on_arrays(
 def _back_on_tensors(
     grads: Sequence[Any], operands: Sequence[Any], kept: Sequence[Any], kind: str, sizes: Sequence[int], reverse: bool
 ) -> tuple[Any, ...]:
-    """Return the gradients of a recurrent layer with respect to ``operands``, computed by differentiable operations.
+    """Return the gradients of a recurrent layer with respect to ``operands``, for second derivatives.
 
-    ``operands`` are the input, the initial states and the weights of the layer. ``grads`` are the gradients of the
-    hidden states, the last hidden state and the last cell state. ``kept`` holds the arrays that the forward pass saved.
-    They cannot be differentiated. Therefore they are not used, and gates and cell states are recomputed. ``kind``,
-    ``sizes`` and ``reverse`` are the parameters of the layer.
+    The gradients are computed by differentiable operations. ``operands`` are the input, the initial states and the
+    weights of the layer. ``grads`` are the gradients of the hidden states, the last hidden state and the last cell
+    state. ``kept`` holds the arrays that the forward pass saved. Here they are not used, because they cannot be
+    differentiated: the gates and cell states are computed again. ``kind``, ``sizes`` and ``reverse`` are the parameters
+    of the layer.
     """
     input, hidden, cell, w_ih, w_hh, b_ih, b_hh, w_hr = operands
     x = input.reshape(-1, input.shape[-1])
@@ -134,11 +139,11 @@ TENSORS.__dict__["recurrent_back"] = _back_on_tensors
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:
-    """Return the gates of one time step of an LSTM or GRU, or a tuple with only the new hidden state of an RNN.
+    """Return the gates of one time step of a recurrent layer for the input ``x`` and the hidden state ``h``.
 
-    ``x`` is the input and ``h`` the hidden state. For an LSTM, the gates are the input, forget, cell and output gates.
-    For a GRU, they are the reset, update and new gates, followed by the term of the new gate that is multiplied by the
-    reset gate.
+    For an LSTM, the result is the tuple (input gate, forget gate, cell gate, output gate). For a GRU, it is the tuple
+    (reset gate, update gate, new gate, part), where ``part`` is the term of the new gate that is multiplied by the
+    reset gate. An RNN has no gates: the result is a tuple with only its new hidden state.
     """
     if kind == "GRU":
         of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
@@ -165,13 +170,15 @@ def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any,
 
 
 def _step_back(kind: str, gates: tuple[Any, ...], d: Any, dc: Any, h: Any, c: Any, after: Any) -> tuple[Any, ...]:
-    """Return the gradients that the backward pass of one time step of a recurrent layer computes.
+    """Return the four gradients that the backward pass computes for one time step of a recurrent layer.
 
-    ``d`` is the gradient of the new hidden state, and ``dc`` is the gradient of ``after``, the new cell state.
-    ``gates``, ``h`` and ``c`` are the gates of the step and the hidden and cell state before the step. The results are
-    the gradients of ``w_ih @ x + b_ih``, of ``w_hh @ h + b_hh``, of ``h`` and of ``c``. The gradient of ``h`` is None
-    except for a GRU, and does not include the part through ``w_hh @ h``. The gradient of ``c`` is None except for an
-    LSTM.
+    The result is the tuple (gradient of ``w_ih @ x + b_ih``, gradient of ``w_hh @ h + b_hh``, gradient of ``h``,
+    gradient of ``c``). The gradient of ``h`` does not include the part through ``w_hh @ h``, and is None except for a
+    GRU. The gradient of ``c`` is None except for an LSTM.
+
+    ``gates`` is the result of :func:`_gates`. ``h`` and ``c`` are the hidden state and the cell state before the step,
+    and ``after`` is the cell state after the step. ``d`` is the gradient of the new hidden state, and ``dc`` that of
+    ``after``.
     """
     if kind == "LSTM":
         enter, keep, new, leave = gates
@@ -256,10 +263,11 @@ def gru_cell(
 
 
 def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]:
-    """Return the parts of ``args``, the arguments of a function such as ``lstm``, for packed or for padded sequences.
+    """Return ``args``, the arguments of a function such as ``lstm``, as (data, sizes, state, rest, ``batch_first``).
 
-    The results are the data with time as the first dimension, the batch size of each time step (None for padded
-    sequences), the initial state, a tuple of the further arguments, and ``batch_first``.
+    These functions accept two lists of arguments: for padded and for packed sequences. In the data, time is the first
+    dimension. The sizes are the batch size of each time step, or None for padded sequences. The state is the initial
+    state, and the rest is the tuple of the further arguments.
     """
     if isinstance(args[1], Tensor) and isinstance(args[3], (list, tuple)):
         data, sizes, hx, params, *rest = args
@@ -272,10 +280,10 @@ def _split(args: tuple[Any, ...]) -> tuple[Any, Any, Any, tuple[Any, ...], bool]
 
 
 def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tensor]]:
-    """Return the output of stacked recurrent layers, and the last hidden and cell states of each layer and direction.
+    """Compute stacked recurrent layers; return the tuple (output, last hidden states, last cell states).
 
-    ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``, ``"LSTM"`` or ``"GRU"``. ``args`` are the arguments of ``rnn_tanh``,
-    ``rnn_relu``, ``lstm`` or ``gru``.
+    The two lists of states have one tensor for each layer and direction. ``kind`` is ``"RNN_TANH"``, ``"RNN_RELU"``,
+    ``"LSTM"`` or ``"GRU"``. ``args`` are the arguments of ``rnn_tanh``, ``rnn_relu``, ``lstm`` or ``gru``.
     """
     input, packed, hx, (params, biases, layers, p, train, bidirectional), batch_first = _split(args)
     sizes = packed if packed is not None else [input.shape[1]] * input.shape[0]

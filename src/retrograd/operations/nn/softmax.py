@@ -170,7 +170,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
     The sample is a probability vector along ``dim``. The lower the temperature ``tau``, the closer the sample is to a
     one-hot vector (arXiv 1611.01144). If ``hard`` is true, the result is a one-hot vector whose gradient is that of the
-    probability vector.
+    probability vector. ``eps`` has no effect.
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")

@@ -1,7 +1,8 @@
-"""Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``; ``renorm``.
+"""Distances between points: ``dist``, ``cdist``, ``pdist``, ``pairwise_distance``, ``cosine_similarity``.
 
-All distances except ``cosine_similarity`` are norms of differences. Their gradients are computed by the gradient of the
-norm (``norm_gradient`` in ``operations/reductions/sums.py``).
+All distances except ``cosine_similarity`` are norms of differences. Their gradients are computed by ``norm_gradient``,
+the gradient of a norm, in ``operations/reductions/sums.py``. The module also contains ``renorm``, which limits the
+norms of slices.
 """
 
 from __future__ import annotations
@@ -153,10 +154,10 @@ def _difference_gradient(F: Any, g: Any, difference: Any, out: Any, p: float) ->
 def _all_pairs(F: Any, g: Any, x1: Any, x2: Any, out: Any, shapes: tuple[Any, Any, Any], p: float) -> Any:
     """Return the gradient of ``cdist`` with respect to the differences of all pairs of points.
 
-    A pair consists of a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M), and the result has the shape (…, P,
-    R, M). ``out`` (…, P, R) holds the ``p``-norms of the differences, and ``g`` is the gradient of ``out``. ``shapes``
-    is the tuple of the shapes of ``x1``, ``x2`` and ``out``. ``F`` is a namespace of operations (``F.matmul``, …) on
-    tensors or on arrays.
+    A pair is a point of ``x1`` (…, P, M) and a point of ``x2`` (…, R, M). The result has the shape (…, P, R, M).
+    ``out`` (…, P, R) holds the distances, which are ``p``-norms of the differences, and ``g`` is the gradient of
+    ``out``. ``shapes`` holds the shapes of ``x1``, ``x2`` and ``out``. ``F`` is a namespace of operations
+    (``F.matmul``, …) on tensors or on arrays.
     """
     one, two, both = shapes
     difference = F.reshape(x1, (*one[:-1], 1, one[-1])) - F.reshape(x2, (*two[:-2], 1, *two[-2:]))
@@ -204,7 +205,7 @@ def euclidean_block(np: Any, x1: Any, x2: Any, /) -> Any:
 def _euclidean_rule(F: Any, g: Any, x: Any, other: Any, out: Any, out_shape: Any) -> Any:
     """Return the gradient of the Euclidean distances between rows of ``x`` and ``other`` with respect to ``x``.
 
-    ``out`` holds the distances, ``g`` is the gradient of ``out``, and ``F`` is a namespace of operations (``F.matmul``,
+    ``out`` holds the distances, and ``g`` is the gradient of ``out``. ``F`` is a namespace of operations (``F.matmul``,
     …) on tensors or on arrays. The result is ``sum(g / out * (x - other))`` over the rows of ``other``, computed by
     matrix products.
     """
@@ -260,7 +261,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = _MODES[0])
 
 @op(backward="PdistBackward0", function=False, method=False)
 def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any:
-    """Return the ``p``-norms of ``self[first] - self[second]`` along the last dimension.
+    """Return the distances of pairs of rows: the ``p``-norms of ``self[first] - self[second]``.
 
     ``first`` and ``second`` are 1-d arrays of row indices of the matrix ``self``.
     """
@@ -315,9 +316,8 @@ def _others(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 def renorm_block(np: Any, self: Any, /, p: float, dim: int, maxnorm: float) -> Any:
     """Return ``self`` with its slices along ``dim`` scaled to a ``p``-norm of at most ``maxnorm``.
 
-    Slice i consists of the elements with index i in dimension ``dim``.
-
-    Slices whose norm does not exceed ``maxnorm`` are unchanged.
+    Slice i consists of the elements with index i in dimension ``dim``. A slice whose norm does not exceed ``maxnorm``
+    is unchanged.
     """
     size = vector_norm_block.op.kernel(np, self, p, _others(self.shape, dim), True)
     return self * np.where(size > maxnorm, maxnorm / (size + _SOFT), 1).astype(size.dtype)

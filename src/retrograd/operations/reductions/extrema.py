@@ -25,10 +25,10 @@ op = partial(declared, in_order=True)  # NumPy's results would have the operand'
 
 
 def _nonempty(name: str, x: Any, dim: Any = None) -> None:
-    """Raise PyTorch's error if ``x``, the operand of a function such as ``max``, has no elements to reduce.
+    """Raise PyTorch's error if a function such as ``max`` has no elements of ``x`` to reduce.
 
-    If ``dim`` is None, this is RuntimeError for an ``x`` without elements. Otherwise it is IndexError for a dimension
-    ``dim`` of size 0. ``name`` is the name of the function in the error message.
+    If ``dim`` is None, raise RuntimeError if ``x`` has no elements. Otherwise, raise IndexError if the dimension
+    ``dim`` of ``x`` has size 0. ``name`` is the name of the function in the error message.
     """
     if x.size == 0 and (dim is None or x.shape[axes_of(dim, x.ndim)[0]] == 0):
         if dim is None:
@@ -66,8 +66,8 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
     """Return the gradient of ``amax`` or ``amin`` with respect to ``self``.
 
     ``out`` holds the maxima or minima of ``self`` over ``dim``, and ``g`` is the gradient of ``out``. The gradient of a
-    maximum or minimum is divided evenly among the elements equal to it; if it is nan, the gradient is nan.
-    ``self_shape`` is the shape of ``self``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    maximum or minimum is divided evenly among the elements equal to it. Where ``out`` is nan, the gradient is nan.
+    ``self_shape`` is the shape of ``self``. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
     arrays.
     """
     top = restore_dims(F, out, self_shape, dim, keepdim)
@@ -76,10 +76,10 @@ def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: 
 
 
 def _extreme(name: str, backward: str, doc: str) -> Any:
-    """Declare and return the operation that computes ``amax`` or ``amin``.
+    """Define the internal operation that computes ``amax`` or ``amin``, with its derivative rule, and return it.
 
-    ``name`` is "amax" or "amin", ``backward`` the name of the backward node, and ``doc`` the docstring of the
-    operation.
+    ``name`` is "amax" or "amin". ``backward`` is the name of the operation's node in the autograd graph, and ``doc`` is
+    its docstring.
     """
 
     largest = name == "amax"
@@ -113,9 +113,10 @@ amin_block = _extreme("amin", "AminBackward0", "Return the minimum of ``self`` o
 
 
 def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
-    """Declare the operation that computes the maximum or minimum of all elements, and return the operation.
+    """Define the internal operation for the maximum or minimum of all elements of a tensor, and return it.
 
-    ``name`` is "max" or "min", ``backward`` the name of the backward node, and ``doc`` the docstring of the operation.
+    ``name`` is "max" or "min". ``backward`` is the name of the operation's node in the autograd graph, and ``doc`` is
+    its docstring.
     """
 
     largest = name == "max"
@@ -141,7 +142,7 @@ min_all = _extreme_of_all("min", "MinBackward1", "Return the minimum of all elem
 
 
 def _extreme_along(name: str, doc: str) -> Any:
-    """Declare the operation that computes the maximum or minimum along a dimension, and return the operation.
+    """Define the internal operation for the maximum or minimum along a dimension, and return it.
 
     ``name`` is "max" or "min", and ``doc`` is the docstring of the operation.
     """
@@ -179,11 +180,12 @@ _Max, _Min = named("max", ("values", "indices")), named("min", ("values", "indic
 
 
 def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: Any, title: str) -> None:
-    """Define ``torch.max`` or ``torch.min``, which calls one of three operations depending on its arguments.
+    """Define ``torch.max`` or ``torch.min``, as selected by ``name``, "max" or "min".
 
-    ``name`` is "max" or "min". ``of_all`` is the operation for all elements, ``along`` the operation along a dimension,
-    and ``pairwise`` the elementwise operation on two tensors. ``result`` is the class of the named tuple (values,
-    indices) for the results of ``along``. ``title`` is "maximum" or "minimum", for the docstring of the function.
+    The function calls one of three operations, depending on its arguments. ``of_all`` reduces all elements. ``along``
+    reduces along a dimension, and its results are returned as a named tuple (values, indices) of the class ``result``.
+    ``pairwise`` computes the elementwise maximum or minimum of two tensors. ``title`` is "maximum" or "minimum", for
+    the docstring of the function.
     """
 
     def extreme(
@@ -263,7 +265,7 @@ aminmax_block.derivative(self=_aminmax_rule)
 
 
 def _arg(name: str, title: str) -> None:
-    """Define ``torch.argmax`` or ``torch.argmin``, and declare the operation that the function calls.
+    """Define ``torch.argmax`` or ``torch.argmin``, and the internal operation that computes its result.
 
     ``name`` is "max" or "min", and ``title`` is "maximum" or "minimum", for the docstrings.
     """
@@ -306,9 +308,10 @@ _arg("min", "minimum")
 
 
 def _logical_reduction(name: str, ufunc: str, doc: str) -> None:
-    """Define ``torch.all`` or ``torch.any``, as selected by ``name``, with the docstring ``doc``.
+    """Define ``torch.all`` or ``torch.any``, as selected by ``name``, "all" or "any".
 
-    ``ufunc`` is the name of the NumPy ufunc whose method ``reduce`` computes the result, such as "logical_and".
+    ``doc`` is the docstring of the function. ``ufunc`` is the name of the NumPy function whose method ``reduce``
+    computes the result, such as "logical_and".
     """
 
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
@@ -364,9 +367,10 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
-    """Return the index along ``dim`` of the median of ``x``; of two middle elements, the lower one is the median.
+    """Return the index along ``dim`` of the median of ``x``.
 
-    If ``ignore_nan`` is true, nan elements are ignored. Otherwise the index of a nan is returned if there is one.
+    Of two middle elements, the lower one is the median. If ``ignore_nan`` is true, nan elements are ignored. Otherwise,
+    if an element is nan, its index is returned.
     """
     order = np.argsort(x, axis=dim, kind="stable")
     size = x.shape[dim]
@@ -376,10 +380,10 @@ def _median_index(np: Any, x: Any, dim: int, ignore_nan: bool) -> Any:
 
 
 def _median(name: str, ignore_nan: bool) -> None:
-    """Define ``torch.median`` or ``torch.nanmedian``, and declare the operations that the function calls.
+    """Define ``torch.median`` or ``torch.nanmedian``, and the internal operations that compute its result.
 
-    ``name`` is "median" or "nanmedian". If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is
-    nan if an element is nan.
+    One operation is for the median of all elements, the other for medians along a dimension. ``name`` is "median" or
+    "nanmedian". If ``ignore_nan`` is true, nan elements are ignored. Otherwise the median is nan if an element is nan.
     """
 
     def along(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:

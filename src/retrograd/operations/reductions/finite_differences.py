@@ -131,7 +131,8 @@ def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> 
     """Return a tuple with the spacing along each dimension in ``axes``, for :func:`gradient`.
 
     A spacing is the distance between neighbouring elements, or a 1-d tensor of coordinates. ``spacing`` and ``dim`` are
-    the arguments of :func:`gradient`. Raises RuntimeError if the number of spacings is wrong.
+    the arguments of :func:`gradient`. Raises RuntimeError if there is not one spacing for each dimension, or if a
+    tensor of coordinates is not 1-d.
     """
     if isinstance(spacing, Tensor) and not spacing._array.ndim:
         spacing = spacing.item()
@@ -160,9 +161,9 @@ def _distances(input: Tensor, spacing: Any, dim: Any, axes: tuple[int, ...]) -> 
 def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
     """Return the estimate of the derivative of ``x`` along ``dim``, for equally spaced coordinates.
 
-    ``step`` is the distance between neighbouring coordinates. Inner elements of the result are the central differences
-    ``(x[i + 1] - x[i - 1]) / (2 * step)``. ``edge_order`` is the order (1 or 2) of the one-sided differences at both
-    ends.
+    ``step`` is the distance between neighbouring coordinates. The elements of the result, except the two at the ends,
+    are the central differences ``(x[i + 1] - x[i - 1]) / (2 * step)``. ``edge_order`` is the order (1 or 2) of the
+    one-sided differences at both ends.
     """
     size = x._array.shape[dim]
     inner = (_from(x, dim, 2, size) - _from(x, dim, 0, size - 2)) / (2 * step if step else step)
@@ -180,9 +181,9 @@ def _even(x: Tensor, dim: int, step: Any, edge_order: int) -> Tensor:
 def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor:
     """Return the estimate of the derivative of ``x`` along ``dim``, for unequally spaced ``coordinates``.
 
-    ``coordinates`` is a 1-d tensor with the coordinate of each element along ``dim``. Each inner element of the result
-    is a weighted sum of three neighbouring elements of ``x``. ``edge_order`` is the order (1 or 2) of the one-sided
-    differences at both ends.
+    ``coordinates`` is a 1-d tensor with the coordinate of each element along ``dim``. Each element of the result,
+    except the two at the ends, is a weighted sum of three neighbouring elements of ``x``. ``edge_order`` is the order
+    (1 or 2) of the one-sided differences at both ends.
     """
     size = x._array.shape[dim]
     gaps = diff(coordinates)
@@ -206,11 +207,11 @@ def _uneven(x: Tensor, dim: int, coordinates: Tensor, edge_order: int) -> Tensor
 
 
 def _edge(x: Tensor, dim: int, indices: tuple[int, ...], near: Tensor, far: Tensor) -> Tensor:
-    """Return the one-sided difference of second order of ``x`` along ``dim`` at the index ``indices[0]``.
+    """Return an estimate of the derivative of ``x`` at one end of the dimension ``dim``, a one-sided difference.
 
     ``indices`` holds the first three indices of the dimension, or the last three in descending order. The result is a
-    weighted sum of the elements of ``x`` at these indices. It estimates the derivative for the first three, and the
-    negative derivative for the last three.
+    weighted sum of the elements of ``x`` at these indices, of second order. For the last three indices, the result is
+    the negative derivative, and the caller changes its sign.
 
     ``near`` is the distance between the coordinates at the first and the second index. ``far`` is the distance between
     the coordinates at the second and the third index.

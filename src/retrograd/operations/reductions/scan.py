@@ -1,8 +1,9 @@
 """Cumulative operations along a dimension: ``cumsum``, ``cumprod``, ``cummax``, ``logcumsumexp``, ``trapezoid``.
 
-Derivatives use the linear recurrence ``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``). The derivative
-of the recurrence is a recurrence in the opposite direction. Therefore these operations are differentiable any number of
-times, even if factors are 0.
+The derivatives of products such as ``cumprod``, and of ``logcumsumexp``, are computed by a linear recurrence,
+``s[k] = summand[k] + factor[k] * s[k - 1]`` (``kernels/scan.py``). The gradient of the recurrence is computed by a
+recurrence in the opposite direction. Therefore these operations can be differentiated any number of times. The
+recurrence contains no division, so that factors may be 0.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def cumprod_block(np: Any, self: Any, /, dim: int) -> Any:
 def _cumprod_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """Return the gradient of ``cumprod`` with respect to ``self``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or
-    on arrays. The gradient of element k is ``out[k - 1] * s[k]``, where s is the recurrence
+    ``g`` is the gradient of the result ``out``. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays. The gradient of element k is ``out[k - 1] * s[k]``, where s is the recurrence
     ``s[k] = g[k] + self[k + 1] * s[k + 1]`` along ``dim``.
     """
     return F.masked_product(F.recurrence(g, self, dim, True), F.shifted(out, dim, 1, 1)) if self_shape else g
@@ -118,8 +119,8 @@ cumprod_block.derivative(self=_cumprod_rule)
 def _scan(name: str, block: Any, title: str) -> Any:
     """Define ``torch.cumsum`` or ``torch.cumprod`` and its in-place method, and return the function.
 
-    ``name`` is "cumsum" or "cumprod". ``block`` is the operation that computes the result. ``title`` is "sum" or
-    "product", for the docstring.
+    ``name`` is "cumsum" or "cumprod". ``block`` is the internal operation that computes the result. ``title`` is "sum"
+    or "product", for the docstring.
     """
 
     def cumulative(input: Tensor, dim: int, *, dtype: Any = None, out: Any = None) -> Tensor:
@@ -183,9 +184,9 @@ def product_of_others(np: Any, self: Any, /, dim: int) -> Any:
 def _others_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
     """Return the gradient of ``product_of_others(self, dim)`` with respect to ``self``.
 
-    ``g`` is the gradient of the products, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
-    arrays. Each product has two factors: the product of the elements at lower indices and the product of the elements
-    at higher indices. The gradient is the sum of the gradients through the two factors.
+    ``g`` is the gradient of the products. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
+    Each product has two factors: the product of the elements at lower indices and the product of the elements at higher
+    indices. The gradient is the sum of the gradients through the two factors.
     """
     turned = F.flip_block(self, (dim,))
     ahead, behind = F.cumprod_block(self, dim), F.cumprod_block(turned, dim)
@@ -204,7 +205,7 @@ product_of_others.derivative(self=_others_rule)
 
 
 def _cumulative_extreme(name: str, title: str) -> None:
-    """Define ``torch.cummax`` or ``torch.cummin``, and declare the operation that the function calls.
+    """Define ``torch.cummax`` or ``torch.cummin``, and the internal operation that computes its result.
 
     ``name`` is "cummax" or "cummin", and ``title`` is "maximum" or "minimum", for the docstrings.
     """
@@ -273,8 +274,8 @@ def logcumsumexp_block(np: Any, self: Any, /, dim: int) -> Any:
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: int) -> Any:
     """Return the gradient of ``logcumsumexp`` with respect to ``self``.
 
-    ``g`` is the gradient of the result ``out``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or
-    on arrays. The gradient of element k is ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence
+    ``g`` is the gradient of the result ``out``. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    arrays. The gradient of element k is ``exp(self[k] - out[k]) * s[k]``, where s is the recurrence
     ``s[k] = g[k] + exp(out[k] - out[k + 1]) * s[k + 1]`` along ``dim``. The factors of s are at most 1 for real
     elements.
     """
@@ -302,9 +303,10 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Any = None) -> Tensor:
 @pointwise(lambda g, number: g * number, floats=True, backward="MulBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def times_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self * number``; functions such as ``trapezoid`` multiply by a Python number with this operation.
+    """Return ``self * number`` elementwise, for a Python number.
 
-    The name of the backward node is ``MulBackward1``, as in PyTorch.
+    The name of the node in the autograd graph is ``MulBackward1``. PyTorch's graphs of functions such as ``trapezoid``
+    have this node, so that these functions call this operation and not ``mul``.
     """
     return self * self.dtype.type(number)
 
@@ -312,9 +314,10 @@ def times_number(np: Any, self: Any, /, number: float) -> Any:
 @pointwise(lambda g, number: g / number, floats=True, backward="DivBackward1", function=False, method=False,
            in_place=False)  # fmt: skip
 def by_number(np: Any, self: Any, /, number: float) -> Any:
-    """Return ``self / number``; functions such as ``trapezoid`` divide by a Python number with this operation.
+    """Return ``self / number`` elementwise, for a Python number.
 
-    The name of the backward node is ``DivBackward1``, as in PyTorch.
+    The name of the node in the autograd graph is ``DivBackward1``. PyTorch's graphs of functions such as ``trapezoid``
+    have this node, so that these functions call this operation and not ``div``.
     """
     return self / self.dtype.type(number)
 
@@ -339,8 +342,8 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
 def _widths(x: Tensor, y: Tensor, axis: int) -> Tensor:
     """Return the differences of neighbouring coordinates ``x`` along ``axis``, for ``trapezoid``.
 
-    ``y`` is the tensor to integrate. The result has at least as many dimensions as ``y``, so that it broadcasts with
-    slices of ``y``.
+    These are the widths of the trapezoids. ``y`` is the tensor to integrate. The result has at least as many dimensions
+    as ``y``, so that it broadcasts with slices of ``y``.
     """
     ndim = y._array.ndim
     if x._array.ndim == 1:
@@ -383,9 +386,9 @@ def trapz(y: Tensor, x: Any = None, *, dx: Any = None, dim: int = -1) -> Tensor:
 def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
     """Return the tuple (coordinates, distance) from the arguments ``x`` and ``dx`` of ``trapezoid``.
 
-    The coordinates are ``x`` if it is a tensor, else None. The distance is ``x`` if it is a number, else ``dx``, or 1
-    if ``dx`` is None. Raises TypeError if both a tensor ``x`` and ``dx`` are passed. ``name`` is the name of the
-    function in the error message.
+    If ``x`` is a tensor, it holds the coordinates. If ``x`` is a number, it is the distance, and the coordinates are
+    None. If ``x`` is None, the distance is ``dx``, or 1 if ``dx`` is None. Raises TypeError if both a tensor ``x`` and
+    ``dx`` are passed. ``name`` is the name of the function in the error message.
     """
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x

@@ -64,10 +64,11 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
 
 
 def _ordered(input: Tensor, axis: int | None, keepdim: bool) -> Tensor:
-    """Return ``input`` with the elements that belong to each quantile sorted along a new last dimension.
+    """Return ``input`` with a last dimension that holds the elements for one quantile, in ascending order.
 
-    If ``axis`` is None, these are all elements, otherwise the elements along ``axis``. The dimensions before the last
-    one are those of the quantile. If ``keepdim`` is true, they include the reduced dimensions with size 1.
+    If ``axis`` is None, a quantile is computed of all elements. Otherwise it is computed of the elements along
+    ``axis``. The dimensions before the last one are those of the quantiles. If ``keepdim`` is true, they include the
+    reduced dimensions with size 1.
     """
     shape = input._array.shape
     if axis is None:
@@ -151,10 +152,10 @@ def nanquantile(
 def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Tensor:
     """Check ``given``, the argument ``fweights`` or ``aweights`` of ``cov``, and return ``given``.
 
-    ``count`` is the number of observations. ``right`` is true if the caller has found that the dtype of ``given`` is
-    valid. Raises RuntimeError if the dtype is invalid, if ``given`` has more than one dimension or another number of
-    elements than ``count``, or if an element is negative. The error message contains ``name``, the name of the
-    argument, and ``kind``, the required kind of dtype, such as "integral".
+    Raise RuntimeError if ``given`` has more than one dimension, if its number of elements is not ``count``, the number
+    of observations, or if an element is negative. Also raise RuntimeError if ``right`` is false, which means that the
+    dtype of ``given`` is invalid. ``name``, the name of the argument, and ``kind``, the required kind of dtype, such as
+    "integral", are parts of the error message.
     """
     if given._array.ndim > 1:
         raise RuntimeError(
@@ -481,7 +482,8 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
 def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) -> Any:
     """Return the number of ``values`` in each of ``bins`` bins of equal width from ``low`` to ``high``, for ``histc``.
 
-    As in PyTorch, bin indices are computed in the dtype of ``values``, because the rounding determines the bin.
+    As in PyTorch, bin indices are computed in the dtype of ``values``. In another dtype, a value close to the edge of a
+    bin could be rounded into the next bin.
     """
     kind = values.dtype.type
     first, last = kind(low), kind(high)

@@ -306,9 +306,10 @@ def sum_to_size(input: Tensor, *size: Any, **kwargs: Any) -> Tensor:
 
 
 def _variance(np: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    """Return the variance of ``x`` over ``dim``, as an array whose precision may be higher than that of ``x``.
+    """Return the variance of ``x`` over ``dim``, possibly in a higher precision than that of ``x``.
 
-    The sum of the squared distances from the mean is divided by the number of elements minus ``correction``.
+    The caller converts the result to the dtype that it needs. The sum of the squared distances from the mean is divided
+    by the number of elements minus ``correction``.
     """
     if x.dtype.kind in "biu":
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -327,9 +328,8 @@ def _as_real(np: Any, result: Any, x: Any) -> Any:
 def _has_freedom(self: Any, dim: Any, correction: Any, _d: Any) -> Any:
     """Return a true value if the fast implementation of ``var`` or ``std`` may be used.
 
-    ``_d``, the dtype of the array ``self``, must be float32 or float64. The number of elements from which one result is
-    computed must be greater than ``correction``. Otherwise PyTorch issues a warning, which the fast implementation does
-    not.
+    ``_d``, the dtype of the array ``self``, must be float32 or float64. One result must be computed from more than
+    ``correction`` elements. Otherwise PyTorch issues a warning, which the fast implementation does not.
     """
     return (_d is F32 or _d is F64) and reduced_count(self.shape, dim) > correction
 
@@ -392,10 +392,11 @@ std_block.derivative(self=_std_rule)
 
 
 def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
-    """Return the tuple (dim, correction) from the arguments of ``var``, which has two signatures in PyTorch.
+    """Return the tuple (dim, correction) from the arguments of ``var`` or ``std``.
 
-    In the older signature, ``unbiased=True`` means ``correction=1``, and ``unbiased=False`` means ``correction=0``. If
-    ``dim`` is a bool, it is the argument ``unbiased``. ``axis``, unless it is None, is used instead of ``dim``.
+    These functions have two signatures in PyTorch. The older one has the parameter ``unbiased``: True means
+    ``correction=1``, and False means ``correction=0``. ``unbiased`` may be passed without ``dim``, so that a bool
+    ``dim`` is the argument ``unbiased``. If ``axis`` is not None, it is used instead of ``dim``.
     """
     if dim.__class__ is bool:
         dim, unbiased = None, dim
@@ -465,16 +466,17 @@ def std(
 def _with_mean(np: Any, block: Any, x: Any, dim: Any, correction: float, keepdim: bool) -> Any:
     """Return the tuple (variance or standard deviation, mean) of ``x`` over ``dim``.
 
-    ``block`` is the operation for the first item, ``var_block`` or ``std_block``. The divisor of the variance is the
-    number of elements minus ``correction``.
+    ``block`` is the internal operation that computes the first item, ``var_block`` or ``std_block``. The divisor of the
+    variance is the number of elements minus ``correction``.
     """
     mean = mean_dim.op.kernel(np, x, dim, keepdim)
     return np.asarray(block.op.kernel(np, x, dim, correction, keepdim)), np.asarray(mean)
 
 
 def _add_mean_gradient(F: Any, g: Any, other: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Return the sum of two gradients with respect to the same operand: ``other`` and the gradient through a mean.
+    """Return the gradient of ``var_mean`` or ``std_mean`` with respect to the operand.
 
+    ``other`` is the gradient through the variance or standard deviation. The gradient through the mean is added to it.
     ``g`` is the gradient of the mean over ``dim``, and ``shape`` is the shape of the operand. If ``g`` or ``other`` is
     None, it is treated as zero. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
@@ -569,9 +571,9 @@ def std_mean(
 def _check_nonempty(x: Any, ord: float, dim: Any, axes: tuple[int, ...]) -> None:
     """Raise PyTorch's RuntimeError if one of the dimensions ``axes`` of ``x`` has size 0.
 
-    The function is called for norms that are not defined for an empty dimension, such as the maximum norm. ``ord`` is
-    the order of the norm in the error message. ``dim`` is the argument ``dim`` of the norm; if it is None, the message
-    does not name a dimension.
+    Some norms, such as the maximum norm, are not defined for an empty dimension. ``ord`` is the order of the norm in
+    the error message. ``dim`` is the argument ``dim`` of the norm. If ``dim`` is None, the message does not name a
+    dimension.
     """
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:
@@ -611,7 +613,7 @@ def vector_norm_block(np: Any, self: Any, /, ord: float, dim: Any, keepdim: bool
 def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of a norm over ``dim`` with respect to ``self``.
 
-    ``g`` is the gradient of the norm ``out``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
+    ``g`` is the gradient of the norm ``out``. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on
     arrays. ``ord`` is the order of the norm. If ``ord`` is infinite, the gradient is divided evenly among the elements
     whose magnitude is equal to the norm.
     """
@@ -624,8 +626,8 @@ def norm_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, ord: float, 
 def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     """Return the gradient of ``norm``, the ``ord``-norm of ``x``, with respect to ``x``.
 
-    ``g`` is the gradient of ``norm``, and ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
-    The result is 0 where the norm has no derivative.
+    ``g`` is the gradient of ``norm``. ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays. The
+    result is 0 where the norm has no derivative.
     """
     if ord == 0:
         return F.zeros_as(x)

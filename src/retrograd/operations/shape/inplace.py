@@ -26,22 +26,21 @@ _IN_PLACE = {
 
 
 def _in_place_node_class(kind: type) -> type:
-    """Return the backward node class for the in-place version of a view function.
+    """Return the class of the autograd node for the in-place version of a view function.
 
-    ``kind`` is the backward node class for the view function itself. For example, the result is ``TransposeBackward1``,
-    the class for ``transpose_``, if ``kind`` is ``TransposeBackward0``, the class for ``transpose``. The result is
-    ``kind`` if the nodes of both functions have the same name in PyTorch.
+    ``kind`` is the class for the view function itself. Some in-place versions have a node of another name in PyTorch:
+    if ``kind`` is ``TransposeBackward0``, the class for ``transpose``, the result is ``TransposeBackward1``, the class
+    for ``transpose_``. For all other view functions, the result is ``kind``.
     """
     return renamed_node_class(kind, _IN_PLACE.get(kind.__name__, kind.__name__))
 
 
 def _define_in_place_view(name: str, out_of_place: Any) -> None:
-    """Define the in-place version of the view function ``name`` as a method of Tensor.
+    """Define the in-place version of the view function ``name``, such as ``transpose_``, as a method of Tensor.
 
-    The name of the method is ``name`` followed by an underscore. ``out_of_place`` is the view function, for example
-    ``transpose``. The method calls this function on the tensor. Then it replaces the shape, the strides and the
-    gradient edge (backward node and output index) of the tensor by those of the view. If gradients are disabled or the
-    tensor requires none, the tensor remains a leaf of the autograd graph.
+    ``out_of_place`` is the view function itself. The method calls it, and then the tensor takes over the shape, the
+    strides and the ``grad_fn`` of the view. If gradients are disabled or the tensor requires none, the tensor remains a
+    leaf of the autograd graph.
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -1,7 +1,7 @@
 """Functions that join or repeat tensors: ``cat``, ``stack``, ``repeat``, ``meshgrid``, ``block_diag``; also ``where``.
 
-``cat``, ``stack`` and ``block_diag`` take any number of tensors. The classes of their backward nodes are therefore
-defined in this file. For other operations, these classes are generated.
+``cat``, ``stack`` and ``block_diag`` take any number of tensors. The classes of their autograd nodes are therefore
+written in this file, whereas the classes for other operations are created by a code generator.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ for _kind in (CatBackward, StackBackward):
 
 
 def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any]:
-    """Return the tuple (tensor, backward node) for ``array``, the result of ``cat`` or ``stack``.
+    """Return ``array``, the result of ``cat``, ``stack`` or ``block_diag``, as the tuple (tensor, autograd node).
 
-    ``kind`` is the class of the node. ``edges`` are the gradient edges of the operands (backward node and output
-    index), or None for an operand that requires no gradient. The node is None if no operand requires a gradient, if the
-    dtype is not floating or complex, or if gradients are disabled. For error messages of the backward pass, the node
-    stores the line of user code that called the function, as a code object and an instruction index.
+    ``kind`` is the class of the node. ``edges`` holds the gradient edge (node and output index) of each operand, or
+    None for an operand that requires no gradient. The node is None if no operand requires a gradient, if the dtype is
+    not floating or complex, or if gradients are disabled. The node stores the line of user code that called the
+    function, for error messages of the backward pass.
     """
     result: Tensor = new(Tensor)
     result._array = array
@@ -101,11 +101,11 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
 
 
 def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
-    """Return the tuple (arrays, gradient edges) of ``tensors`` if NumPy can join the arrays exactly as PyTorch does.
+    """Return the tuple (arrays, gradient edges) of ``tensors`` if NumPy joins the arrays exactly as PyTorch does.
 
-    Otherwise return two empty lists. The gradient edge of a tensor is its backward node with an output index, or None
-    if the tensor requires no gradient. NumPy can join the arrays if ``tensors`` is a list or tuple of tensors (not of
-    subclasses of Tensor) of one dtype on the CPU.
+    This is the case if ``tensors`` is a list or tuple of tensors of one dtype on the CPU, without subclasses of Tensor.
+    Otherwise return two empty lists. The gradient edge of a tensor is its autograd node with an output index, or None
+    if the tensor requires no gradient.
     """
     arrays: list[Any] = []
     edges: list[Any] = []
@@ -197,10 +197,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
 
 
 def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Store ``dim`` and the sizes of ``arrays`` along ``dim`` on ``node``, the backward node of ``cat``.
+    """Store ``dim`` and the sizes of ``arrays`` along ``dim`` on ``node``, the autograd node of ``cat``.
 
-    In the backward pass, ``node`` splits the gradient into slices of these sizes. Raises ValueError if a size is 0;
-    then the full implementation of ``cat`` is used. It supports arrays of shape (0,), which PyTorch joins with arrays
+    In the backward pass, ``node`` splits the gradient into slices of these sizes. Raises ValueError if a size is 0.
+    Then ``cat`` computes its result in another way, which supports arrays of shape (0,): PyTorch joins them with arrays
     of any shape.
     """
     sizes = []
@@ -640,8 +640,8 @@ BOOL = numpy.dtype(numpy.bool_)
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere.
 
-    Raises TypeError if the dtypes of ``self`` and ``other`` differ. The public function ``where`` then promotes them to
-    a common dtype and calls this operation again.
+    Raises TypeError if ``condition`` is not boolean, or if ``self`` and ``other`` have different dtypes. Then the
+    public function ``where`` converts the operands and calls this operation again.
     """
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # the public wrapper promotes

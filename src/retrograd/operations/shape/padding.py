@@ -34,12 +34,11 @@ constant_pad_nd_block.derivative(self=lambda F, g, pad: F.constant_pad_nd_block(
 
 @lru_cache(maxsize=64)
 def _pad_layout(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[tuple[int, ...], Any, Any]:
-    """Return the padded shape and two indices with which an array of ``shape`` is padded.
+    """Return the tuple (padded shape, target, source) for an array of shape ``shape`` that is padded by ``pad``.
 
-    The result is the tuple (padded shape, target, source). The elements of the original array at the index ``source``
-    must be copied to the index ``target`` of the padded array. ``source`` is None if all elements are copied, because
-    no number in ``pad`` is negative. ``pad`` is ``(before, after)`` for the last dimension, followed by a pair for the
-    dimension before it, and so on. A negative number removes elements.
+    ``target`` and ``source`` are indices: the elements ``array[source]`` are copied to ``padded[target]``. ``source``
+    is None if all elements of the array are copied. ``pad`` is ``(before, after)`` for the last dimension, followed by
+    a pair for the dimension before it, and so on. A negative number removes elements.
     """
     pairs = _pairs(pad, len(shape))
     if any(n + min(before, 0) + min(after, 0) < 0 for n, (before, after) in zip(shape, pairs, strict=True)):
@@ -81,18 +80,18 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor
 
 
 def _border_op(name: str, backward: str) -> Any:
-    """Declare and return the linear operation ``name``, which pads a tensor with copies of its own elements.
+    """Return a new operation, which pads a tensor with copies of its own elements, for example by reflection.
 
-    ``backward`` is the name of the backward node, for example ``ReflectionPad1DBackward0``.
+    ``name`` is the name of the operation, and ``backward`` that of its autograd node, such as
+    ``ReflectionPad1DBackward0``.
     """
 
     @op(name=name, backward=backward, function=False, method=False, linear=True, vmap="leading")
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return ``self`` padded along its last dimensions with copies of its own elements.
 
-        ``plan`` describes the copies as weighted sums. It has an item for each padded dimension. The item holds, for
-        each element of the result along the dimension, the indices and the weights of the elements of ``self`` that are
-        summed.
+        ``plan`` has one item for each padded dimension. The item holds, for each element of the result along the
+        dimension, the index of the element of ``self`` to copy.
         """
         return interpolation.apply_maps(np, self, plan)
 
@@ -104,8 +103,8 @@ def _border_op(name: str, backward: str) -> Any:
 def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """Return ``self`` resampled along its last dimensions: each element is a weighted sum of elements of ``self``.
 
-    ``plan`` has an item for each resampled dimension. The item holds, for each element of the result along the
-    dimension, the indices and the weights of the elements that are summed.
+    ``plan`` has one item for each of these dimensions. The item holds, for each element of the result along the
+    dimension, the indices and the weights of the elements of ``self`` that are summed.
     """
     return interpolation.apply_maps(np, self, plan)
 
@@ -114,8 +113,8 @@ def resampled(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> An
 def resample_back(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
     """Return the gradient of ``resampled(x, plan)`` with respect to ``x``; ``self`` is the gradient of the result.
 
-    ``plan`` describes a linear map along each of the last dimensions: the indices and weights of the elements that are
-    summed. The gradient is computed by the transposes of these maps.
+    Resampling along a dimension is a product with a matrix, whose nonzero elements and their indices are in ``plan``.
+    The gradient is the product with the transposed matrix.
     """
     return interpolation.apply_maps(np, self, tuple(taps.turned for taps in plan))
 
@@ -135,7 +134,8 @@ def _check_border(input: Tensor, pad: tuple[int, ...], mode: str) -> int:
     """Check the arguments of ``pad`` and return the number of dimensions to pad: 1, 2 or 3.
 
     Raises NotImplementedError if ``mode`` is not ``"reflect"``, ``"replicate"`` or ``"circular"``. Also raises
-    NotImplementedError if ``input`` does not have one or two more dimensions than ``pad`` describes.
+    NotImplementedError if ``pad`` is for more than three dimensions, or if ``input`` does not have one or two other
+    dimensions.
     """
     array, rank = input._array, len(pad) // 2
     if mode not in ("reflect", "replicate", "circular"):

@@ -79,9 +79,9 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 def _triangle(name: str, doc: str) -> Any:
-    """Declare and return the operation ``tril`` or ``triu`` (the ``name``), and define its in-place method.
+    """Return a new operation, ``tril`` or ``triu``, and define the in-place method ``tril_`` or ``triu_``.
 
-    ``doc`` is the docstring of the operation.
+    ``name`` is the name of the operation, and ``doc`` is its docstring.
     """
 
     lower = name == "tril"

@@ -233,17 +233,17 @@ _split_with_sizes = public_wrapper(split_with_sizes, "torch", "split_with_sizes"
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`split_with_sizes` returns, but as tensors that autograd does not treat as views.
 
-    The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
-    slices.
+    The slices share the memory of ``input``. Autograd does not notice that an in-place operation on one slice changes
+    ``input``, too, so that gradients may be wrong without an error.
     """
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
 
 def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int, ...] | None:
-    """Return the sizes along ``dim`` of the slices of ``array`` that ``split`` returns, or None.
+    """Return the sizes along ``dim`` of the slices that ``split`` returns for ``array``, or None.
 
-    ``split_size_or_sections`` is the argument of ``split``. The result is None if this is not a positive int or if
-    ``array`` is 0-d. Then the full implementation of ``split`` must be called.
+    ``split_size_or_sections`` is the argument of ``split``. If it is not a positive int, or if ``array`` is 0-d, the
+    result is None. Then the general implementation of ``split`` checks the arguments and computes the sizes.
     """
     if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0 or not array.ndim:
         return None
@@ -271,17 +271,17 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
 def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`split` returns, but as tensors that autograd does not treat as views.
 
-    The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
-    slices.
+    The slices share the memory of ``input``. Autograd does not notice that an in-place operation on one slice changes
+    ``input``, too, so that gradients may be wrong without an error.
     """
     return _by_size(unsafe_split_even, input, split_size, dim)
 
 
 def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...] | None:
-    """Return the sizes along ``dim`` of the slices of ``array`` that ``chunk`` returns, or None.
+    """Return the sizes along ``dim`` of the slices that ``chunk`` returns for ``array``, or None.
 
-    The result is None if ``chunks`` is not a positive int or ``array`` is empty. Then the full implementation of
-    ``chunk`` must be called.
+    If ``chunks`` is not a positive int, or if ``array`` is empty, the result is None. Then the general implementation
+    of ``chunk`` checks the arguments and computes the sizes.
     """
     if chunks.__class__ is not int or chunks <= 0 or not array.size:
         return None
@@ -306,8 +306,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices that :func:`chunk` returns, but as tensors that autograd does not treat as views.
 
-    The slices share the memory of ``input``. If one slice is modified in place, autograd raises no error for the other
-    slices.
+    The slices share the memory of ``input``. Autograd does not notice that an in-place operation on one slice changes
+    ``input``, too, so that gradients may be wrong without an error.
     """
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 
@@ -508,10 +508,9 @@ resolve_dimension = normalize_dim  # an alias, because the argument of ``unfold`
 
 @view_op("as_strided_block", "AsStridedBackward0")
 def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a view of the storage of ``self`` with the shape, strides and storage offset of the layout ``part``.
+    """Return a view of the storage of ``self`` with the shape, strides and storage offset in ``part``.
 
-    ``whole`` is the layout (shape, strides and storage offset) of ``self``. The backward pass uses ``whole`` to compute
-    the gradient.
+    ``whole`` holds the shape, strides and storage offset of ``self``. It is used only for the gradient.
     """
     memory = memory_owner(self)
     flat = memory.reshape(-1) if memory.flags.c_contiguous else memory.ravel(order="K")
@@ -525,11 +524,11 @@ as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.stride
 
 @op(function=False, method=False, linear=True, vmap="slices")
 def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """Return the gradient ``self`` divided evenly among elements of a tensor that overlap in memory.
+    """Return ``self``, a gradient of a tensor, divided among the elements of the tensor that share memory.
 
-    ``whole`` is the layout of the tensor: its shape, strides and storage offset. If n elements of the tensor have the
-    same position in memory, the corresponding elements of ``self`` are divided by n. The backward pass of
-    ``as_strided`` uses this operation.
+    ``whole`` holds the shape, strides and storage offset of the tensor. If n elements of the tensor have the same
+    position in memory, the elements of ``self`` for them are divided by n. The backward pass of ``as_strided`` uses
+    this operation.
     """
     if not overlaps(whole):
         return self

@@ -50,8 +50,8 @@ def slice_(input: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
     """Return a contiguous copy of ``shown``, a view of ``input``, for functions such as ``transpose_copy``.
 
-    The copy gets the gradient edge (backward node and output index) of the view. The class of the view's backward node
-    is replaced by a subclass whose name ends with ``_copy``, because PyTorch uses such names.
+    The copy gets the ``grad_fn`` of the view. The class of this node is replaced by a subclass whose name ends with
+    ``_copy``, because PyTorch uses such names.
     """
     if isinstance(shown, TransformTensor):
         return clone(shown, memory_format=contiguous_format)
@@ -66,10 +66,9 @@ def copy_of_view(shown: Tensor, input: Tensor) -> Tensor:
 
 
 def _copy_form(name: str, of: Any) -> None:
-    """Define the function ``name``, such as ``transpose_copy``, for the view function ``of``, such as ``transpose``.
+    """Define the function ``name``, such as ``transpose_copy``, which returns a copy of a view.
 
-    The function returns a copy of the view that ``of`` returns. If ``of`` returns several views, each of them is
-    copied.
+    ``of`` is the view function, such as ``transpose``. If it returns several views, each of them is copied.
     """
 
     def copy_form(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -117,11 +116,11 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = 
 
 
 def _scatter_form(name: str, block: Any, backward: str) -> Any:
-    """Declare and return the operation ``name``, which returns a copy of ``self`` with a part replaced by ``src``.
+    """Return a new operation, which copies ``self`` and writes ``src`` to the elements that a view selects.
 
-    ``block`` is the operation that returns the part as a view, such as ``select_block``, and ``backward`` is the name
-    of the backward node. A second operation, whose name is ``name`` followed by ``_hole``, replaces the part by zeros.
-    It computes the gradient with respect to ``self``.
+    ``name`` is the name of the operation, and ``backward`` the name of its autograd node. ``block`` is the operation
+    that returns the view, such as ``select_block``. A second operation, whose name is ``name`` followed by ``_hole``,
+    writes zeros instead of ``src``. It computes the gradient with respect to ``self``.
     """
     part_of = block.op.kernel
 
@@ -209,9 +208,9 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @op(name="as_strided_scatter_block", backward="AsStridedScatterBackward0", function=False, method=False, linear=True)
 def as_strided_scatter_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
-    """Return a copy of ``self`` with ``src`` written to the elements of a view with the layout ``part``.
+    """Return a copy of ``self`` with ``src`` written to the elements that ``as_strided`` selects.
 
-    ``whole`` is the layout of ``self``. A layout consists of shape, strides and storage offset.
+    ``part`` holds the shape, strides and storage offset of these elements, and ``whole`` those of ``self``.
     """
     return strided_write.op.kernel(np, self, src, whole, part)
 
@@ -242,9 +241,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
 def slice_inverse_block(np: Any, self: Any, src: Any, /, whole: StridedLayout, part: StridedLayout) -> Any:
     """Return the tensor from which the slice ``self`` was taken, as a view of the storage of ``self``.
 
-    ``whole`` is the layout of the result, and ``part`` is the layout of ``self``. A layout consists of shape, strides
-    and storage offset. The elements of ``src`` are not used, but the backward pass also computes a gradient with
-    respect to ``src``.
+    ``whole`` holds the shape, strides and storage offset of the result, and ``part`` holds those of ``self``. The
+    elements of ``src`` are not used. It is an operand because PyTorch also computes a gradient with respect to ``src``.
     """
     return as_strided_block.op.kernel(np, self, part, whole)
 

@@ -23,10 +23,10 @@ from ..engine_ops import as_strided_of, expand
 
 
 def view_op(name: str, backward: str | None = None, **options: Any) -> Any:
-    """Return a decorator that declares a linear operation ``name`` whose result is a view.
+    """Return a decorator that makes a differentiable operation from a function that returns a view of an array.
 
-    ``backward`` is the name of the backward node, and ``options`` are further keyword arguments of
-    ``dispatch.declare.op``, which declares the operation.
+    ``name`` is the name of the operation, and ``backward`` the name of its autograd node. ``options`` are further
+    keyword arguments of ``dispatch.declare.op``, the general form of this decorator.
     """
     return op(view=True, name=name, backward=backward, function=False, method=False, linear=True, **options)
 
@@ -35,9 +35,9 @@ _RENAMED: dict[tuple[type, str], type] = {}
 
 
 def renamed_node_class(kind: type, name: str) -> type:
-    """Return the backward node class ``kind`` if its name is ``name``, else a subclass of ``kind`` with this name.
+    """Return the class ``kind`` of autograd nodes if its name is ``name``, else a subclass of ``kind`` with this name.
 
-    In PyTorch, for example, the backward nodes of a view function and of its in-place form have different names.
+    In PyTorch, for example, the nodes of a view function and of its in-place version have different names.
     """
     if name == kind.__name__:
         return kind
@@ -162,10 +162,10 @@ view_block.derivative(self=lambda F, g, self_shape: F.reshape(g, self_shape))
 
 
 def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the strides of a view with shape ``size`` of a tensor with the given ``shape`` and ``strides``.
+    """Return the strides of a view of shape ``size``, or None if a view of this shape is impossible.
 
-    The view has the elements of the tensor in the same order. If no strides give this view, return None. A reshape to
-    ``size`` must then copy.
+    The view is that of a tensor with the given ``shape`` and ``strides``, and has its elements in the same order. If
+    the result is None, a reshape to ``size`` must copy.
     """
     if math.prod(shape) == 0:
         step, steps = 1, []
@@ -196,7 +196,8 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], size: Sequence[in
 def reshape_alias(np: Any, self: Any, /, size: tuple[int, ...]) -> Any:
     """Return a view of ``self`` in the shape ``size``.
 
-    ``reshape`` uses this operation if ``self`` is not contiguous, but its strides allow such a view.
+    ``reshape`` uses this operation instead of ``view`` if ``self`` is not contiguous, but its strides allow such a
+    view.
     """
     return view_block.op.kernel(np, self, size)
 
@@ -329,9 +330,9 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _flat(array: Any, start_dim: int, end_dim: int) -> tuple[int, ...] | None:
-    """Return the shape of ``flatten(array, start_dim, end_dim)``.
+    """Return the shape of ``flatten(array, start_dim, end_dim)``, or None if no dimensions are merged.
 
-    Returns None if ``start_dim`` is not before ``end_dim``, because the shape is then unchanged.
+    No dimensions are merged if ``start_dim`` is not before ``end_dim``.
     """
     shape = array.shape
     if start_dim == 0 and end_dim == -1 and len(shape) > 1:
@@ -608,7 +609,8 @@ def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...] | None:
     """Return the argument ``dims`` of ``permute`` as a tuple of non-negative dimensions of ``array``, or None.
 
     ``dims`` holds ints or one sequence of ints. The result is None if ``dims`` is empty or an int is less than
-    ``-array.ndim``. The function checks neither that the ints are small enough nor that they are a permutation.
+    ``-array.ndim``; then the general implementation of ``permute`` checks the arguments. Other errors are not detected
+    here, such as a dimension that occurs twice.
     """
     if not dims:
         return None

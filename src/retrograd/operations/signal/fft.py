@@ -4,9 +4,9 @@ All transforms are based on three operations: ``fft_c2c`` (from complex to compl
 complex) and ``fft_c2r`` (from complex to real). The gradient of a transform is computed by the transform in the
 opposite direction, because the transforms are linear and, except for a scale factor, unitary.
 
-The spectrum of a real signal of n elements is Hermitian-symmetric. It is therefore represented by a one-sided spectrum
-of the first ``n // 2 + 1`` elements; the omitted elements are the complex conjugates of elements in the one-sided
-spectrum. In the gradient, an element whose conjugate is omitted counts twice. The numerical code is in
+In the spectrum of n real elements, element ``n - k`` is the complex conjugate of element k. Such a spectrum is called
+Hermitian-symmetric. A one-sided spectrum holds only its first ``n // 2 + 1`` elements. An element whose conjugate is
+omitted represents two elements of the spectrum, and therefore counts twice in gradients. The numerical code is in
 ``kernels/fft.py``.
 """
 
@@ -87,11 +87,11 @@ fft_c2r.derivative(
 
 @op(function=False, method=False, linear=True)
 def mirrored_scaled(np: Any, self: Any, /, dim: int, size: int, factor: float) -> Any:
-    """Return a copy of the one-sided spectrum ``self`` in which some elements are multiplied by ``factor``.
+    """Return the one-sided spectrum ``self``, scaled for the gradient of ``fft_r2c`` or ``fft_c2r``.
 
-    These are the elements whose complex conjugates are in the complete spectrum, but not in ``self``. The complete
-    spectrum has ``size`` elements along ``dim``. The gradients of ``fft_r2c`` and ``fft_c2r`` are computed with this
-    operation.
+    The complete spectrum has ``size`` elements along ``dim``. A one-sided spectrum omits elements that are the complex
+    conjugates of others. An element whose conjugate is omitted is multiplied by ``factor``. The other elements are
+    copied.
     """
     return fft_kernels.scale_mirrored(np, self, dim, size, factor)
 
@@ -115,7 +115,7 @@ def _operand(name: str, input: Any, complex_: bool = False) -> Tensor:
     """Return ``input``, converted to a floating or complex dtype if necessary.
 
     Integers are converted to the default floating dtype. If ``complex_`` is true, a floating dtype is converted to a
-    complex dtype of the same precision. Raise RuntimeError for half precision. ``name`` has no effect.
+    complex dtype of the same precision. Raise RuntimeError for half precision. ``name`` is not used.
     """
     kind = input.dtype if input.dtype.category >= dtypes.FLOATING else dtypes.default.floating
     if kind.numpy not in (each.numpy for each in (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)):
@@ -178,9 +178,10 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
     """Return the tuple (dims, sizes, n) for a transform of the one-sided spectrum ``x`` to a real signal.
 
-    ``dims`` are the dimensions to transform, and n is the size of the real signal along the last dimension in ``dims``.
-    ``sizes`` are the sizes to which ``x`` must be truncated or padded along ``dims``; the last size is ``n // 2 + 1``.
-    ``s`` and ``dim`` are the arguments of the function ``name`` of ``torch.fft``, such as ``irfftn``.
+    ``dims`` are the dimensions to transform. n is the size of the real signal along the last of them. ``sizes`` are the
+    sizes to which ``x`` must be truncated or padded along ``dims``. The last size is ``n // 2 + 1``, because the
+    spectrum is one-sided. ``name`` is the name of the function of ``torch.fft``, such as "irfftn", and ``s`` and
+    ``dim`` are its arguments.
     """
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -194,12 +195,13 @@ def _one_sided_plan(name: str, x: Tensor, s: Any, dim: Any) -> tuple[list[int], 
 
 
 def _fit_to_length(name: str, x: Tensor, n: Any, dim: Any, half: bool = False) -> tuple[Tensor, int, int]:
-    """Return the tuple (x, dim, n) for a transform of ``n`` elements of ``x`` along the dimension ``dim``.
+    """Truncate ``x`` or pad it with zeros for a transform of ``n`` elements along the dimension ``dim``.
 
-    The returned x is truncated or padded with zeros to ``n`` elements, and the returned dim is not negative. If
-    ``half`` is true, ``x`` is a one-sided spectrum, which is truncated or padded to ``n // 2 + 1`` elements. If ``n``
-    is None, n is the size m of ``x`` along ``dim``, or ``2 * (m - 1)`` for a one-sided spectrum. ``name`` has no
-    effect.
+    Return the tuple (x, dim, n), where dim is not negative. If ``half`` is false, the returned x has n elements along
+    ``dim``. If ``half`` is true, ``x`` is a one-sided spectrum, and the returned x has ``n // 2 + 1`` elements.
+
+    If ``n`` is None, it is computed from the size m of ``x`` along ``dim``: n is m, or ``2 * (m - 1)`` for a one-sided
+    spectrum. ``name`` is not used.
     """
     axis = normalize_dim(dim, x._array.ndim, wrap_scalar=False)
     have = x._array.shape[axis]

@@ -261,10 +261,12 @@ def _overlapped(
 ) -> Tensor:
     """Return the signal that ``istft`` computes from ``frames`` by weighted overlap-add.
 
-    The frames are multiplied by ``window`` and added up; successive frames start ``hop`` elements apart. The result is
-    divided by the sum of the squared windows, which are shifted in the same way. ``center`` and ``length`` are the
-    arguments of ``istft``. ``call`` is the beginning of the error message. The signal is 1-d if ``single`` is true,
-    else it is 2-d, with one row for each signal.
+    The frames are multiplied by ``window`` and added up, where successive frames start ``hop`` elements apart. The sum
+    is divided by the sum of the squared windows, which are shifted in the same way. ``center`` and ``length`` are the
+    arguments of ``istft``. ``call`` is the beginning of the error message.
+
+    If ``single`` is true, ``frames`` belong to one signal, and the result is 1-d. Otherwise the result is 2-d, with one
+    row for each signal.
     """
     count, frame_count, n_fft = frames._array.shape
     total = n_fft + hop * (frame_count - 1)

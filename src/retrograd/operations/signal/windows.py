@@ -1,8 +1,8 @@
 """Window functions: ``hann_window``, ``kaiser_window`` and others, and the functions of ``torch.signal.windows``.
 
-The functions ``*_window`` compute in the precision of their dtype with the same intermediate steps as PyTorch, because
-the rounding must be the same (a float16 window is rounded after each step). The functions of ``torch.signal.windows``
-are compositions of operations such as ``cos``.
+The functions ``*_window`` compute a window in the same steps as PyTorch and round the elements to the dtype of the
+window after each step. The results are therefore the same as PyTorch's, even in float16. The functions of
+``torch.signal.windows`` call differentiable operations such as ``cos``.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ def _checked(name: str, length: Any, dtype: Any) -> dtypes.dtype:
 
 
 class _Steps:
-    """Array of intermediate results in the computation of a window such as ``hann_window``.
+    """Intermediate results in the computation of a window such as ``hann_window``, stored as an array.
 
-    The method :meth:`then` applies a function to the array and rounds the result to the dtype of the array, as PyTorch
-    does after each step. A float16 or bfloat16 array is converted to float32 before the function is applied.
+    PyTorch rounds the results to the dtype of the window after each step. The method :meth:`then` computes one step: it
+    applies a function to the array and rounds the result to the dtype of the array. A float16 or bfloat16 array is
+    converted to float32 before the function is applied.
     """
 
     def __init__(self, np: Any, array: Any) -> None:
@@ -80,10 +81,10 @@ class _Steps:
 def _window(name: str, shape: Any, length: Any, periodic: bool, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """Return a window of ``length`` elements, for a function such as ``hann_window``.
 
-    ``name`` is the name of this function, for error messages. ``shape(indices, size)`` computes a symmetric window of
-    ``size`` elements; ``indices`` is a ``_Steps`` object that holds the indices from 0 to ``size - 1``, and the result
-    is also such an object. If ``periodic`` is true, the window is a symmetric window of ``length + 1`` elements without
-    its last element.
+    ``name`` is the name of this function, for error messages. ``shape`` is a function that computes a symmetric window
+    of ``size`` elements. Its arguments are a ``_Steps`` object with the indices from 0 to ``size - 1``, and ``size``.
+    It returns a ``_Steps`` object with the elements. If ``periodic`` is true, the window is a symmetric window of
+    ``length + 1`` elements without its last element.
     """
     kind = _checked(name, length, dtype)
     np = array_module_for(device)
@@ -184,7 +185,7 @@ def kaiser_window(
     """Return Kaiser's window of ``window_length`` elements; a greater ``beta`` makes the window narrower.
 
     The elements are ``I(beta * sqrt(1 - x²)) / I(beta)``, where I is the modified Bessel function of order 0, and x
-    increases from -1 to 1 over a symmetric window.
+    increases linearly from -1 at the first element to 1 at the last element of a symmetric window.
 
     ``periodic=True`` returns a periodic window, for spectral analysis: a symmetric window of ``window_length + 1``
     elements without its last element. ``periodic=False`` returns a symmetric window.
@@ -218,7 +219,8 @@ def _element_type(name: str, M: int, dtype: Any, layout: Any) -> Any:
 def _centre(M: int, sym: bool) -> float:
     """Return the index of the centre of a window of ``M`` elements, which may be halfway between two elements.
 
-    If ``sym`` is false, the window is periodic, and its centre is that of a symmetric window of ``M + 1`` elements.
+    If ``sym`` is false, the window is periodic: it is a symmetric window of ``M + 1`` elements without its last
+    element. The result is then the centre of this symmetric window.
     """
     return (M if not sym and M > 1 else M - 1) / 2.0
 
@@ -230,7 +232,7 @@ def exponential(
     """Return the window with the elements ``exp(-abs(k - center) / tau)`` for k from 0 to ``M - 1``.
 
     By default, ``center`` is the index of the middle of the window. ``sym=False`` returns a periodic window, for
-    spectral analysis; only a periodic window can have another ``center``.
+    spectral analysis. ``center`` can only be passed together with ``sym=False``.
 
     >>> import retrograd as torch
     >>> torch.signal.windows.exponential(3)
@@ -296,7 +298,7 @@ def kaiser(
     """Return Kaiser's window of ``M`` elements; a greater ``beta`` makes the window narrower.
 
     The elements are ``I(beta * sqrt(1 - x²)) / I(beta)``, where I is the modified Bessel function of order 0, and x
-    increases from -1 to 1 over a symmetric window.
+    increases linearly from -1 at the first element to 1 at the last element of a symmetric window.
 
     ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
     last element.
