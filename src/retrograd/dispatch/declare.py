@@ -398,9 +398,7 @@ def _stub(
     space        the namespace of the function in errors: ``torch``, ``Tensor``, …
     """
     called = name or op.name
-    function = lazy_function(
-        called, lambda function: install_fast_path(op, function, slow, public_kind, over, space, called), {}
-    )
+    function = lazy_function(called, partial(install_fast_path, op, slow, public_kind, over, space, called), {})
     function.__doc__ = op.doc
     function.__module__ = "retrograd"
     form = "in place" if over else "method" if public_kind == "method" else "function"

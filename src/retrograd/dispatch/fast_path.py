@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def install_fast_path(
-    op: Op, function: FunctionType, slow: Slow, public: str, over: bool, space: str, name: str
+    op: Op, slow: Slow, public: str, over: bool, space: str, name: str, function: FunctionType
 ) -> None:
     """Generate the code of ``function``, which calls the operation ``op``, and assign it to ``function``.
 

@@ -8,6 +8,7 @@ ones. It implements ``out=`` and converts NumPy scalars to Python numbers where 
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..core import torch_function
@@ -37,11 +38,7 @@ def public_wrapper(target: Function, space: str, name: str, fallback: bool = Fal
     generated function of this name. The generated function has already passed the call to the active handlers (objects
     that intercept calls), so that the wrapper passes it only to the classes of its arguments.
     """
-    made = lazy_function(
-        name,
-        lambda function: install(templates.public, PublicForm(target, space, name, fallback), function),
-        {"target": target},
-    )
+    made = lazy_function(name, partial(_install, target, space, name, fallback), {"target": target})
     made.__doc__, made.__module__, made.__qualname__ = target.__doc__, "retrograd", name
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     if loose and not hasattr(target, "__wrapped__"):
@@ -49,6 +46,11 @@ def public_wrapper(target: Function, space: str, name: str, fallback: bool = Fal
     else:
         made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
+
+
+def _install(target: Function, space: str, name: str, fallback: bool, function: FunctionType) -> None:
+    """Generate the code of ``function``, the public wrapper of ``target``, and assign it to ``function``."""
+    install(templates.public, PublicForm(target, space, name, fallback), function)
 
 
 def public_fallback(apply: Function, function: DeclaredFunction, space: str, name: str) -> Function:

@@ -37,7 +37,7 @@ import operator
 import re
 import textwrap
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,10 @@ def inlined(function: AnyFunction) -> AnyFunction:
 INLINED: set[Function] = set()
 
 
+#: Sets of names by value. Few of them are different, and each object makes every garbage collection slower.
+_shared: dict[frozenset[str], frozenset[str]] = {}
+
+
 class Template:
     """Syntax tree ``tree`` of a template function, with the variables that occur in it.
 
@@ -102,7 +106,8 @@ class Template:
         found = {node.id} if isinstance(node, ast.Name) else set()
         for each in ast.iter_child_nodes(node):
             found |= self._collect(each)
-        names = self.names[id(node)] = frozenset(found)
+        names = frozenset(found)
+        names = self.names[id(node)] = _shared.setdefault(names, names)
         return names
 
 
@@ -152,7 +157,7 @@ def _lambdas(file: str, line: int) -> list[ast.Lambda]:
     return _statement_lambdas(file, first, line).get(line) or _statement_lambdas(file, 1, len(lines)).get(line, [])
 
 
-@cache
+@lru_cache(16)
 def _statement_lambdas(file: str, first: int, line: int) -> dict[int, list[ast.Lambda]]:
     """Return a dict from line numbers to the lambda expressions in a statement that begin in this line.
 
