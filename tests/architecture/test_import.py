@@ -29,6 +29,12 @@ def test_import_loads_only_tensors_and_autograd() -> None:
     assert not (set(heavy.split()) & loaded) - numpys
 
 
+def test_import_leaves_the_garbage_collector_as_it_was() -> None:
+    program = "import gc; {}; import retrograd; print(gc.isenabled()); import retrograd.nn; print(gc.isenabled())"
+    assert in_new_process(program.format("pass")) == "True\nTrue"
+    assert in_new_process(program.format("gc.disable()")) == "False\nFalse"
+
+
 @pytest.mark.parametrize(
     ("program", "printed"),
     [
