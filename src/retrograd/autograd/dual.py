@@ -229,8 +229,9 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
     """Set the tangent of ``x``, and make ``x`` a dual tensor if it is not one.
 
-    If possible, ``tangent`` is copied into the memory of the old tangent, because views of ``x`` share that memory.
-    ``run`` is the call of ``torch.func.jvp``, or the block of ``dual_level``, in which ``x`` has the tangent.
+    If ``x`` has a tangent already, the new one is copied into its memory if possible, because the tangents of views of
+    ``x`` share that memory. ``run`` is the call of ``torch.func.jvp``, or the block of ``dual_level``, in which ``x``
+    has the tangent.
     """
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, TransformTensor):
@@ -254,8 +255,8 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 def _can_hold(held: Any, value: Any) -> bool:
     """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
-    The result is False if ``held`` is a leaf, or an expanded tensor, whose elements share memory. It is also False if
-    ``value`` is batched by vmap and ``held`` is not, or if ``value`` has a tangent itself and ``held`` has none.
+    A leaf cannot be overwritten, and neither can an expanded tensor, because its elements share memory. In nested
+    transforms, ``held`` must be batched if ``value`` is batched, and have a tangent if ``value`` has a tangent.
     """
     special = innermost((held, value))
     if special is None:
@@ -380,8 +381,10 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
     """Return the tangents of the results of the custom ``Function`` class ``function``, which has no ``jvp``.
 
     ``primals`` and ``tangents`` are the primals and tangents of the arguments, and ``count`` is the number of results.
-    ``backward`` computes ``Jᵀ g`` from the incoming gradients ``g``, where ``J`` is the Jacobian of ``forward``. The
-    vector-Jacobian product of this linear map with the tangents ``t`` is ``J t``, the tangents of the results.
+
+    The method ``backward`` computes ``Jᵀ g`` from gradients ``g``, where ``J`` is the Jacobian of ``forward``. This
+    function is linear in ``g``. Its vector-Jacobian product with the tangents ``t`` is ``J t``: the tangents of the
+    results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -402,9 +405,9 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 
 
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
-    """Return the sum of ``x`` and zeros: a copy of ``x`` with a graph node of its own.
+    """Return a copy of ``x`` with a new gradient edge, with respect to which the caller differentiates.
 
-    Inside vmap, the copy is batched if ``x`` or one of the tensors ``members`` is batched.
+    The copy is ``x`` plus zeros. Inside vmap, it is batched if ``x`` or one of the tensors ``members`` is batched.
     """
     zeros = placeholder(members, x._array.shape, x._array.dtype)
     return x + zeros
@@ -414,7 +417,7 @@ def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
 
 
 def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return a list of the tangents of ``outs``, the results of the operation ``op``, with None for missing tangents.
+    """Return a list of the tangents of ``outs``, the results of the operation ``op``; None means no tangent.
 
     ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for an operand
     without tangent. ``params`` are the parameters of ``op``.
@@ -496,10 +499,10 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
     """Whether the gradient rules of the pointwise operation ``op`` can also be applied to tangents.
 
-    A rule multiplies each element of its argument by a derivative. It therefore maps the tangent of the operand to the
-    tangent of the result, if all operands are real, or if ``op`` is holomorphic and its result is complex. False is
-    also returned if a rule computes the gradients of several operands at once. ``primals`` are the operands, and
-    ``outs`` the results.
+    Such a rule multiplies the incoming gradient by the derivative of each element. Multiplied by the tangent of the
+    operand, the same derivative gives the tangent of the result. This holds if all operands are real, or if ``op`` is
+    holomorphic and its result is complex. The result is False if one rule computes the gradients of several operands.
+    ``primals`` are the operands, and ``outs`` the results.
     """
     if any(is_shared(rule) for rule in op.rules):
         return False
@@ -581,7 +584,7 @@ def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
 
 
 class _TensorSpec:
-    """Shape and dtype that a gradient of the tensor ``like`` must have, as an argument of ``validate_gradient``."""
+    """Shape and dtype of the tensor ``like``, to which ``validate_gradient`` converts a gradient."""
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()
@@ -592,10 +595,12 @@ def _transposed(
 ) -> Any:
     """Return the tangents of ``outs``, computed by differentiating the gradient rules of the operation ``op``.
 
-    The gradient rules compute ``Jᵀ g`` from the incoming gradients ``g``, where ``J`` is the Jacobian of ``op``. The
-    vector-Jacobian product of this linear map with the tangents ``t`` of the operands is ``J t``, the tangents of the
-    results. ``live`` are the indices of the operands with a tangent, and ``graded`` the indices of the differentiable
-    results. ``primals`` are the operands and ``params`` the parameters of ``op``.
+    The gradient rules compute ``Jᵀ g`` from gradients ``g``, where ``J`` is the Jacobian of ``op``. This function is
+    linear in ``g``. Its vector-Jacobian product with the tangents ``t`` of the operands is ``J t``: the tangents of the
+    results.
+
+    ``primals`` are the operands of ``op``, ``tangents`` their tangents, and ``params`` the parameters. ``live`` are the
+    indices of the operands with a tangent, and ``graded`` the indices of the differentiable results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))

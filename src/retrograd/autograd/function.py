@@ -33,7 +33,10 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """Saved tensor that is a result of the node that saves it, stored as its array and its version counter."""
+    """Saved tensor that is a result of the node that saves it.
+
+    It is stored as its array and its version counter, because a reference to the Tensor would form a reference cycle.
+    """
 
     __slots__ = ("array", "counter", "position", "version")
 
@@ -549,9 +552,9 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 
 
 class _DelayedError(Node):
-    """Graph node of a gradient that can not be differentiated, because ``once_differentiable`` decorates its backward.
+    """Graph node of gradients computed by a ``backward`` that is decorated with ``once_differentiable``.
 
-    RuntimeError is raised when a second backward pass reaches the node.
+    Such gradients can not be differentiated: a backward pass that reaches the node raises RuntimeError.
     """
 
     __slots__ = ("function",)

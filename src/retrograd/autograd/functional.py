@@ -73,10 +73,11 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
 def _with_new_edges(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
     """Return tensors that share memory with ``tensors`` and have new gradient edges.
 
-    The user's function may also read the inputs as global or captured variables. Such reads must not contribute to the
-    derivatives; with new edges, only the tensors passed as arguments do. If ``create_graph`` is true, tensors that
-    require gradients stay connected to their graph. The other tensors are detached, and require gradients only if
-    ``track`` is true.
+    The derivatives are computed with respect to the returned tensors. A function that also reads the original tensors,
+    for example as global variables, therefore gets the derivative with respect to its arguments only.
+
+    If ``create_graph`` is true, tensors that require gradients stay connected to their graph. The other tensors are
+    detached, and require gradients only if ``track`` is true.
     """
     return tuple(
         each.view_as(each) if create_graph and each.requires_grad else each.detach().requires_grad_(track)
@@ -174,9 +175,9 @@ def _zeros_for_none(
 ) -> Tensors:
     """Return ``products`` with None replaced by zeros shaped like the tensor at the same index in ``like``.
 
-    ``products`` are products of a vector with a Jacobian or Hessian; None means no dependence on the input. If
-    ``strict`` is true, None raises RuntimeError instead. If ``strict`` and ``create_graph`` are true, a product that
-    requires no gradient raises RuntimeError too. ``function`` is the name of the calling function.
+    ``products`` are products of a vector with a Jacobian or Hessian. An item is None if the function does not depend on
+    this input; if ``strict`` is true, RuntimeError is raised instead. If ``create_graph`` is true too, RuntimeError is
+    also raised for a product that requires no gradient. ``function`` is the name of the calling function.
     """
     for index, each in enumerate(products if strict else ()):
         if each is None:
@@ -194,10 +195,9 @@ def _zeros(like: Tensor) -> Tensor:
 def _seeds(like: Tensors) -> Tensors:
     """Return tensors of ones shaped like ``like``, which require gradients.
 
-    The caller differentiates a vector-Jacobian product with respect to its vector, and these tensors are the vector.
-    Because the product is linear in the vector, the derivative is the same at any vector. Ones are used because some
-    gradient rules take a logarithm of the gradient or branch on its sign (``logcumsumexp``), which are not
-    differentiable at zero.
+    They are the vector of a vector-Jacobian product that the caller differentiates with respect to this vector. The
+    derivative of the product is the same at every vector, because the product is linear. Zeros would fail for some
+    gradient rules, such as that of ``logcumsumexp``, which takes the logarithm of the gradient.
     """
     return tuple(each.new_ones(each.shape, requires_grad=True) for each in like)
 

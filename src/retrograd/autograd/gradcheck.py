@@ -243,10 +243,11 @@ def _derivative(
 ) -> list[Tensor]:
     """Return the numerical derivative of the outputs of ``run``, as a list with one flat Tensor for each output.
 
-    ``steps`` has two vectors, directions for the real and for the imaginary part of ``x``. The derivative is that in
-    the direction ``steps[0]``. If ``x`` is complex, 1j times the derivative in the direction ``1j * steps[1]`` is
-    added. ``run()`` returns the outputs for the current values of ``x``, ``eps`` is the step size, and ``index`` the
-    index of the changed element for error messages, or None.
+    ``x`` is an input of ``run``, which returns the outputs for the current values of ``x``. If ``x`` is real, the
+    result is the derivative in the direction ``steps[0]``. If ``x`` is complex, the result is the derivative in the
+    direction ``steps[0]`` plus 1j times the derivative in the direction ``1j * steps[1]``.
+
+    ``eps`` is the step size. ``index`` is the index of the changed element for error messages, or None.
     """
     along = _difference(run, x, steps[0], eps, index)
     if not x.is_complex():
@@ -286,10 +287,10 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return the Jacobian of ``out``, the output at index ``k``, as a matrix whose row ``i`` is ``rows[i][k]``.
+    """Return the Jacobian of ``out``, the output at index ``k``, with respect to the input ``x`` as a matrix.
 
-    ``rows[i]`` has, for each output, the flat derivative with respect to input element ``i``. The Jacobian has the
-    dtype of ``x`` if ``x`` is complex, and otherwise the dtype of ``out``.
+    ``rows[i]`` is a list with one item for each output: the 1-d derivative with respect to element ``i`` of ``x``. Row
+    ``i`` of the matrix is ``rows[i][k]``. Its dtype is that of ``x`` if ``x`` is complex, otherwise that of ``out``.
     """
     jacobian = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
     for number, row in enumerate(rows):
@@ -589,10 +590,10 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 
 
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
-    """Return the sum of the elements of the Tensors in ``steps``, a pair returned by :func:`_random_steps`.
+    """Return the factor of the tolerance in fast mode: the sum of the elements of ``steps``.
 
-    The sum is used in fast mode, which compares products of Jacobians with ``steps``: the tolerance for a product is
-    the tolerance for an element of the Jacobian multiplied by the sum.
+    Fast mode compares products of Jacobians with the random vectors ``steps``, a pair returned by
+    :func:`_random_steps`. The tolerance for one element of a Jacobian is multiplied by the sum.
     """
     return sum(float(each.sum()) for each in steps if each is not None)
 
@@ -673,9 +674,9 @@ BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient comp
 
 
 def _check_batched_forward(func: Callable[..., Any], inputs: tuple[Any, ...]) -> None:
-    """Raise GradcheckError unless the tangents of the outputs are additive in the tangents of the inputs.
+    """Raise GradcheckError unless the output tangents for a sum of input tangents are the sum of output tangents.
 
-    The output tangents for the sum of two random input tangents are compared with the sum of their output tangents.
+    Forward mode runs three times: for each of two random input tangents, and for their sum.
     """
     for j, each in enumerate(_wanted(inputs)):
         tangents = [F.randn_like(each) for _ in range(2)]

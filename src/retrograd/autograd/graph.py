@@ -35,7 +35,7 @@ class Node(metaclass=_NodeInstanceCheck):
 
 
 class GradientEdge(NamedTuple):
-    """Edge of the autograd graph at which the gradient of result number ``output_nr`` of ``node`` is accumulated.
+    """Reference to the gradient of a tensor: result number ``output_nr`` of the graph node ``node``.
 
     ``ownership_token`` is the backward engine's object for the edge, or None in a tuple that the user created.
     """
@@ -267,7 +267,7 @@ class _SavedArray:
 
 
 class AllowMutation:
-    """State of one :func:`allow_mutation_on_saved_tensors` block: the tensors that were saved within the block."""
+    """State of a ``with`` statement of :func:`allow_mutation_on_saved_tensors`: the tensors saved inside it."""
 
     def __init__(self) -> None:
         self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays

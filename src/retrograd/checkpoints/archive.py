@@ -63,7 +63,11 @@ class Writer:
         self.zip.close()
 
     def abandon(self) -> None:
-        """Leave the archive incomplete after an error: prevent ``ZipFile`` from writing the central directory later."""
+        """Leave the archive incomplete after an error.
+
+        This prevents ``ZipFile`` from writing the central directory when the object is deleted, which would make the
+        archive look complete.
+        """
         self.zip.fp = None
 
 

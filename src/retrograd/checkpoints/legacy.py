@@ -25,12 +25,14 @@ _SIZES = {"short": 2, "int": 4, "long": 4}
 
 
 def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
-    """Return the object stored in the binary file ``file``, which is in the legacy format.
+    """Return the object stored in ``file``, a binary file in the legacy format.
 
-    ``move(array, location)`` returns ``array`` on the device for ``location``, a device name in the file.
-    ``reading.run(source, persistent)`` returns the object in the next pickle of ``source``, where the function
-    ``persistent`` returns the storage to which the pickle refers by a persistent id. Raises EOFError if the file is
-    empty, and RuntimeError if it is truncated or not in the legacy format.
+    ``move(array, location)`` returns ``array`` on the device named ``location``, as in ``torch.load(map_location=…)``.
+    ``reading.run(source, persistent)`` reads the next pickle in ``source`` and returns its object. During this, it
+    calls ``persistent`` with each persistent id, a tuple by which a pickle refers to a storage, and uses the returned
+    storage.
+
+    Raises EOFError if the file is empty, and RuntimeError if it is truncated or not in the legacy format.
     """
     source = Source(file.read())
     if not source.data:

@@ -23,9 +23,11 @@ _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the met
 class Pickler(_PythonPickler):  # type: ignore[misc]
     """Pickler of ``torch.save``, which writes a tensor as a reference to its storage.
 
-    The argument ``memories`` is the :class:`StorageTable` to which the storages are added. The base class is the
-    pickler of the standard library that is written in Python. The one written in C cannot be used: it imports the
-    module of every class and function whose name it writes, which fails because PyTorch's modules are not installed.
+    The argument ``memories`` is a :class:`StorageTable`, a table of the storages that the checkpoint must contain. The
+    pickler adds the storage of each tensor to it.
+
+    The base class is the pickler of the standard library that is written in Python. The one written in C cannot be
+    used: it imports the module of every class and function whose name it writes. PyTorch's modules are not installed.
     """
 
     def __init__(self, file: Any, protocol: int, memories: StorageTable, tell: Any = None) -> None:

@@ -22,7 +22,10 @@ from .unpickler import Refused, check_attributes
 
 
 class TorchName:
-    """Name of a PyTorch class or function in a pickle: the path of the module, and the name in the module."""
+    """Name of a PyTorch class or function in a pickle.
+
+    ``module`` is the path of the module, such as ``torch._utils``, and ``name`` is the name in the module.
+    """
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
@@ -39,7 +42,7 @@ _UNTYPED = TorchName("torch.storage", "UntypedStorage")
 
 
 class StorageType:
-    """Placeholder for a storage class named in a checkpoint, such as ``torch.FloatStorage``.
+    """Object used for a storage class, such as ``torch.FloatStorage``, when a checkpoint is loaded.
 
     ``kind`` is the dtype of the elements, or None for ``torch.UntypedStorage``.
     """
@@ -49,9 +52,9 @@ class StorageType:
 
 
 class TensorType:
-    """Placeholder for the tensor class ``cls`` named in a checkpoint, such as ``torch.Tensor``.
+    """Object used for the tensor class ``cls``, such as ``torch.Tensor``, when a checkpoint is loaded.
 
-    A pickle cannot call the placeholder to create a tensor.
+    Unlike the class, a pickle cannot call this object to create a tensor.
     """
 
     def __init__(self, cls: type[Tensor]) -> None:
@@ -71,9 +74,10 @@ class Storage:
 def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
     """Return the parts of the persistent id ``found``, the tuple by which a pickle refers to a storage.
 
-    The result has five items: the type of the storage, the key that identifies the storage, the name of the device, the
-    number of elements, and a view. The view is a tuple (key, offset, size) in files of the legacy format whose tensor
-    uses only a part of the storage, and otherwise None. Raises Refused for an invalid persistent id.
+    The result has five items, in this order: the type of the storage, the key that identifies the storage, the name of
+    the device, the number of elements, and the view. The view is None in most files. In files of the legacy format, it
+    can be a tuple (key, offset, size) for a tensor that uses only a part of the storage. Raises Refused for an invalid
+    persistent id.
     """
     if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
         raise Refused(f"Unknown persistent id: {shortened(found)}")
@@ -154,10 +158,10 @@ def rebuild_tensor_v2(
     storage: Any, storage_offset: Any, size: Any, stride: Any, requires_grad: Any, backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a tensor that is a view of ``storage``, a storage with a dtype.
+    """Return a tensor that is a view of ``storage``; pickles call this function ``torch._utils._rebuild_tensor_v2``.
 
-    ``backward_hooks`` is ignored. ``metadata`` may contain the flags ``"conj"`` and ``"neg"`` for conjugation and
-    negation, which are applied to the elements.
+    ``storage`` has a dtype. ``backward_hooks`` is ignored. ``metadata`` may contain the flags ``"conj"`` and ``"neg"``
+    for conjugation and negation, which are applied to the elements.
     """
     return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
 
@@ -287,10 +291,10 @@ class StorageTable:
         self.found: dict[int, tuple[str, Any, dtype | None]] = {}  # by identity of the owner
 
     def persistent_id(self, array: Any) -> tuple[tuple[Any, ...], int]:
-        """Return the persistent id of the storage of ``array``, and the offset of ``array`` in the storage.
+        """Add the storage of ``array`` to the table, and return its persistent id and the offset of ``array`` in it.
 
-        The persistent id is a tuple by which a pickle refers to the storage, and the offset is a number of elements.
-        The storage is added to the table. Raises RuntimeError if arrays of different dtypes share the storage.
+        The persistent id is a tuple by which a pickle refers to the storage. The offset is a number of elements. Raises
+        RuntimeError if arrays of different dtypes share the storage.
         """
         owner = memory_owner(array)
         offset = offset_in_memory(array)
@@ -319,7 +323,7 @@ class StorageTable:
 def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tuple[Any, ...]]:
     """Return the function that a pickle calls to rebuild ``tensor``, and a tuple of its arguments.
 
-    The function is the :class:`TorchName` of one of PyTorch's functions. The storage of ``tensor`` is added to
+    The function is represented by its name in PyTorch, a :class:`TorchName`. The storage of ``tensor`` is added to
     ``memories``, the table of storages in the checkpoint.
     """
     array = tensor._array
@@ -343,9 +347,9 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
 
 
 class StorageRef:
-    """Reference to a storage.
+    """Reference to a storage in a pickle.
 
-    The pickler writes ``identity``, the persistent id (a tuple) by which a pickle refers to the storage.
+    ``identity`` is the persistent id, the tuple by which a pickle refers to the storage.
     """
 
     def __init__(self, identity: tuple[Any, ...]) -> None:
@@ -353,7 +357,10 @@ class StorageRef:
 
 
 class Call:
-    """Function call that the pickler writes to a pickle, and that is executed when the pickle is loaded."""
+    """Call of a PyTorch function that is written to a pickle, and that is executed when the pickle is loaded.
+
+    ``function`` is the name of the function, and ``arguments`` are its positional arguments.
+    """
 
     def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

@@ -1,9 +1,9 @@
-"""Restricted unpickler, which builds plain containers and calls only functions from a list of permitted names.
+"""Restricted unpickler, which builds plain containers and calls only permitted functions.
 
 A pickle is a program for a stack machine, and Python's unpickler calls any function that the program names. The
-unpickler in this module executes the same instructions, but raises an error for a name that is not on the caller's
-list, calls only objects from the list, and sets attributes only on objects that it has created. This module does not
-depend on tensors or files.
+unpickler in this module executes the same instructions, but with three restrictions. Names that are not on the caller's
+list raise an error. Only functions and classes from this list are called. Attributes are set only on objects that the
+unpickler has created. This module does not depend on tensors or files.
 
 Source: the opcodes as CPython's ``pickletools`` documents them.
 """
@@ -49,7 +49,7 @@ _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
 
 
 class Source:
-    """Bytes of a pickle with a read position, and with the methods of a file that ``pickletools`` calls.
+    """Bytes of a pickle with a read position; ``pickletools`` reads from this object as from a file.
 
     A read returns at most the remaining bytes, even if the pickle specifies a greater length.
     """
@@ -64,16 +64,16 @@ class Source:
         return found
 
     def readline(self) -> bytes:
-        """Return the bytes up to and including the next newline."""
         end = self.data.find(b"\n", self.position)
         return self.read((len(self.data) if end < 0 else end + 1) - self.position)
 
 
 def _check_keys(found: Any) -> Any:
-    """Return ``found``, a list of keys of a dict or elements of a set, after a check that they can be hashed quickly.
+    """Return ``found``, a list of keys of a dict or elements of a set; raise Refused for a key that is too large.
 
-    Raises Refused if a key is a tuple or frozen set of more than :data:`PARTS` elements, including nested elements.
-    For example, the comparison of two equal frozen sets with 60 nested levels can take 2**60 steps.
+    A key is too large if it is a tuple or frozen set with more than :data:`PARTS` elements, including nested elements.
+    To hash or compare such keys can take very long: the comparison of two equal frozen sets with 60 nested levels can
+    take 2**60 steps.
     """
     for key in found:
         if key.__class__ in (tuple, frozenset):
@@ -98,9 +98,12 @@ def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
 class Interpreter:
     """Restricted unpickler: executes the pickle in ``source`` and builds the object that the pickle describes.
 
-    ``find(module, name)`` returns the permitted object with this name, or raises an error. ``persistent(id)`` returns
-    the object, usually a storage, to which the pickle refers by a persistent id. ``classes`` are the classes of which
-    the pickle may create instances and set attributes.
+    Args:
+        source: Bytes of the pickle, as a :class:`Source`.
+        find: Function ``find(module, name)`` that returns the permitted object with this name, or raises an error.
+        persistent: Function that returns the object, usually a storage, for a persistent id, by which a pickle refers
+            to it.
+        classes: Classes of which the pickle may create instances and set attributes.
     """
 
     def __init__(
@@ -115,8 +118,8 @@ class Interpreter:
     def run(self) -> Any:
         """Execute the pickle and return the object that it describes.
 
-        Raises Refused if the pickle requires an operation that is not allowed. For a damaged pickle, the exception is
-        Refused or one of those in the tuple ``BROKEN``, such as EOFError, depending on the instruction that fails.
+        Raises Refused if the pickle requires an operation that is not allowed. A damaged pickle raises Refused or one
+        of the exceptions in the tuple ``BROKEN``, such as EOFError.
         """
         source: Any = self.source
         while True:
@@ -141,9 +144,9 @@ class Interpreter:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """Remove the last mark and the objects above the mark from the stack, and return these objects.
+        """Remove the last mark from the stack with all objects above it, and return these objects.
 
-        The instruction MARK of the pickle puts a mark on the stack before the items of a container.
+        A pickle puts a mark on the stack before the items of a container, by the instruction MARK.
         """
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:

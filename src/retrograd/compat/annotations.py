@@ -41,10 +41,10 @@ def unquote_annotations(function: Any) -> Any:
 
 
 def _functions(shown: Any) -> Iterator[FunctionType]:
-    """Yield the functions whose annotations ``help`` shows for ``shown``, a function or a class.
+    """Yield the functions whose annotations ``help(shown)`` shows, where ``shown`` is a function or a class.
 
-    For a function, this is the function itself. For a class, these are its methods and those of its internal base
-    classes. For a wrapper, the wrapped function is yielded instead.
+    For a class, these are its methods and those of its internal base classes, whose names begin with an underscore. If
+    a function is a wrapper, the wrapped function is yielded instead.
     """
     kinds = shown.__mro__ if isinstance(shown, type) else ()
     own = [each for kind in kinds if kind is shown or kind.__name__[0] == "_" for each in vars(kind).values()]

@@ -1,6 +1,6 @@
 """Loading of parts of retrograd on demand, and completion of its public modules.
 
-The finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` once the module has been
+The import finder ``ModuleCompletion`` gives every public module its ``__getattr__`` and ``__dir__`` once the module has been
 executed.
 
 Note [Loading on demand]. Importing retrograd loads what every program needs: tensors, operations, autograd. A module
@@ -56,10 +56,10 @@ def module_getattr(module_name: str, later: dict[str, str] | None = None) -> Cal
 
 
 def _load(module_name: str, name: str, source: str) -> Any:
-    """Load the submodule ``source`` of the module ``module_name``, and return its attribute ``name``.
+    """Import the submodule ``source`` of the module ``module_name``, and return its attribute ``name``.
 
-    If ``name`` equals ``source``, the submodule itself is returned. The returned object becomes an attribute of the
-    module ``module_name``.
+    If ``name`` equals ``source``, the submodule itself is returned. The returned object also becomes an attribute of
+    the module ``module_name``, so that this function is called only once for each name.
     """
     value: Any = importlib.import_module("." + source, module_name)
     if name != source:
@@ -70,12 +70,14 @@ def _load(module_name: str, name: str, source: str) -> Any:
 
 
 class ModuleCompletion:
-    """Import finder for the modules of retrograd, which completes each module after its import.
+    """Import finder for the modules of retrograd, which adds functions to public modules after their import.
 
-    This finder is the first in ``sys.meta_path``, and calls the other finders to locate the module. Before the module
-    is executed, it is marked as part of retrograd, so that tracebacks leave out its frames. After that, a public module
-    with ``__all__`` gets a function ``__dir__``. It also gets a function ``__getattr__``, unless the module defines
-    this function. The class of the loader is unchanged, so source and resources are found as without this finder.
+    A public module with ``__all__`` gets a function ``__dir__``. It also gets a function ``__getattr__``, unless the
+    module defines this function. In addition, each module is marked as part of retrograd before it is executed, so that
+    tracebacks leave out its frames.
+
+    This finder is the first in ``sys.meta_path``, and calls the other finders to locate the module. The loader keeps
+    its class, so that source code and resources are found as usual.
     """
 
     def __init__(self, package: str) -> None:
@@ -83,10 +85,10 @@ class ModuleCompletion:
         user_frame.mark_package()
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the ModuleSpec of the module ``fullname``, with a loader that completes the module after its import.
+        """Return the ModuleSpec of the module ``fullname``, as found by the other import finders.
 
-        The ModuleSpec comes from the next import finder. The result is None for a module that is not in retrograd, or
-        that no finder locates.
+        The method ``exec_module`` of its loader is replaced by :func:`_execute`. The result is None for a module that
+        is not in retrograd, or that no finder locates.
         """
         if not fullname.startswith(self.prefix):
             return None
@@ -100,7 +102,7 @@ class ModuleCompletion:
 
 
 def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
-    """Execute ``module``, a module of retrograd, and complete it (see :class:`ModuleCompletion`).
+    """Execute ``module``, a module of retrograd, and add ``__getattr__`` and ``__dir__`` if it is public.
 
     ``execute`` is the function ``exec_module`` of the module's loader. The garbage collector is off meanwhile, because
     an import creates many objects and hardly any garbage: 100 collections would make ``import retrograd`` 20 % slower.
@@ -163,10 +165,10 @@ ON_LOAD: list[Callable[[], None]] = []
 
 
 def _complete(namespace: dict[str, Any]) -> None:
-    """Complete a loaded module: mark it as part of retrograd, and silence NumPy's warnings in it.
+    """Mark a module that has been loaded as part of retrograd, and silence NumPy's warnings.
 
-    Frames of marked modules are left out of tracebacks. ``namespace`` is the namespace of the module. Silencing visits
-    all modules of retrograd. Therefore it is done only after packages and top-level modules have been loaded.
+    ``namespace`` is the namespace of the module. Tracebacks leave out the frames of marked modules. The warnings are
+    silenced in all modules of retrograd. This takes time, so it is done only for packages and top-level modules.
     """
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:

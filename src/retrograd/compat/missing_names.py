@@ -72,9 +72,9 @@ def why_missing(full_name: str) -> str:
 def missing_name_error(module_name: str, name: str, frame: FrameType) -> AttributeError | ImportError:
     """Return the error for the missing attribute ``name`` of the module ``module_name``.
 
-    ``frame`` is the frame of the code that reads the attribute. The error is an ImportError if ``frame`` executes a
-    from-import (see Note [Missing names in from-imports]), otherwise an AttributeError. The error is returned and not
-    raised, so that tracebacks show only one frame of retrograd.
+    ``frame`` is the frame of the code that reads the attribute. For ``from module import name``, the error is an
+    ImportError (see Note [Missing names in from-imports]), otherwise an AttributeError. The caller raises the error, so
+    that tracebacks show only one frame of retrograd.
     """
     torch_module = torch_name(module_name)
     message = f"module {torch_module!r} has no attribute {name!r}"
@@ -106,18 +106,19 @@ class MissingModules:
     """Last of the import finders, which raises an error for a module of PyTorch that retrograd does not have.
 
     The error message contains the address of the page about differences from PyTorch. ``package`` is the name of the
-    package. Some modules of the package exist but have no file. They are found by another module, whose name is
-    ``table``: its function ``find`` returns their ModuleSpecs. This module is imported at the first search.
+    package. ``table`` is the name of a module that defines those submodules of the package that have no file. Its
+    function ``find`` returns the ModuleSpec of such a submodule, or None. The module ``table`` is imported at the first
+    search.
     """
 
     def __init__(self, package: str, table: str = "") -> None:
         self.package, self.table = package, table
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the ModuleSpec of ``fullname`` if retrograd has this module without a file for it, otherwise None.
+        """Return the ModuleSpec of ``fullname``, if retrograd has this module without a file for it.
 
-        Raises ModuleNotFoundError if a missing module of retrograd is imported. For a search without an import
-        (``importlib.util.find_spec``), the result is None.
+        If retrograd does not have the module, the result depends on the caller. An import raises ModuleNotFoundError. A
+        search by ``importlib.util.find_spec`` returns None. The result is also None for modules of other packages.
         """
         if fullname.partition(".")[0] == self.package:
             spec: ModuleSpec | None = (self.table and importlib.import_module(self.table).find(fullname)) or None

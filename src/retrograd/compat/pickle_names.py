@@ -1,7 +1,8 @@
 """Names in pickles: permanent names of functions that rebuild objects, and PyTorch's names of classes.
 
-A pickle names a function or class by ``__module__`` and ``__qualname__``. Functions that rebuild a tensor, a dtype and
-so on are named as members of ``retrograd._rebuild``, so a pickle can be read after its functions have moved.
+A pickle refers to a function or class by the names of its module and of the object. Pickles of tensors, dtypes and
+other objects contain the names of functions that rebuild these objects. So that these pickles can be read after a
+function has moved to another module, they contain permanent names in the module ``retrograd._rebuild``.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ def add_former_modules(package: str) -> None:
 
 
 def _object(package: str, names: dict[str, str], name: str) -> Any:
-    """Return the object to which pickles of earlier versions refer as ``name``.
+    """Return the object that pickles of earlier versions call ``name`` (``__getattr__`` of a former module).
 
-    ``names`` maps the names in a module of an earlier version to the present names in ``package``. AttributeError is
-    raised for a name that is not in ``names``. This function serves as the ``__getattr__`` of the module.
+    ``names`` maps the former names to the present names of the objects in ``package``. Raises AttributeError for a name
+    that is not in ``names``.
     """
     if name not in names:
         raise AttributeError(f"no object of this module has been pickled as {name!r}")
@@ -69,8 +70,8 @@ def _object(package: str, names: dict[str, str], name: str) -> Any:
 class TorchNamed:
     """Base class of classes of retrograd whose ``__module__`` is a PyTorch module, such as ``torch.nn``.
 
-    In pickles, the name of retrograd's module is written instead. In checkpoints (``torch.save``), PyTorch's name is
-    written.
+    A pickle of an instance contains the name of retrograd's module instead, so that Python can import the class. A
+    checkpoint (``torch.save``) contains PyTorch's name.
     """
 
     __slots__ = ()
@@ -105,11 +106,10 @@ def show_as_torch(module: ModuleType) -> None:
 
 
 def name_constructors(namespace: dict[str, Any]) -> None:
-    """Give each public class that inherits the ``__init__`` of an internal class an ``__init__`` of its own.
+    """Give each public class that inherits ``__init__`` from an internal class a copy of this method.
 
-    The new method is a copy of the inherited one, named after the public class. The reason is that Python shows the
-    qualified name of a function in errors: for ``Conv2d(kernal_size=3)`` the error must name ``Conv2d.__init__()``.
-    ``namespace`` is the namespace of the module that defines the classes.
+    The copy is named after the public class. Python shows this name in errors: for ``Conv2d(kernal_size=3)`` the error
+    must name ``Conv2d.__init__()``. ``namespace`` is the namespace of the module that defines the classes.
     """
     for name in namespace["__all__"]:
         cls = namespace.get(name)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class _Level:
-    """Namespace of operations that is passed as ``F`` to gradient rules when a recorded call is differentiated.
+    """Object that gradient rules receive as ``F`` when a recorded call is differentiated: ``F.mul`` is ``torch.mul``.
 
-    Its attributes are the public operations of tensors, and two functions of arrays: ``attention_back`` and
-    ``recurrent_back``, which compute gradients of attention and of recurrent layers. A call of one of these two
-    functions is recorded as a single operation.
+    Its attributes are the operations of tensors, which are recorded when a rule calls them. ``attention_back`` and
+    ``recurrent_back``, the gradients of attention and of recurrent layers, compute with NumPy arrays; a call of one of
+    them is recorded as a single operation.
     """
 
     def __getattr__(self, name: str) -> Function:
@@ -48,10 +48,10 @@ F = _Level()
 
 
 def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list[Traced | None]:
-    """Call the array function ``name`` with the arguments ``(g, *rest)``, and record the call as a single operation.
+    """Call ``name``, a gradient function of NumPy arrays, and record the call as a single operation.
 
-    ``g`` is the incoming gradient. The traced tensors among the arguments are passed as arrays. Return the results of
-    the function as a list of traced tensors, with None where the function returns None.
+    The arguments are ``(g, *rest)``, where ``g`` is the incoming gradient; tensors among them are passed as arrays.
+    Return a list with the results of the function as traced tensors, and None where the function returns None.
     """
     leaves, spec = tree_flatten((g, *rest))
     places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
@@ -76,7 +76,7 @@ def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list
 
 
 class GradientType:
-    """Shape and dtype that the gradient of ``value``, a recorded array, must have: those of the array itself."""
+    """Shape and dtype of the recorded array ``value``, to which ``validate_gradient`` converts its gradient."""
 
     def __init__(self, value: Value) -> None:
         self.shape, self.dtype = value.shape, value.dtype
@@ -159,8 +159,8 @@ def _apply_rules(trace: Trace, step: Step, g: Gradient, live: Sequence[bool]) ->
 def _rule_argument(trace: Trace, step: Step, name: str, g: Gradient) -> RuleArgument:
     """Return the argument for the parameter ``name`` of a gradient rule of ``step``, a recorded operation.
 
-    The argument is the namespace of operations if ``name`` is ``"F"``, the incoming gradient ``g`` if ``name`` is
-    ``"g"``, and otherwise the operand, result or parameter that the rule reads under this name.
+    A rule is a function whose parameter names determine its arguments: ``F`` is the namespace of operations, and ``g``
+    the incoming gradient. Any other name is that of an operand, a result or a parameter of the operation.
     """
     if name == "F":
         return F

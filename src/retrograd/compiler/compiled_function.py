@@ -207,8 +207,8 @@ def _autocast() -> bool:
 def _guards_for(function: Function, args: Args, kwargs: Kwargs) -> tuple[Guards, list[str]]:
     """Return the :class:`Guards` for a call of ``function``, and the source lines that unpack its arguments.
 
-    The guards test ``args`` and ``kwargs``, and all objects to which ``function`` refers directly or through other
-    objects. All are included, because this function is called before ``function`` runs.
+    The guards test in later calls that the arguments match ``args`` and ``kwargs``, and that the objects to which
+    ``function`` refers, directly or through other objects, are unchanged.
     """
     guards = Guards()
     guards.space.update(
@@ -278,7 +278,8 @@ class _CallWatcher:
     def tell(self, reason: str) -> None:
         """Stop the recording and store ``reason``, without raising an exception even if ``fullgraph=True``.
 
-        An exception in a profiler hook would remove the hook.
+        No exception is raised because this method runs in a hook of ``sys.setprofile``, which Python removes when the
+        hook raises an exception.
         """
         fullgraph, self.trace.fullgraph = self.trace.fullgraph, False
         self.trace.give_up(reason)
@@ -433,8 +434,8 @@ class Plan:
     def again(self, known: dict[Value, Tensor]) -> list[Tensor]:
         """Repeat the forward pass by ordinary operations, and return the list of the results that require gradients.
 
-        The results have a graph, which a backward pass with ``create_graph=True`` needs. ``known`` is a dictionary from
-        each input :class:`Value` to its tensor; the tensors of all computed values are added to it.
+        Unlike the results of the program, these results have a graph, which ``create_graph=True`` needs. ``known`` is a
+        dictionary from each input :class:`Value` to its tensor; the tensors computed here are added to it.
         """
 
         def found(each: Operand) -> Tensor | Scalar | None:
@@ -595,10 +596,10 @@ class Plan:
         return lines
 
     def acted(self, space: dict[str, object]) -> list[str]:
-        """Return source lines that repeat the recorded call's calls of ``backward()`` and of methods of optimisers.
+        """Return source lines that call ``backward()`` and methods of optimisers, as the user's function does.
 
-        The lines have the order of the recorded calls. The objects that these lines use are added to ``space``, the
-        namespace of the generated function.
+        The lines are in the order in which the calls were recorded. The objects that the lines use are added to
+        ``space``, the namespace of the generated function.
         """
         lines: list[str] = []
         space["accumulate"] = accumulate_grad
@@ -654,7 +655,7 @@ def _bump_version(x: Tensor) -> None:
 def _spent_node(array: Array) -> Node:
     """Return a graph node for ``array``, a result for which the compiled function has called ``backward()`` itself.
 
-    A second backward pass through the node raises the same error as after a first pass without ``retain_graph=True``.
+    A backward pass through the node raises the error for a graph that has been freed by an earlier backward pass.
     """
     node: _SpentNode = new(_SpentNode)
     node.edges, node.number, node.hooks = (), next_number(), None

@@ -49,9 +49,9 @@ def merge_cross_entropy(steps: Sequence[Step]) -> list[Step]:
 def _loops_apply(scores: Value, target: Value, weight: Operand, dim: int, reduction: str, ignore: int) -> bool:
     """Whether one of the generated loops can compute a cross-entropy with these parameters.
 
-    This requires a matrix ``scores`` of fewer than ``LARGE`` float32 or float64 elements with one row for each sample,
-    an int64 ``target``, no ``weight``, a ``reduction`` other than ``"none"``, and an ignored class index ``ignore``
-    that is not a column.
+    ``scores`` must be a matrix with one row for each sample and fewer than ``LARGE`` float32 or float64 elements, and
+    ``target`` must be int64. ``weight`` must be None, and ``reduction`` ``"mean"`` or ``"sum"``. ``ignore``, the
+    argument ``ignore_index``, must not be the index of a column of ``scores``.
     """
     return (
         weight is None

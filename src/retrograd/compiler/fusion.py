@@ -160,8 +160,8 @@ def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
 class _Group:
     """Group of steps (recorded operations) that one fused loop may compute.
 
-    ``open`` is true if steps may be added to the group. ``needs`` are the groups that compute the operands of its
-    steps.
+    ``open`` is true if a loop can compute the steps; otherwise the group has one step, and no steps are added.
+    ``needs`` are the groups that compute the operands of its steps.
     """
 
     def __init__(self, step: Step, open: bool) -> None:
@@ -169,9 +169,9 @@ class _Group:
         self.needs: set[_Group] = set()
 
     def reaches(self, other: _Group, but: _Group | None = None) -> bool:
-        """Whether this group depends on the group ``other``, directly or through further groups.
+        """Whether this group uses results of the group ``other``, directly or through further groups.
 
-        If ``but`` is not None, a direct dependency of this group on the group ``but`` is ignored.
+        Results that this group uses directly from the group ``but`` are ignored.
         """
         seen: set[_Group] = set()
         pending = [each for each in self.needs if each is not but]
@@ -213,7 +213,7 @@ class Grouping:
                 self.widen(step)
 
     def widen(self, step: Step) -> None:
-        """Merge the group of ``step``, where possible, with the groups that compute or read its operands."""
+        """Merge the group of ``step`` with each group that computes or reads one of its operands, if one loop can."""
         near = [self.maker[each] for each in step.values() if each in self.maker]
         near += [self.of[other] for each in step.values() for other in self.users.get(each, ())]
         for each in dict.fromkeys(near):
@@ -270,10 +270,9 @@ MAX_STEPS = 80
 
 
 def _varies_along(value: Value, shape: tuple[int, ...]) -> tuple[bool, ...]:
-    """Return a bool for each dimension of ``shape``: whether the size of ``value`` in this dimension is not 1.
+    """Return a bool for each dimension of ``shape``: false if ``value`` is broadcast along this dimension.
 
-    If the bool is false, ``value`` is broadcast along the dimension. Missing leading dimensions of ``value`` count as
-    1.
+    ``value`` is broadcast along the dimensions in which its size is 1, and along leading dimensions that it lacks.
     """
     have = (1,) * (len(shape) - len(value.shape)) + value.shape
     return tuple(each != 1 for each in have)
@@ -283,9 +282,11 @@ def merged_dims(steps: Sequence[Step]) -> list[tuple[int, tuple[int, ...]]] | No
     """Return the dimensions of a loop that computes ``steps``, with adjacent dimensions merged where possible.
 
     Two dimensions are merged if every operand is broadcast along both or along neither, and every sum reduces both or
-    neither. Each item of the result is a pair: the size of a merged dimension, and the tuple of the indices of the
-    original dimensions. Dimensions of size 1 are left out. The result is None if more than three dimensions remain, or
-    more than two if ``steps`` contain a sum.
+    neither. Dimensions of size 1 are left out. The result has one pair for each merged dimension: its size, and the
+    tuple of the indices of the original dimensions.
+
+    A loop is generated for at most three merged dimensions, or two if ``steps`` contain a sum. If there are more, the
+    result is None.
     """
     shape = iteration_shape(steps[0])
     every = [each for step in steps for each in step.operands if each.__class__ is Value]
@@ -317,9 +318,10 @@ def reduced_merged_dims(step: Step, merged: Sequence[tuple[int, tuple[int, ...]]
 
 
 def read_through_views(steps: Sequence[Step]) -> list[Step]:
-    """Return the recorded operations ``steps``, in which operands that are views are replaced by the viewed arrays.
+    """Return ``steps`` with operands that are views replaced by the arrays of which they are views.
 
-    An operand is replaced only where a fused loop can read the elements of the viewed array directly.
+    A fused loop then reads these arrays, so that the views need not be created. An operand is replaced only if a
+    loop can compute the step with the viewed array in its place.
     """
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []

@@ -127,8 +127,9 @@ class Guards:
     # -- Captured values
 
     def held(self, path: str, value: Guarded, depth: int) -> None:
-        """Add the conditions that ``value``, read by the expression ``path``, is unchanged; tensor elements may change.
+        """Add the conditions that the expression ``path`` still has the value ``value``, with unchanged contents.
 
+        Only the elements of tensors may change.
         ``value`` is the value of a variable or an attribute, or an item of a container. ``depth`` is the number of
         references from the compiled function to ``value``.
         """
@@ -151,10 +152,10 @@ class Guards:
         self.demand(f"{path} is {name} and {name}._array is {self.constant(x._array)} and {_grad_condition(name, x)}")
 
     def thing(self, value: Guarded, depth: int = 0) -> None:
-        """Add the conditions that the objects to which ``value`` refers are unchanged: items, attributes, closures.
+        """Add the conditions that the contents of ``value`` are unchanged: its items, attributes or closure variables.
 
-        The guard function already tests the identity of ``value`` itself. ``depth`` is the number of references from
-        the compiled function to ``value``.
+        The guard function tests elsewhere that ``value`` is the same object. ``depth`` is the number of references that
+        lead from the compiled function to ``value``; beyond ``MAX_DEPTH``, no conditions are added.
         """
         if id(value) in self.seen or depth > MAX_DEPTH:
             return
@@ -325,7 +326,8 @@ def _names_read_by(kind: type, start: str) -> set[str]:
 def describe_assignment(code: CodeType) -> str | None:
     """Return a description of the first assignment in ``code`` to an attribute, a global or an outer variable.
 
-    The result is None if there is no such assignment, or if ``code`` is a constructor.
+    The result is None if there is no such assignment, or if ``code`` is a constructor, which sets attributes of a new
+    object.
     """
     if code.co_name in ("__init__", "__post_init__", "__new__"):
         return None

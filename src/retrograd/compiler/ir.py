@@ -1,8 +1,8 @@
 """Intermediate representation of a recorded call: a list of steps, each of which applies an operation to values.
 
-A value describes an array and is the result of at most one step: an in-place operation creates a new value for its
-tensor. Therefore a pass can remove, merge, move or fuse steps using only which step reads which value. This module does
-not use tensors.
+A value describes an array and is the result of at most one step: after an in-place operation, a new value describes the
+modified array (static single assignment). Therefore a pass, which removes, merges, moves or fuses steps, needs to know
+only the values that each step reads. This module does not use tensors.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _numbers = count(100000)
 class Value:
     """Description of one array in a recorded call: its shape, dtype, strides and origin.
 
-    ``array`` has the elements of a constant; for all other values it is None. ``root`` is the value whose array owns
-    the memory: for a view the viewed value, otherwise this value itself. ``graded`` is true if gradients with respect
-    to the array are required. ``base`` is the value whose elements this value reads in another shape, or None.
+    ``array`` is the array itself for a constant, and None for all other values. ``graded`` is true if gradients with
+    respect to the array are required. ``root`` is the value whose array owns the memory: for a view that of the viewed
+    array, otherwise this value. ``base`` is set only in fused loops: if it is not None, the loop reads the array of
+    ``base`` in the shape of this value, and this value has no array.
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
@@ -83,7 +84,7 @@ class Step:
     An operand is a :class:`Value` (description of an array), a Python number or None; a result is a :class:`Value`.
     ``line`` is a pair that locates the line of the user's program: its code object and the offset of the instruction in
     it. If ``effect`` is true, the step (a random draw, for example) is kept even if its results are unused. If
-    ``in_place`` is true, the result has the shape, dtype and stride order of the first operand.
+    ``in_place`` is true, the step records an in-place operation, whose result replaces the first operand.
     """
 
     __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
@@ -99,8 +100,7 @@ class Step:
     def values(self) -> Iterator[Value]:
         """Return an iterator over the operands that are :class:`Value` objects (descriptions of arrays).
 
-        For an operand that reads the elements of another value in a new shape, the iterator returns this other value,
-        its ``base``.
+        If an operand has a ``base``, whose array is read in another shape, the iterator returns the ``base`` instead.
         """
         return (each.base or each for each in self.operands if each.__class__ is Value)
 
@@ -117,11 +117,11 @@ def short_repr(value: object) -> str:
 
 
 class ExtraOp:
-    """Operation that is recorded as one step but not declared as an ``Op``, such as ``cat`` or a random draw.
+    """Operation that exists only in recordings, such as ``cat`` of several tensors or a random draw.
 
-    It has the attributes of ``Op``, the class of declared operations, that are needed to run and differentiate a step.
-    ``gradients(F, g, step)`` returns the gradients of all operands, where ``g`` is the incoming gradient and ``F`` the
-    namespace of operations.
+    It has those attributes of ``Op``, the class that describes all other operations, by which a step is run and
+    differentiated. ``kernel`` computes the result. ``gradients(F, g, step)`` returns the gradients of all operands,
+    where ``g`` is the incoming gradient and ``F`` the namespace of operations.
     """
 
     kind, rules = "general", ()

@@ -134,10 +134,12 @@ def steps_to_recompute(
 ) -> list[Step]:
     """Return the steps of the program ``forward`` that the program ``backward`` should repeat.
 
-    The backward program then computes their results again, which takes less time than saving and loading them.
-    ``at_hand`` are recorded arrays that the backward program receives in any case. ``cheap(step)`` returns whether a
-    fused loop can compute ``step`` with little extra time. The result is empty if nothing would be gained, because
-    operands with more elements than these results would have to be saved instead.
+    To compute a cheap result again in a fused loop takes less time than to save it and load it. ``cheap(step)`` returns
+    whether a fused loop can compute ``step`` with little extra time. ``at_hand`` are recorded arrays that the backward
+    program receives in any case.
+
+    The operands of the repeated steps must be saved instead of the results. If they have more elements than the
+    results, the function returns an empty list.
     """
     maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)

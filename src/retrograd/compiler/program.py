@@ -1,4 +1,4 @@
-"""Programs: generated Python functions of arrays without branches, which run the steps of a recorded call.
+"""Programs: generated Python functions that run the steps of a recorded call on arrays, one after another.
 
 Each line calls a NumPy function, the kernel of an operation, or a fused loop (``compiler/fusion.py``). Dtypes and
 conversions, which an uncompiled operation determines in each call, are determined once, when the source is generated. A
@@ -230,7 +230,8 @@ def contiguous_strides(value: Value) -> tuple[int, ...]:
 def _like_target(value: Value) -> Callable[[Array], Array]:
     """Return a function that copies an array to a new array with the dtype and the stride order of ``value``.
 
-    The function is used for the result of an in-place operation, which keeps the memory layout of its tensor.
+    It is used for an in-place operation, which the program computes out of place: the result gets the strides that the
+    modified tensor would keep.
     """
     order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
     back = [order.index(i) for i in range(len(order))]
@@ -244,9 +245,9 @@ def _like_target(value: Value) -> Callable[[Array], Array]:
 
 
 def _cast_result(op: Operation, target: ArrayDType) -> Callable[[Array], Array]:
-    """Return a function that converts an array, the result of the kernel of ``op``, to the result dtype.
+    """Return a function that converts an array, which the kernel of ``op`` has computed, to the dtype of the result.
 
-    The result dtype is ``op.result`` if it is set (bool for comparisons, for example), and otherwise ``target``.
+    The dtype is ``target``, unless ``op`` has a fixed result dtype, ``op.result``, such as bool for comparisons.
     """
     return lambda array: retype(op, numpy.asarray(array), op.result or target)
 

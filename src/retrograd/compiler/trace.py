@@ -1,10 +1,9 @@
 """Recording of one call: while a function runs, each of its operations is recorded as a step in a list, the tape.
 
-A :class:`Trace` receives every call of a public function, as a ``TorchFunctionMode`` does. It replaces tensors among
-the arguments by :class:`Traced` tensors, as forward mode replaces them by dual tensors. Therefore the operations that
-the public function calls are passed to ``Trace.process``, which runs and records them. The recorded call returns its
-ordinary result. If an operation cannot be recorded, ``Trace.reason`` is set, and the remaining operations of the call
-run without being recorded.
+A :class:`Trace` intercepts every call of a public function, as a ``TorchFunctionMode`` does, and replaces tensors among
+the arguments by :class:`Traced` tensors. Every operation on a traced tensor calls ``Trace.process``, which runs and
+records the operation. The recorded call returns its ordinary result. If an operation cannot be recorded,
+``Trace.reason`` is set, and the remaining operations of the call run without being recorded.
 """
 
 from __future__ import annotations
@@ -102,16 +101,17 @@ class Traced(TransformTensor):
         return self._run.process(op, tensors, params, in_place)
 
     def picked(self, x: Tensor, picks: list[Tensor | None]) -> Results:
-        """Return ``x[tuple(picks)]`` and record the indexing; ``x`` or some of ``picks`` are traced tensors.
+        """Return ``x`` indexed by ``picks``, and record the indexing; ``x`` or some of ``picks`` are traced tensors.
 
-        None in ``picks`` has the meaning of ``:``.
+        ``picks`` has an index tensor for each dimension of ``x``, or None where the index is ``:``.
         """
         return self._run.picked(x, picks)
 
     def put_picked(self, x: Tensor, picks: list[Tensor | None], values: Tensor, accumulate: bool) -> None:
-        """Assign ``values`` to ``x[tuple(picks)]`` and stop the recording, because this assignment cannot be recorded.
+        """Stop the recording, because an assignment by index tensors cannot be recorded, and assign ``values``.
 
-        None in ``picks`` has the meaning of ``:``. ``accumulate`` has no effect.
+        The elements of ``x`` are selected by ``picks``, which has an index tensor for each dimension of ``x``, or None
+        where the index is ``:``. ``accumulate`` has no effect.
         """
         self._run.give_up("assigns to indices in a tensor")
         x, picks, values = self._run.plain((x, picks, values))
@@ -196,10 +196,10 @@ def _index_kernel(np: ArrayModule, *given: RuleArgument) -> Array:
 
 
 def _full_index(picks: Sequence[Array], places: tuple[bool, ...]) -> tuple[Array | None, ...]:
-    """Return the index tuple of a recorded indexing ``x[…]``, built from the index arrays ``picks``.
+    """Return the index of a recorded indexing ``x[…]`` as a tuple of index arrays, and None for ``:``.
 
-    The tuple has one item for each bool in ``places``: the next array of ``picks`` if the bool is true, otherwise None,
-    which has the meaning of ``:``. The recorded step has the arrays as operands and ``places`` as a parameter.
+    A step stores the index in two parts: ``picks`` are the index arrays in their order, and ``places`` has a bool for
+    each dimension of ``x``, which is true if the dimension is indexed by an array.
     """
     rest = iter(picks)
     return tuple([numpy.asarray(next(rest), numpy.int64) if each else None for each in places])
@@ -291,7 +291,7 @@ class Trace(TransformLevel):
     def _acting(self, optimizer: Optimizer, name: str, before: Function | None) -> Function:
         """Return a replacement of the method ``name`` of ``optimizer`` that records each call and runs the method.
 
-        ``before`` is the value of ``name`` in ``vars(optimizer)``, or None if there was none. It is stored as the
+        ``before`` is an earlier replacement of the method, an attribute of the instance, or None. It is stored as the
         attribute ``before`` of the replacement, so that it can be restored.
         """
         plain = getattr(optimizer, name)
@@ -316,9 +316,9 @@ class Trace(TransformLevel):
         return any(each[0] == "step" for each in self.events)
 
     def changed(self) -> str | None:
-        """Return a reason to stop the recording if an operation that was not recorded has modified an input, else None.
+        """Return why the call cannot be compiled if a tensor was modified by an operation that was not recorded.
 
-        The inputs are the tensors that the recorded call reads; the reason is a text for the user.
+        Only the tensors that the recorded call reads are checked. The result is None if none was modified.
         """
         held = {id(each) for one in self.optimizers for group in one.param_groups for each in group["params"]}
         known = {id(each._inner) for each in self.written} | {id(each) for each in self.bumped}
@@ -350,9 +350,9 @@ class Trace(TransformLevel):
 
     @contextmanager
     def unseen(self) -> Iterator[None]:
-        """Context manager inside which operations are recorded, but not calls of the public functions that run them.
+        """Context manager in which gradient rules are recorded: their operations, without lines of the user's program.
 
-        It is used to record gradient rules, whose operations have no line in the user's program.
+        Calls of public functions are not intercepted in it; only the operations on traced tensors are recorded.
         """
         inside = any(each is self for each in active_levels())
         if not inside:
@@ -507,9 +507,9 @@ class Trace(TransformLevel):
     def received(self, name: str, args: Args, kwargs: Kwargs, result: PyTree) -> PyTree:
         """Return ``result`` with its ordinary tensors replaced by traced tensors.
 
-        ``result`` is the result of the public function ``name``. ``args`` and ``kwargs`` are the arguments of the call.
-        A tensor that was not computed by a recorded operation becomes a constant if the function has no tensor
-        arguments; otherwise the recording stops.
+        ``result`` is the result of the public function ``name``, called with ``args`` and ``kwargs``. An ordinary
+        tensor in it was not computed by a recorded operation. If no argument is a tensor, as for ``zeros``, it becomes
+        a constant of the recording; otherwise the recording stops.
         """
         leaves = tree_leaves((args, kwargs))
         of_tensors = any(each.__class__ is Traced for each in leaves)
@@ -531,11 +531,11 @@ class Trace(TransformLevel):
     def _dropped(
         self, input: Traced, p: float = 0.5, training: bool = True, inplace: bool = False, train: bool | None = None
     ) -> Results:
-        """Compute and record ``nn.functional.dropout``, whose parameters this method has, and return the result.
+        """Compute and record a call of ``nn.functional.dropout``, and return the result.
 
-        The random draw is recorded as a separate step, so that it is repeated in every call. The result is None for a
-        call that this method does not support, such as one with ``inplace=True``; the caller must then call the public
-        function.
+        The parameters are those of the function. The random draw is recorded as a separate step, so that it is repeated
+        in every call. The result is None for a call that this method does not support, such as one with
+        ``inplace=True``.
         """
         training = training if train is None else train
         if not training or not 0 < p < 1 or inplace or not input._array.size or not input._array.flags.c_contiguous:
@@ -621,9 +621,9 @@ class Trace(TransformLevel):
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def _find_root(self, value: Value, array: Array, tensors: Operands) -> None:
-        """Set ``value.root`` if ``array``, the array of ``value``, is a view of one of ``tensors``.
+        """Store in ``value.root`` of which recorded array the result ``array`` is a view, if of any.
 
-        The root is the :class:`Value` of the array that owns the memory.
+        ``value`` describes ``array``, and ``tensors`` are the operands of the operation that returned ``array``.
         """
         for each in tensors:
             if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):
@@ -658,7 +658,7 @@ class Trace(TransformLevel):
         return x
 
     def picked(self, x: Tensor, picks: list[Tensor | None]) -> Results:
-        """Return ``x[tuple(picks)]`` and record the indexing; ``picks`` has integer tensors, and None for ``:``."""
+        """Return ``x`` indexed by ``picks``, a list of integer tensors and None for ``:``, and record the indexing."""
         inner, given = self.plain(x), self.plain(picks)
         result = inner[tuple(slice(None) if each is None else each for each in given)]
         if self.reason is not None:
@@ -667,10 +667,10 @@ class Trace(TransformLevel):
         return self.noted(INDEX, (x, *[each for each in picks if each is not None]), (places, None), result)
 
     def normalised(self, surface: Function, *given: RuleArgument) -> Results:
-        """Call ``surface``, the function ``batch_norm``, with the arguments ``given``; record it, return the result.
+        """Call ``surface``, the function ``native_batch_norm``, with ``given``; record the call and return the result.
 
-        Every replay of the recorded call updates the running statistics. If these are not inputs of the recorded call,
-        the recording stops.
+        When the recorded call is replayed, it updates the running statistics again. The recording stops if the running
+        statistics are not tensors of the user's program, for example because they were computed in the call.
         """
         running = [each for each in given[3:5] if each is not None]
         if any(self.stands.get(id(each._inner)) is not each for each in running):

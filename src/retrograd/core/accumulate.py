@@ -1,8 +1,9 @@
-"""Accumulation of gradients: at edges with several gradients, and in ``.grad`` of leaves.
+"""Accumulation of gradients: sums of gradients that arrive at the same node, and addition to ``.grad`` of leaves.
 
-A gradient is modified in place only if no object other than the engine refers to its array. The engine decides this by
-the reference count of the array. The expected count depends on Python's version. Therefore it is measured on a sample
-array that is passed through the same number of function calls.
+A gradient is modified in place only if no object other than the engine refers to its array. The engine detects this by
+the reference count of the array (``sys.getrefcount``). Function calls add references, and their number depends on the
+version of Python. Therefore the expected count is measured when the module is imported: a sample array is passed
+through the same number of function calls as a gradient.
 """
 
 from __future__ import annotations
@@ -49,12 +50,13 @@ def sum_gradients(first: Gradient, second: Gradient) -> Gradient:
 
 
 def add_pending(pending: dict[Edge, Gradient], owned: set[Edge], edge: Edge, arrived: Gradient) -> None:
-    """Add the gradient ``arrived`` to ``pending[edge]``, the sum of the gradients that have arrived at ``edge``.
+    """Add ``arrived``, a gradient that has arrived at ``edge``, to ``pending[edge]``.
 
-    ``pending`` is a dict from gradient edges to these sums; a sum of None is replaced by ``arrived``. ``owned`` is the
-    set of the edges whose sum is a new array, computed by the engine, to which no other object refers. The sum is
-    modified in place if ``edge`` is in ``owned``, or if the reference count shows that only the engine refers to the
-    array of the sum.
+    ``pending`` is a dict from gradient edges to the sum of the gradients that have arrived there. If the sum is None,
+    ``arrived`` becomes the sum. Otherwise, the addition is done in place if no object other than the engine refers to
+    the array of the sum. This is known for the edges in the set ``owned``, because the engine itself has created their
+    sums. For other edges, the reference count of the array is tested. After an addition, ``edge`` is added to
+    ``owned``.
     """
     held = pending[edge]
     if held is None:
@@ -72,10 +74,10 @@ def add_pending(pending: dict[Edge, Gradient], owned: set[Edge], edge: Edge, arr
 
 
 def _references_pending(pending: dict[int, Array], edge: int) -> int:
-    """Return the reference count of the array ``pending[edge]`` during a call of this function.
+    """Return the reference count of the array ``pending[edge]``, to which only the dict ``pending`` refers.
 
-    The function is called once, with an array to which only ``pending`` refers. The result is the count that
-    :func:`add_pending` expects for such an array.
+    The count includes the references of the running function, which are the same in :func:`add_pending`. That function
+    modifies an array in place only if it does not have more references than this.
     """
     held = pending[edge]
     return sys.getrefcount(held)
@@ -87,12 +89,17 @@ _HELD = _references_pending({0: numpy.zeros(1)}, 0)
 def visit_leaf(leaf: AccumulateGrad, grad: Gradient, owned: bool, record: bool, wanted: Wanted, write: bool) -> None:
     """Run the hooks of ``leaf`` with the gradient ``grad``, and store the gradient.
 
-    ``wanted`` is the dict of the gradients that the caller has requested by the argument ``inputs`` of ``backward`` or
-    ``autograd.grad``. It is None if the gradients of all leaves are computed. If the dict has the key ``leaf``, the
-    gradient is stored as the value of this key. If it does not have the key, the gradient is discarded. A gradient that
-    is not discarded is added to the leaf's ``grad`` if ``write`` is true. If ``owned`` is true, no object other than
-    the engine refers to the gradient's array. ``record`` is true if the backward pass is recorded
-    (``create_graph=True``).
+    ``wanted`` and ``write`` determine where the gradient is stored:
+
+    If ``wanted`` is None, as for ``backward()``, the gradient is added to the leaf's ``grad``.
+
+    If ``wanted`` is a dict without the key ``leaf``, this gradient has not been requested and is discarded.
+
+    If ``wanted`` has the key ``leaf``, as for ``autograd.grad``, the gradient is stored as the value of this key. If
+    ``write`` is true, as for ``backward(inputs=…)``, the gradient is also added to the leaf's ``grad``.
+
+    If ``owned`` is true, no object other than the engine refers to the array of ``grad``. ``record`` is true if the
+    backward pass is recorded (``create_graph=True``).
     """
     if leaf.hooks is not None:
         hooked = run_tensor_hooks(leaf.hooks, grad, record)
@@ -120,11 +127,11 @@ def visit_leaf(leaf: AccumulateGrad, grad: Gradient, owned: bool, record: bool, 
 
 
 def _is_still_leaf(variable: Tensor) -> bool:
-    """Whether ``variable`` is still a leaf, so that a gradient can be accumulated in its ``grad``.
+    """Whether ``variable`` is still a leaf that requires gradients, although its AccumulateGrad has changed.
 
-    The engine calls this function if the gradient edge of ``variable`` has changed since the graph was recorded. The
-    result is False if ``requires_grad`` has been set to False. Raises RuntimeError if a recorded in-place operation has
-    made ``variable`` the result of a node.
+    The AccumulateGrad of ``variable`` at present is not the one in the graph of this backward pass. The result is False
+    if ``requires_grad`` has been set to False since the graph was recorded. Raises RuntimeError if ``variable`` has
+    become the result of a recorded in-place operation.
     """
     if variable._grad_edge is not None and variable._grad_edge.__class__ is not AccumulateGrad:
         raise RuntimeError(
@@ -159,7 +166,7 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
 
 
 def _add_to(held: Array, grad: Gradient) -> None:
-    """Add the gradient ``grad`` in place to the array ``held``, a gradient or the sum of several gradients."""
+    """Add the gradient ``grad`` in place to the array ``held``, which contains a sum of gradients."""
     if held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
     elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
@@ -169,18 +176,22 @@ def _add_to(held: Array, grad: Gradient) -> None:
 
 
 def _copied(leaf: AccumulateGrad, grad: Tensor) -> Tensor:
-    """Return a copy of the gradient ``grad`` in the memory layout of the array of ``leaf``.
+    """Return a copy of the gradient ``grad`` in the memory layout of the leaf's array.
 
-    The copy is a recorded operation, so that it can be differentiated.
+    This function is used if the backward pass is recorded (``create_graph=True``). The copy is a recorded operation, so
+    that it can be differentiated.
     """
     module = array_module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
 
 def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
-    """Return ``grad`` or a copy of it, such that only ``leaf`` refers to the array, in the memory layout of the leaf.
+    """Return the array that becomes the ``grad`` of ``leaf``: the array ``grad``, or a copy of it.
 
-    If ``owned`` is true, no object other than the engine refers to ``grad``, which may then be returned without a copy.
+    Later gradients are added to the leaf's ``grad`` in place, so no other object may refer to its array. ``grad`` is
+    returned without a copy if this condition is met and if both ``grad`` and the leaf are C-contiguous. Otherwise the
+    result is a copy, which for NumPy arrays has the memory layout of the leaf. If ``owned`` is true, the engine knows
+    that no other object refers to ``grad``; otherwise the reference count is tested.
     """
     if grad.__class__ is numpy.ndarray:
         # 5 references: the local variables of this function and its two callers, the arguments of the two calls.
@@ -199,9 +210,9 @@ def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
 
 
 def _is_whole_view(grad: Array) -> bool:
-    """Whether ``grad`` is a view of all elements of an array to which no other object refers.
+    """Whether ``grad`` is a view of a whole array, to which no other object refers.
 
-    An example of such a view is a reshaped array.
+    Such a view is created by ``reshape``, for example. It may be modified in place.
     """
     base = grad.base
     if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
@@ -210,9 +221,10 @@ def _is_whole_view(grad: Array) -> bool:
 
 
 def _references() -> int:
-    """Return the reference count of a gradient to which only the engine refers, measured on a sample gradient.
+    """Return the reference count of a gradient to which only the engine refers, in a call of :func:`_own`.
 
-    :func:`_own` compares the reference count of a gradient with this number.
+    The count is measured on a sample array, which is passed through as many nested calls as a gradient. A gradient with
+    more references is also used by another object.
     """
 
     def finish(grad: Array) -> int:
@@ -232,10 +244,9 @@ _FREE = _references()
 
 
 def _references_viewed(grad: Array) -> int:
-    """Return the reference count of the base array of a view if only the view refers to the base.
+    """Return the reference count of ``grad.base``, an array to which only the sample view ``grad`` refers.
 
-    ``grad`` is a sample view, on which the count is measured. :func:`_is_whole_view` compares the reference count of a
-    base array with this number.
+    :func:`_is_whole_view` compares the reference count of another base array with this number.
     """
     base = grad.base
     return sys.getrefcount(base)

@@ -54,7 +54,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether the setting ``check_nan`` of anomaly detection is true: NaN in a gradient is then an error."""
+    """Whether a NaN in a gradient is an error while anomaly detection is enabled (setting ``check_nan``)."""
     return setting.check_nan
 
 
@@ -64,10 +64,10 @@ _evaluating: ContextVar[Node | None] = ContextVar("evaluating", default=None)
 
 
 def note(node: Node) -> None:
-    """Record the call stack in the metadata of the new node ``node``, for the errors of anomaly detection.
+    """Store the call stack in the metadata of ``node``, a new node, for the errors of anomaly detection.
 
-    If a backward pass with ``create_graph=True`` creates the new node, the metadata also refers to the node that this
-    backward pass is running.
+    If the node is recorded in a backward pass with ``create_graph=True``, its metadata also refers to the node whose
+    gradients this backward pass is computing.
     """
     frames = [frame for frame, _ in traceback.walk_stack(None) if user_frame.MARK not in frame.f_globals]
     summary = traceback.StackSummary.extract(
@@ -86,14 +86,14 @@ _first_infinite: ContextVar[Node | None] = ContextVar("first_infinite", default=
 
 
 def begin() -> None:
-    """Forget the first node with an infinite gradient of the previous backward pass, when a new one starts."""
+    """Reset the record of the first node with an infinite gradient, at the start of a backward pass."""
     _first_infinite.set(None)
 
 
 def run(node: Node, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
-    """Run the vjp of ``node``, check the gradients that it returns for NaN, and return them.
+    """Compute the gradients of the inputs of ``node``, check them for NaN, and return them.
 
-    ``grad`` is the incoming gradient, and ``edges`` are the gradient edges of the node's inputs. If the vjp or the
+    ``grad`` is the incoming gradient, and ``edges`` are the gradient edges of the node's inputs. If the node or the
     check raises an error, a warning shows the call stack that recorded the node, and the error is raised again. If
     ``keep`` is true, the saved values of the node are not freed.
     """
@@ -158,10 +158,10 @@ def _array(value: Gradient) -> Array | None:
 
 
 def _values(node: Node) -> list[tuple[str, Saved]]:
-    """Return (description, value) pairs of the arrays and numbers that ``node`` has saved.
+    """Return (description, value) pairs of the arrays and numbers that ``node`` has saved for the backward pass.
 
-    A description is a text such as ``saved result``. The list is empty if the node's class is not generated from a
-    declared operation.
+    A description is a text such as ``saved result``. The list is empty for a node without a list of its saved values,
+    such as the node of a custom ``autograd.Function``.
     """
     saved = [(each.name, getattr(node, each.held, None)) for each in getattr(node, "arrays", ())]
     return [
@@ -194,10 +194,11 @@ def _check(node: Node, grad: Gradient, grads: Gradients, saved: list[tuple[str, 
 
 
 def _output(node: Node, position: int) -> int:
-    """Return the index in ``node.next_functions`` of the input that receives a gradient of ``node``.
+    """Return the index in ``node.next_functions`` of the input to which a gradient of ``node`` belongs.
 
-    ``position`` is the index of the gradient in the sequence that the node returned. The two indices can differ,
-    because not all operands of the operation have a gradient.
+    ``position`` is the index of the gradient among those that the node returned. The indices can differ for two
+    reasons: ``next_functions`` omits operands that can not have a gradient, and some nodes return the gradient of a
+    single operand.
     """
     operand = node.operand if node.lone else position
     return node.listed.index(operand) if node.listed else operand
@@ -208,10 +209,16 @@ def _message(
 ) -> str:
     """Return the text of the error about NaN or infinities in ``bad``, a gradient that ``node`` returned.
 
-    The text has PyTorch's message, the line in the program, the values around the first NaN, and a remedy. ``output``
-    is the index of ``bad`` among the returned gradients. ``grad`` is the incoming gradient of the node, and ``saved``
-    are the (name, value) pairs of its saved values. ``kind`` is "nan" or "inf". ``wrong`` is a mask of the NaN or
-    infinite elements of ``bad``.
+    The text has PyTorch's message, the line in the user's program, the elements around the first NaN, and a remedy.
+
+    Args:
+        node: Node that returned the gradient.
+        output: Index of ``bad`` among the returned gradients.
+        grad: Incoming gradient of the node.
+        bad: Gradient with NaN or infinities.
+        saved: Pairs (name, value) of the saved values of the node.
+        kind: The text ``nan`` or ``inf``.
+        wrong: Mask of the NaN or infinite elements of ``bad``.
     """
     lines = [f"Function '{node.name()}' returned {kind} values in its {output}th output."]
     location = user_frame.describe(node.code, node.instruction)
@@ -250,7 +257,8 @@ def _message(
 def _around(array: Gradient, index: tuple[int, ...]) -> str:
     """Return a text with the element of ``array`` at ``index`` and its neighbours along the last axis.
 
-    If ``array`` has size 1 along an axis because of broadcasting, index 0 is used for this axis.
+    ``index`` may be an index into a larger array, to whose shape ``array`` can be broadcast. For an axis along which
+    ``array`` has size 1, index 0 is used.
     """
     if not getattr(array, "ndim", 0):
         return str(array)

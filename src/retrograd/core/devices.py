@@ -155,7 +155,7 @@ default_changed = (
 
 
 def _set_default(**fields: object) -> None:
-    """Set attributes of the current thread's :class:`_Defaults` object to the values in ``fields``."""
+    """Change the default device of the current thread: set the attributes ``fields`` of its :class:`_Defaults`."""
     global default_changed
     default_changed = True
     for name, value in fields.items():

@@ -35,7 +35,7 @@ class dtype:
     __module__ = "torch"
 
     def __new__(cls, *arguments: Any) -> dtype:  # Note [Any in public signatures]
-        """Create a dtype; only this module may do so, and passes three arguments.
+        """Create a dtype from three arguments, which only this module passes.
 
         Raises TypeError for any other number of arguments, because in PyTorch a program cannot create a dtype.
         """

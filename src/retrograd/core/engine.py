@@ -1,15 +1,16 @@
-"""The backward engine, which runs every node of the graph once, from the roots to the leaves, the newest node first.
+"""The backward engine, which runs every node of the graph once, in order from the results to the leaves.
 
-Nodes are numbered in the order of creation, and a node is always newer than the nodes at its edges. So a heap that
-returns the newest pending node never returns one before all its gradients have arrived, and no pass that counts
-dependencies is needed. The engine converts every gradient to the shape and dtype of its edge (``gradients.py``) and
-adds gradients that arrive at the same edge (``accumulate.py``), so nodes need not do this.
+Nodes are numbered in the order of creation, and a node is created after the nodes that computed its inputs. The engine
+keeps the nodes that have received a gradient in a heap, and always runs the newest of them. Only newer nodes pass
+gradients to this node, and all of them have run already. Therefore the engine need not count the dependencies of each
+node before the backward pass. The engine converts every gradient to the shape and dtype of the tensor to which it
+belongs (``gradients.py``) and adds gradients of the same tensor (``accumulate.py``), so nodes need not do this.
 
 Note [The order of leaves]. The engine adds gradients to the ``grad`` of leaves at the end of the backward pass. PyTorch
 adds the gradients of a leaf as soon as the last one has arrived, but only hooks of leaves can observe the difference.
-So while a leaf exists that has had a hook, or an observer (an object of the profiler) runs the nodes, a plan made
-before the backward pass counts the gradients that each leaf will receive, and the engine visits a leaf when that number
-has arrived.
+Therefore the engine uses PyTorch's order only in two cases: while a leaf exists that has had a hook, and while the
+profiler observes the backward pass. For PyTorch's order, the engine counts the gradients that each leaf will receive
+(:class:`Plan`) before the backward pass, and visits a leaf when that number has arrived.
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ def run_backward(
 
 
 def _note_origin(error: Exception) -> None:
-    """Add to ``error`` a note with the node that raised the error.
+    """Add to ``error``, raised in a backward pass, a note with the node that was running.
 
-    The node is found in the traceback, where it is a local variable of :func:`_run` or :func:`visit_leaf`.
+    The node is found in the traceback, as a local variable of :func:`_run` or :func:`visit_leaf`.
     """
     edge, trace = None, error.__traceback__
     while trace is not None:
@@ -105,14 +106,15 @@ def _run(
     roots: Sequence[Root], keep: bool, record: bool, wanted: Wanted, write: bool, plan: Plan | None,
     observer: Observer | None,
 ) -> None:  # fmt: skip
-    """Run the main loop of a backward pass.
+    """Run the nodes of a backward pass (helper of :func:`run_backward`).
 
     ``roots``, ``keep``, ``record``, ``wanted`` and ``write`` are the arguments of :func:`run_backward`. ``plan`` is the
-    :class:`Plan` of the backward pass, or None. ``observer`` is an object of the profiler, whose methods ``visit`` and
-    ``leaf`` run nodes and leaves in place of :func:`_visit` and :func:`visit_leaf`, or None.
+    :class:`Plan` of the backward pass, or None if it needs no plan. ``observer`` is None or an object of the profiler.
+    The methods ``visit`` and ``leaf`` of this object are called instead of :func:`_visit` and :func:`visit_leaf`.
 
-    The current edge and its gradient are local variables. Therefore a chain of nodes uses neither the heap of waiting
-    nodes nor the dictionary of pending gradients. Nodes with one edge, by far the most common, have a fast path.
+    For speed, the edge to visit next and its gradient are local variables. Only if several nodes have received a
+    gradient, the others are stored in a heap, and their gradients in a dict. Nodes with a single edge, by far the most
+    common, have a fast path.
     """
     flow: set[Edge] | None = None
     awaited: dict[Edge, int] | None = None
@@ -225,11 +227,11 @@ def _enter(
     leaves: dict[AccumulateGrad, None],
     heap: Heap,
 ) -> None:
-    """Start a backward pass: enter the gradients of ``roots`` in ``pending``, a dict from gradient edges to gradients.
+    """Enter the ``roots`` of a backward pass in the dict ``pending``, and in ``leaves`` or ``heap``.
 
-    The edge of a leaf is also entered in ``leaves``, any other edge in ``heap``, the priority queue of nodes to run.
-    ``flow`` is the set of edges from which the edge of a requested gradient can be reached; edges outside this set are
-    skipped. If ``flow`` is None, no edge is skipped.
+    ``roots`` are pairs of a gradient edge and its gradient, and ``pending`` is a dict from gradient edges to gradients.
+    The edge of a leaf is also entered in ``leaves``, and any other edge in ``heap``, the priority queue of nodes to
+    run. If ``flow`` is a set, only edges in this set are entered: those that lead to a requested gradient.
     """
     for edge, grad in roots:
         if edge in pending:
@@ -243,10 +245,10 @@ def _enter(
 
 
 def _within(flow: set[Edge], edges: Edges) -> Edges:
-    """Return ``edges`` with None in place of edges outside ``flow``.
+    """Return ``edges``, with each edge that is not in the set ``flow`` replaced by None.
 
-    ``flow`` is the set of edges from which the edge of a requested gradient (argument ``inputs`` of ``autograd.grad``)
-    can be reached.
+    ``flow`` contains the edges that lead to a gradient requested by the argument ``inputs``. No gradients are computed
+    for other edges.
     """
     return tuple([edge if edge in flow else None for edge in edges])
 
@@ -259,17 +261,24 @@ def _visit(
     edge: Edge, grad: Gradient, edges: Edges, keep: bool, record: bool, several: dict[Node, list[Gradient]], heap: Heap,
     wanted: Wanted, inner: Inner, apply: Apply | None = None,
 ) -> Gradients:  # fmt: skip
-    """Run the node at ``edge`` outside the fast path of :func:`_run`, and return the gradients for ``edges``.
+    """Run the node at ``edge``, and return the gradients for ``edges``, the gradient edges of the node's inputs.
 
-    This function is for edges whose gradient is requested, edges with hooks, and results of nodes with several results.
-    It returns ``_WAITING`` in two cases. First, the requested gradient at ``edge`` has been stored, and ``edge`` leads
-    to no other requested gradient. Second, ``edge`` is one of several results of a node, which runs later.
+    :func:`_run` calls this function for nodes that its fast path does not handle, such as nodes with hooks. The
+    constant ``_WAITING`` is returned if there are no gradients to pass on. This is the case if ``edge`` belongs to one
+    of several results of a node, which runs later. It is also the case if the gradient at ``edge`` has been requested
+    and no other requested gradient depends on it.
 
-    ``grad`` is the gradient at ``edge``, and ``edges`` are the edges of the node's inputs. ``several`` is a dict from
-    nodes to the list of the gradients of their results, and ``heap`` the priority queue of nodes to run. ``wanted`` is
-    the dict of requested gradients. ``inner`` maps each requested edge that is not a leaf to whether it leads to
-    another requested edge. ``keep`` and ``record`` are the arguments of :func:`run_backward`. ``apply`` is the method
-    of an observer that runs the node in place of :func:`_apply`.
+    Args:
+        edge: Gradient edge to visit.
+        grad: Gradient at ``edge``.
+        edges: Gradient edges of the node's inputs.
+        keep: Argument of :func:`run_backward`.
+        record: Argument of :func:`run_backward`.
+        several: Dict from each node with several results to the list of the gradients of its results.
+        heap: Priority queue of the nodes to run.
+        wanted: Dict from edges to requested gradients.
+        inner: Dict from each requested edge that is not a leaf to whether the edge leads to another requested edge.
+        apply: Method of the profiler that is called instead of :func:`_apply`, or None.
     """
     if edge in inner:
         if not inner[edge]:
@@ -288,10 +297,11 @@ def _visit(
 
 
 def _collect_output_grad(output: OutputEdge, grad: Gradient, several: dict[Node, list[Gradient]], heap: Heap) -> None:
-    """Store ``grad``, the gradient at ``output``, which is the edge of one result of a node with several results.
+    """Store ``grad``, the gradient of one result of a node with several results.
 
-    ``several`` maps each such node to the list of the gradients of its results. The first gradient adds the node to
-    ``heap``, the priority queue of nodes to run.
+    ``output`` is the gradient edge of this result. The gradient is stored in the list ``several[node]``, which has an
+    item for each result of the node. When the first gradient of a node is stored, the node is added to ``heap``, the
+    priority queue of nodes to run.
     """
     node = output.node
     if node not in several:
@@ -306,8 +316,8 @@ def _apply(
 ) -> Gradients:
     """Run ``node`` and its hooks for the incoming gradient ``grad``, and return the gradients for ``edges``.
 
-    For a node with several results, the list ``several[node]`` of their gradients is used instead of ``grad``. If
-    ``keep`` is true, saved values are not freed. ``record`` is true if the backward pass is recorded
+    If the node has several results, ``grad`` is ignored, and the list ``several[node]`` of the gradients of its results
+    is used. If ``keep`` is true, saved values are not freed. ``record`` is true if the backward pass is recorded
     (``create_graph=True``).
     """
     if node in several:
@@ -333,7 +343,8 @@ def _apply(
 def _is_chain(roots: Sequence[Root], wanted: dict[Edge, Gradient]) -> bool:
     """Whether the graph is a chain of nodes from the single root in ``roots`` to the only leaf in ``wanted``.
 
-    In this case the graph need not be traversed before the backward pass to make a :class:`Plan`.
+    Every node of such a chain has exactly one gradient edge and leads to the requested gradient. So no :class:`Plan` is
+    needed.
     """
     if len(roots) != 1 or len(wanted) > 1:
         return False
@@ -344,12 +355,18 @@ def _is_chain(roots: Sequence[Root], wanted: dict[Edge, Gradient]) -> bool:
 
 
 class Plan:
-    """Result of traversing the graph before a backward pass with requested gradients, or with hooks of leaves.
+    """Plan of a backward pass, made by a traversal of the graph before the backward pass.
 
-    ``seen`` is the set of all edges that gradients can reach, except leaves. ``flow`` is the set of edges from which a
-    requested gradient can be reached, or None for all edges. ``inner`` maps each requested edge that is not a leaf to
-    whether it leads to another requested edge. ``awaited`` maps each leaf to the number of gradients that the leaf will
-    receive, if leaves are visited in PyTorch's order (see Note [The order of leaves]), and is None otherwise.
+    A plan is needed if gradients of certain tensors are requested (``inputs``), or if leaves are visited in PyTorch's
+    order (see Note [The order of leaves]).
+
+    Attributes:
+        seen: Set of all edges at which gradients can arrive, except the edges of leaves.
+        flow: Set of the edges that lead to a requested gradient, and of the requested edges; None if all edges are
+            visited.
+        inner: Dict from each requested edge that is not a leaf to whether the edge leads to another requested edge.
+        awaited: Dict from each leaf to the number of gradients that it will receive; None if leaves are visited at the
+            end.
     """
 
     __slots__ = ("__weakref__", "awaited", "flow", "inner", "seen")
@@ -388,7 +405,7 @@ class Plan:
         self.awaited = _awaited(roots, seen if flow is None else flow, wanted) if in_order else None
 
     def serves(self, edge: Edge) -> bool:
-        """Whether the backward pass visits the gradient edge ``edge``."""
+        """Whether the backward pass computes the gradient at ``edge``, a gradient edge."""
         if edge.__class__ is AccumulateGrad:
             return self.awaited is not None and edge in self.awaited
         node = edge.node
@@ -404,10 +421,10 @@ _by_number = attrgetter("number")
 
 
 def _awaited(roots: Sequence[Root], visited: set[Edge], wanted: Wanted) -> dict[Edge, int]:
-    """Return a dictionary with the number of gradients that each leaf will receive in the backward pass.
+    """Return a dict with the number of gradients that each leaf will receive in the backward pass.
 
     ``roots`` is the argument of :func:`run_backward`, and ``visited`` are the edges that the backward pass visits. If
-    ``wanted``, the dict of requested gradients, is not None, only leaves in ``wanted`` are counted.
+    the dict ``wanted`` of requested gradients is not None, leaves that are not in ``wanted`` are left out.
     """
     awaited: dict[Edge, int] = dict.fromkeys((edge for edge, _ in roots if edge.__class__ is AccumulateGrad), 0)
     for each in visited:
@@ -421,7 +438,7 @@ def _awaited(roots: Sequence[Root], visited: set[Edge], wanted: Wanted) -> dict[
 
 
 def run_one(node: Node | AccumulateGrad, grads: tuple[Gradient, ...]) -> Gradients:
-    """Run ``node`` outside a backward pass with the incoming gradients ``grads``.
+    """Run a single node, as in a call ``tensor.grad_fn(grad)``, with the incoming gradients ``grads``.
 
     Return the gradients of the node's inputs, a Tensor or a tuple. If the node is an AccumulateGrad, add the gradient
     to the leaf and return an empty tuple.

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def describe_origin(edge: Edge | None) -> str:
-    """Return the origin of the tensor at a gradient edge, such as ``computed by MulBackward0 at f.py:3: y = x * 2``.
+    """Return a text about the operation or leaf at ``edge``, the gradient edge of a tensor, for error messages.
 
-    The text is empty if the origin is not known.
+    For the result of an operation, the text is similar to ``computed by MulBackward0 at f.py:3: y = x * 2``. It is
+    empty if the origin of the tensor is not known.
     """
     node = getattr(edge, "node", None)
     if node is None or edge.variable_ref is dead_ref:  # type: ignore[union-attr]
@@ -26,7 +27,7 @@ def describe_origin(edge: Edge | None) -> str:
 
 
 def with_remedy(text: str, remedy: str, edge: Edge | None = None, subject: str = "It is") -> str:
-    """Return PyTorch's message ``text``, followed by the origin of a tensor and the sentence ``remedy``.
+    """Return an error message: PyTorch's message ``text``, the origin of a tensor, and the advice ``remedy``.
 
     ``edge`` is the gradient edge of the tensor. The origin, such as ``computed by MulBackward0 at f.py:3``, is preceded
     by the words ``subject``. If the origin is not known, the origin and ``subject`` are left out.

@@ -44,12 +44,12 @@ def set_printoptions(
     """Set the options of printing tensors.
 
     Args:
-        precision: Number of digits after the decimal point (4).
-        threshold: Number of elements above which a tensor is summarised (1000).
-        edgeitems: Number of elements that a summary shows at each end of an axis (3).
-        linewidth: Number of characters per line (80).
-        profile: ``"default"``, ``"short"`` or ``"full"``, overridden by the other arguments.
-        sci_mode: Scientific notation always (True), never (False), or by the range of the elements (None).
+        precision: Number of digits after the decimal point (by default 4).
+        threshold: Number of elements above which a tensor is summarised (by default 1000).
+        edgeitems: Number of elements that a summary shows at each end of an axis (by default 3).
+        linewidth: Number of characters per line (by default 80).
+        profile: Values for the options above: ``"default"``, ``"short"`` or ``"full"``. Options that are passed override it.
+        sci_mode: True for scientific notation, False for none, None to choose by the range of the elements.
 
     >>> import retrograd as torch
     >>> torch.set_printoptions(precision=2)
@@ -96,9 +96,9 @@ def printoptions(**changes: Any) -> Iterator[None]:  # Note [Any in public signa
 
 
 class _Format:
-    """Format for printing the elements of one tensor; a call converts an element to text of constant width.
+    """Function object that converts an element of one tensor to text, for printing.
 
-    The notation and the width are chosen for all elements in the array ``values``.
+    The texts of all elements have the same notation and width, which are chosen for the array ``values``.
     """
 
     def __init__(self, values: Array) -> None:

@@ -5,9 +5,9 @@ of ``threading.local`` 40 ns. Context managers set the variables and restore the
 
 One variable, the recording mode, combines all settings, so that functions that are called often read a single variable.
 It has four values. True and False are the values of grad mode. ``INFERENCE`` (falsy) means that grad mode is enabled
-but inference mode prevents recording. ``HOOKED`` (truthy) means that recording is enabled and saved-tensor hooks or
-anomaly detection need to see each recorded node. The generated functions of operations use their fast path only if the
-value is exactly True, so programs without hooks are not slowed down.
+but inference mode prevents recording. ``HOOKED`` (truthy) means that recording is enabled and that saved-tensor hooks
+or anomaly detection must process each recorded node. Each operation has a fast function for the usual case, which is
+used only if the value is exactly True. So programs without hooks are not slowed down.
 """
 
 from __future__ import annotations
@@ -60,11 +60,10 @@ def set_recording(enabled: object) -> Recording:
 
 
 def set_hooked(feature: str, hooked: bool) -> None:
-    """Activate the feature called ``feature`` if ``hooked`` is true, and otherwise deactivate it.
+    """Activate a feature that must process each recorded node, or deactivate it if ``hooked`` is false.
 
-    A feature, such as ``"hooks"`` (saved-tensor hooks), needs to see each recorded node. Several features may be active
-    at the same time. While at least one is active, operations are recorded by the general implementation instead of the
-    faster generated functions.
+    ``feature`` is the name of the feature, such as ``"hooks"`` for saved-tensor hooks. Several features may be active
+    at the same time. While at least one is active, operations are recorded by a general, slower function.
     """
     features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
     _hooked.set(features)
@@ -83,7 +82,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Switch(ABC):
-    """Base class of recording modes: context managers that also decorate functions, generators and classes."""
+    """Base class of ``no_grad`` and the other modes: context managers that can also be used as decorators."""
 
     @abstractmethod
     def __enter__(self) -> None: ...
@@ -101,7 +100,7 @@ class _Switch(ABC):
         return type(self)()
 
     def __call__(self, function: Callee) -> Callee:
-        """Return ``function`` decorated so that its code runs in this mode."""
+        """Return ``function`` wrapped such that its code runs in this mode, as for the decorator ``@no_grad()``."""
         if inspect.isclass(function):
             warn(DECORATED_CLASS, FutureWarning)
             return self._decorate_class(function)
@@ -151,7 +150,7 @@ DECORATED_CLASS = (
 
 
 class _GradSwitch(_Switch):
-    """Base class of the modes that set grad mode to the attribute ``enabled``."""
+    """Base class of ``no_grad``, ``enable_grad`` and ``set_grad_enabled``, which set grad mode to ``enabled``."""
 
     enabled: bool
 
@@ -166,9 +165,9 @@ class _GradSwitch(_Switch):
 
 class _DecoratorSwitch(_GradSwitch):
     def __new__(cls, function: Any = None) -> Any:  # Note [Any in public signatures]
-        """Return the context manager, or the decorated ``function`` if it is not None.
+        """Return a new context manager or, if ``function`` is not None, the decorated ``function``.
 
-        ``function`` is passed by the decorator ``@no_grad`` without parentheses.
+        Python passes ``function`` for the decorator ``@no_grad`` without parentheses.
         """
         switch = super().__new__(cls)
         return switch if function is None else switch(function)

@@ -1,4 +1,4 @@
-"""Conversion of gradients: to the shape and dtype of an edge, and between arrays and Tensors."""
+"""Conversion of gradients: to the shape and dtype of the tensor they belong to, and between arrays and Tensors."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> Gradient:
-    """Return ``grad``, a gradient that ``node`` computed, in the shape and dtype of ``edge``.
+    """Return ``grad`` converted to the shape and dtype of ``edge``, the gradient edge at which it arrives.
 
-    ``grad`` is summed over broadcast dimensions, the dtype is converted, and the imaginary part is dropped if ``edge``
-    is real. Raises RuntimeError if the shape of ``edge`` can not be broadcast to that of ``grad``.
+    ``grad`` is a gradient that ``node`` computed. It is summed over broadcast dimensions, its dtype is converted, and
+    its imaginary part is dropped if the dtype of ``edge`` is real. Raises RuntimeError if the shape of ``edge`` can not
+    be broadcast to that of ``grad``.
     """
     level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape

@@ -30,9 +30,9 @@ class Handle:
     The handle has weak references to the dictionaries of hooks.
 
     Args:
-        hooks_dict: Dictionary of hooks by the id of their handle.
+        hooks_dict: Dictionary of hooks, whose keys are the ids of the handles.
         hook: Hook to add to ``hooks_dict``, or None if the caller adds it, as with PyTorch's constructor.
-        notes: Dictionaries for special options of the hook, such as ``with_kwargs``. In each, the id of the handle is
+        notes: Dictionaries that mark hooks with an option, such as ``with_kwargs``. To each, the id of the handle is
             added as a key with the value True.
         extra_dict: A further dictionary or a list of dictionaries, from which ``remove`` also deletes the id.
     """
@@ -79,7 +79,7 @@ Handle.__name__ = Handle.__qualname__ = "RemovableHandle"
 
 
 class HookList(dict[int, Callable[..., Any]]):  # Note [Any in public signatures]
-    """Dictionary of the hooks of one tensor or node by the id of their handle, in order of registration."""
+    """Dictionary of the hooks of one tensor or node, in order of registration; the keys are the ids of the handles."""
 
     __slots__ = ("__weakref__",)
 
@@ -89,12 +89,14 @@ NO_HOOKS = HookList()
 
 
 class Hooks:
-    """Hooks of a gradient edge, in four dictionaries of the class :class:`HookList`.
+    """Hooks of a node, a leaf or one result of a node, in four dictionaries of the class :class:`HookList`.
 
-    ``tensor`` has the hooks of the tensor with this edge. ``before`` and ``after`` have the hooks that are called
-    before and after the edge's node runs. ``accumulated`` has the hooks of a leaf that are called after its ``grad``
-    has been written. ``retaining`` is the key, in the dictionary ``tensor``, of the hook that ``Tensor.retain_grad``
-    has registered, or None.
+    Attributes:
+        tensor: Hooks of the tensor (``Tensor.register_hook``).
+        before: Hooks that are called before the node runs.
+        after: Hooks that are called after the node has run.
+        accumulated: Hooks of a leaf that are called after its ``grad`` has been written.
+        retaining: Key in ``tensor`` of the hook that ``Tensor.retain_grad`` has registered, or None.
     """
 
     __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
@@ -105,9 +107,10 @@ class Hooks:
         self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
 
     def own(self, when: str) -> HookList:
-        """Return the attribute ``when`` (``before``, ``after`` or ``accumulated``), to which the caller can add a hook.
+        """Return the dictionary of hooks named ``when``, so that the caller can add a hook to it.
 
-        If the attribute is ``NO_HOOKS``, the empty dictionary that all edges share, it is first replaced by a new one.
+        ``when`` is ``before``, ``after`` or ``accumulated``. If this dictionary is ``NO_HOOKS``, the empty one that all
+        objects share, it is first replaced by a new dictionary.
         """
         hooks: HookList = getattr(self, when)
         if hooks is NO_HOOKS:
@@ -133,10 +136,10 @@ _planned: set[weakref.ref[Edge]] = set()
 
 
 def require_plan(edge: Edge) -> None:
-    """Make every backward pass traverse the graph first, as long as the gradient edge ``edge`` exists.
+    """Make every backward pass visit leaves in PyTorch's order, as long as the object ``edge`` exists.
 
-    The traversal (:class:`engine.Plan`) takes time, but is needed if a leaf has hooks (see Note [The order of leaves]
-    in ``engine.py``).
+    ``edge`` is the gradient edge of a leaf with hooks, for example. PyTorch's order requires a traversal of the graph
+    before the backward pass, which takes time (see Note [The order of leaves] in ``engine.py``).
     """
     _planned.add(weakref.ref(edge, _forget))
     AccumulateGrad.hooked = True
@@ -145,7 +148,8 @@ def require_plan(edge: Edge) -> None:
 def _forget(reference: weakref.ref[Edge]) -> None:
     """Remove ``reference``, a weak reference to an edge that no longer exists, from :data:`_planned`.
 
-    If :data:`_planned` is then empty, backward passes no longer traverse the graph first (see :func:`require_plan`).
+    If :data:`_planned` is then empty, backward passes need not visit leaves in PyTorch's order (see
+    :func:`require_plan`).
     """
     _planned.discard(reference)
     if not _planned:
@@ -155,8 +159,9 @@ def _forget(reference: weakref.ref[Edge]) -> None:
 class Node:
     """Base class of the nodes of the graph; a node is a recorded operation with the gradient edges of its inputs.
 
-    For declared operations, subclasses are generated, with the names of PyTorch's nodes (``AddBackward0``). They store
-    the saved values and define ``vjp``, which computes with arrays, and ``vjp_recorded``, which computes with Tensors.
+    The operations of retrograd have generated subclasses with the names of PyTorch's nodes (``AddBackward0``). A
+    subclass stores the saved values and computes the gradients of the inputs (vector-Jacobian products). The method
+    ``vjp`` computes with arrays, ``vjp_recorded`` with Tensors.
     """
 
     __slots__ = ("__dict__", "__weakref__", "code", "dtype", "edges", "hooks", "instruction", "number", "shape")
@@ -187,26 +192,26 @@ class Node:
         def spread(self, value: Gradient) -> tuple[Gradient, ...]: ...
 
     def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
-        """Return the gradients for ``edges`` (arrays or None), computed from ``grad``, the gradient of the result.
+        """Return the gradients of the inputs, computed from ``grad``, the gradient of the result.
 
-        If there is one edge, its gradient is returned and not a tuple. If ``keep`` is true, the saved values are not
-        freed.
+        ``edges`` are the gradient edges of the inputs; None if an input requires no gradient. The result is a tuple
+        with an array or None for each edge or, if there is only one edge, its gradient. If ``keep`` is true, the saved
+        values are not freed.
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def vjp_recorded(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
-        """Return the gradients for ``edges`` as Tensors, computed by recorded operations.
+        """Return the gradients of the inputs as Tensors, computed by recorded operations (``create_graph=True``).
 
-        ``grad`` is the gradient of the result, a Tensor. If ``keep`` is true, the saved values are not freed.
+        The arguments are those of :meth:`vjp`, but ``grad`` is a Tensor.
         """
         raise RuntimeError(f"{type(self).__name__} has no derivative")
 
     def place(self, position: int, value: Array) -> Edge | None:
-        """Return the gradient edge of one of the results of this node.
+        """Return the gradient edge of the result at index ``position``, whose array is ``value``.
 
-        The edge is the node itself, or an OutputEdge if the node has several results. ``position`` is the index of the
-        result, and ``value`` the array of the result. In-place operations on views replace this method: see Note
-        [Results saved by in-place operations] in ``views.py``.
+        The edge is the node itself, or an OutputEdge if the node has several results. In-place operations on views
+        replace this method: see Note [Results saved by in-place operations] in ``views.py``.
         """
         return self if self.outputs == 1 else OutputEdge(self, position, value.shape, value.dtype)
 
@@ -222,7 +227,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:  # Note [Any in public signatures]
-        """Pairs (node, index), one for each input of the operation.
+        """Pairs (node, index), one for each input of the operation that can have a gradient.
 
         ``node`` is the node that computed the input, or the AccumulateGrad of a leaf. ``index`` is the index of the
         input among the results of this node. The pair is ``(None, 0)`` for an input that requires no gradient.
@@ -280,7 +285,7 @@ class Node:
 class SingleEdgeNode(Node):
     """Base class of graph nodes with a single edge, because only one operand of the operation requires a gradient.
 
-    The operation has ``operands`` operands, and ``operand`` is the index of the operand with the gradient edge.
+    ``operands`` is the number of operands of the operation, and ``operand`` is the index of the one with the edge.
     """
 
     __slots__ = ()
@@ -297,7 +302,7 @@ class SingleEdgeNode(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:  # Note [Any in public signatures]
-        """Pairs (node, index), one for each input of the operation.
+        """Pairs (node, index), one for each input of the operation that can have a gradient.
 
         ``node`` is the node that computed the input, or the AccumulateGrad of a leaf. ``index`` is the index of the
         input among the results of this node. The pair is ``(None, 0)`` for an input that requires no gradient.
@@ -305,12 +310,12 @@ class SingleEdgeNode(Node):
         return self._listed(self.spread(self.edge))
 
     def spread(self, value: Gradient) -> tuple[Gradient, ...]:
-        """Return a tuple with one item per operand: ``value`` for the operand with the edge, None for the others."""
+        """Return a tuple with ``value`` at the index of the operand with the edge, and None for the other operands."""
         return tuple(value if index == self.operand else None for index in range(self.operands))
 
 
 class OutputEdge:
-    """Gradient edge of one result of a node with several results.
+    """Object at which the gradient of one result arrives, for a node with several results.
 
     The node runs when the gradients of all its results have arrived.
     """
@@ -333,13 +338,13 @@ class OutputEdge:
 def dead_ref() -> None:
     """Return None, like a weak reference to a leaf that no longer exists.
 
-    An :class:`AccumulateGrad` that discards its gradients has this function as its attribute ``variable_ref`` (see
-    ``views.py``).
+    The attribute ``variable_ref`` of an :class:`AccumulateGrad` is usually a weak reference to the leaf. If the
+    gradients are to be discarded, the attribute is this function (see ``views.py``).
     """
 
 
 def _as_next_function(edge: Edge | None) -> tuple[Node | AccumulateGrad | None, int]:
-    """Return the element of ``next_functions`` for ``edge``: a pair of a node and the index of one of its results.
+    """Return the pair (node, index of one of its results) that represents ``edge`` in ``next_functions``.
 
     The pair is ``(None, 0)`` if ``edge`` is None, or an AccumulateGrad that discards its gradients.
     """
@@ -347,7 +352,7 @@ def _as_next_function(edge: Edge | None) -> tuple[Node | AccumulateGrad | None, 
 
 
 class AccumulateGrad:
-    """Gradient edge of a leaf, at which gradients are added to the leaf's ``grad``.
+    """Object at which the gradients of a leaf arrive, and which adds them to the leaf's ``grad``.
 
     The object has a strong reference to the leaf's array, but only a weak one to the leaf. Therefore ``variable`` is
     the leaf while the leaf exists, and otherwise a new Tensor of the array.

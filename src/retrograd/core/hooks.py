@@ -18,10 +18,10 @@ retain_last = False
 
 
 def run_tensor_hooks(hooks: Hooks, grad: Gradient, record: bool) -> Gradient:
-    """Call the tensor hooks in ``hooks`` with the gradient ``grad``, and return the gradient as changed by these hooks.
+    """Call the hooks of a tensor with its gradient ``grad``, and return the gradient as changed by these hooks.
 
-    ``hooks`` belongs to the gradient edge of the tensor. ``record`` is true if the backward pass is recorded
-    (``create_graph=True``).
+    ``hooks`` are all hooks of the tensor's gradient edge, of which only the tensor hooks are called. ``record`` is true
+    if the backward pass is recorded (``create_graph=True``).
     """
     ordered = list(hooks.tensor.items())
     if retain_last and hooks.retaining is not None:
@@ -58,9 +58,9 @@ def run_node_pre_hooks(
 def run_node_post_hooks(node: EngineNode, grads: Gradients, grad: Gradient, record: bool) -> Gradients:
     """Call the hooks that run after ``node``, and return the gradients of its inputs as changed by these hooks.
 
-    ``grads`` are the gradients of the inputs, which the node computed from ``grad``, the gradient of its result. A hook
-    gets one gradient for each item of ``node.next_functions``, in the shape and dtype of that input. ``record`` is true
-    if the backward pass is recorded (``create_graph=True``).
+    ``grads`` are the gradients of the inputs, which the node computed from ``grad``, the gradient of its result. They
+    are converted to the shapes and dtypes of the inputs before the hooks are called. A hook gets one gradient for each
+    item of ``node.next_functions``. ``record`` is true if the backward pass is recorded (``create_graph=True``).
     """
     outputs = tuple(map(as_tensor, grad if isinstance(grad, (tuple, list)) else (grad,)))
     single = len(node.edges) == 1
@@ -80,11 +80,11 @@ def run_node_post_hooks(node: EngineNode, grads: Gradients, grad: Gradient, reco
 
 
 def _checked(hook: Hook, results: object, shown: tuple[Tensor | None, ...], record: bool) -> tuple[Gradient, ...]:
-    """Check ``results``, the gradients that the node hook ``hook`` returned, and return them as Tensors or arrays.
+    """Return ``results``, the gradients that the node hook ``hook`` returned, after checks of their types.
 
-    ``shown`` are the gradients with which the hook was called. Raises TypeError or RuntimeError if ``results`` and
-    ``shown`` differ in number, type, shape or dtype. If ``record`` is true (the backward pass is recorded), Tensors are
-    returned, otherwise arrays.
+    ``shown`` are the gradients that were passed to the hook. Raises TypeError or RuntimeError if ``results`` and
+    ``shown`` differ in number, type, shape or dtype. The result contains Tensors if ``record`` is true, that is, if the
+    backward pass is recorded. Otherwise it contains arrays.
     """
     if not isinstance(results, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'{hook_hint(hook)}")

@@ -98,11 +98,13 @@ def dtype_of_number(value: object) -> dtype:
 
 
 def promoted_dtype(dimensioned: dtype | None, zero_dim: dtype | None, number: dtype | None) -> dtype:
-    """Return the common dtype of operands, by the rules for tensors with dimensions, 0-d tensors and numbers.
+    """Return the dtype in which tensors with dimensions, 0-d tensors and Python numbers are combined.
 
-    ``dimensioned`` is the promoted dtype of the tensors with dimensions, ``zero_dim`` that of the 0-d tensors, and
-    ``number`` that of the Python numbers. Each is None if there are no such operands. A later parameter changes the
-    result only if its category is higher than those of the earlier ones, in the order bool, integer, floating, complex.
+    Each argument is the promoted dtype of the operands of one kind, or None if there are none: ``dimensioned`` of the
+    tensors with dimensions, ``zero_dim`` of the 0-d tensors, and ``number`` of the Python numbers. The result has the
+    dtype ``dimensioned`` unless a 0-d tensor or a number has a higher category. Similarly, a number does not change the
+    dtype ``zero_dim`` unless its category is higher. The categories, from low to high, are bool, integer, floating and
+    complex.
     """
     result = _combine(dimensioned, _combine(zero_dim, number))
     assert result is not None

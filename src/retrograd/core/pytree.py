@@ -19,7 +19,7 @@ Unflatten = Callable[[Iterable[Any], Any], Any]  # Note [Any in public signature
 
 
 class Container(NamedTuple):
-    """Pair of functions that flatten and rebuild containers of one type of pytrees, such as ``list``.
+    """Pair of functions that flatten and rebuild containers of one type, such as ``list``.
 
     ``flatten`` returns the children of a container and a context, that is, further data such as the keys of a
     dictionary. ``unflatten`` creates the container from the children and the context.
@@ -45,10 +45,10 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
 
 
 def _of_pairs(make: Callable[[Iterator[tuple[object, object]], object], object]) -> Unflatten:
-    """Return a function that rebuilds a mapping, for use as ``unflatten`` in a :class:`Container`.
+    """Return the function ``unflatten`` of a :class:`Container` for mappings.
 
-    The function is called with the values ``children`` of the mapping and its keys ``keys``. It returns
-    ``make(pairs, keys)``, where ``pairs`` is an iterator over the (key, value) pairs.
+    The returned function has the arguments ``children``, the values of the mapping, and ``keys``. It creates the
+    mapping by ``make(pairs, keys)``, where ``pairs`` is an iterator over (key, value) pairs.
     """
     return lambda children, keys: make(zip(keys, children, strict=True), keys)
 
@@ -71,7 +71,7 @@ register_pytree_node(deque, lambda x: (list(x), x.maxlen), lambda children, maxl
 
 
 class _Named:
-    """Placeholder for the container type of all named tuples, in the structure of a pytree (:class:`TreeSpec`).
+    """Container type that represents all classes of named tuples in a :class:`TreeSpec`.
 
     The class of the individual named tuple is stored as the context of its TreeSpec.
     """
@@ -151,9 +151,10 @@ class TreeSpec:
         return CONTAINERS[self.type].unflatten([each._build(leaves) for each in self.children_specs], self.context)
 
     def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
-        """Return the subtrees of ``tree`` at the leaves of this structure.
+        """Return a list of the subtrees of ``tree`` that are at the positions of this structure's leaves.
 
-        Raises ValueError if ``tree`` does not have this structure above its leaves.
+        A subtree may be a container, because ``tree`` may be nested more deeply than this structure. Raises ValueError
+        if the upper levels of ``tree`` do not have this structure.
         """
         kind = _container(tree)
         if kind is not self.type:
@@ -250,7 +251,7 @@ def tree_structure(tree: PyTree, is_leaf: Stop = None) -> TreeSpec:
 
 
 def tree_map(func: Callable[..., PyTree], tree: PyTree, *rests: PyTree, is_leaf: Stop = None) -> PyTree:
-    """Return the tree of the results of ``func`` for the leaves of ``tree``.
+    """Return a tree with the structure of ``tree``, in which ``func`` has been applied to each leaf.
 
     ``func`` is called with a leaf and the corresponding elements of the trees in ``rests``, which may be leaves or
     subtrees.
@@ -271,17 +272,17 @@ def tree_map_(func: Callable[..., PyTree], tree: PyTree, *rests: PyTree, is_leaf
 
 
 def tree_map_only(kinds: Kinds, func: Callable[[PyTree], PyTree], tree: PyTree, is_leaf: Stop = None) -> PyTree:
-    """Return ``tree`` with ``func`` applied to the leaves that ``kinds`` selects.
+    """Return ``tree`` with ``func`` applied to some of its leaves; the other leaves are unchanged.
 
-    ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
+    ``kinds`` selects these leaves: it is a type, a tuple of types, or a function that returns True for them.
     """
     return tree_map(_only(kinds, func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(kinds: Kinds, func: Callable[[PyTree], PyTree], tree: PyTree, is_leaf: Stop = None) -> PyTree:
-    """Call ``func`` for each leaf of ``tree`` that ``kinds`` selects, and return ``tree`` itself.
+    """Call ``func`` for some of the leaves of ``tree``, and return ``tree`` itself.
 
-    ``kinds`` is a type, a tuple of types, or a function that returns True for the leaves to select.
+    ``kinds`` selects these leaves: it is a type, a tuple of types, or a function that returns True for them.
     """
     return tree_map_(_only(kinds, func), tree, is_leaf=is_leaf)
 
@@ -328,9 +329,10 @@ class _Star:
 
 
 def broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: Stop = None) -> list[PyTree] | None:
-    """Return the leaves of ``tree`` broadcast to the structure ``treespec``, or None if this is not possible.
+    """Return a list with one item for each leaf of the structure ``treespec``: the corresponding leaf of ``tree``.
 
-    If ``treespec`` has a subtree where ``tree`` has a leaf, this leaf is repeated for all leaves of the subtree.
+    If ``treespec`` has a container where ``tree`` has a leaf, this leaf is repeated for all leaves of the container.
+    The result is None if the structures do not match otherwise.
     """
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves

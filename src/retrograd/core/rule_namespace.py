@@ -1,9 +1,9 @@
-"""The namespace ``F`` of a derivative rule, which depends on the type of the gradient.
+"""The namespace ``F`` of functions for derivative rules, with a version for arrays and one for Tensors.
 
-A derivative rule computes gradients by the functions in ``F``. If the gradient is an array,
-``rule_namespace_of(gradient)`` contains the kernels, which compute with arrays. If the gradient is a Tensor
-(``create_graph=True``), the namespace contains the functions that record operations. ``dispatch/op.py`` fills the
-namespaces.
+A derivative rule is a function that computes the gradient of one operand of an operation, by functions such as
+``F.mul``. In an ordinary backward pass, gradients are arrays, and ``F`` contains functions of arrays (kernels). With
+``create_graph=True``, gradients are Tensors, and ``F`` contains operations on Tensors, which are recorded.
+:func:`rule_namespace_of` selects the version, and ``dispatch/op.py`` creates both.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ arithmetic = SimpleNamespace(add=numpy.add, copy_into=numpy.copyto)
 
 
 def rule_namespace_of(gradient: Gradient) -> RuleNamespace:
-    """Return the namespace ``F`` of the functions by which a derivative rule computes with the gradient ``gradient``.
+    """Return the namespace ``F`` of functions that compute with gradients of the type of ``gradient``.
 
-    The namespace contains the kernels, which compute with arrays, if ``gradient`` is an array. It contains the
-    functions that record operations if ``gradient`` is a Tensor. Raises TypeError for other types.
+    If ``gradient`` is an array, the namespace contains functions of arrays (kernels). If it is a Tensor, the namespace
+    contains operations on Tensors, which are recorded. Raises TypeError for other types.
     """
     try:
         return RULE_NAMESPACES[gradient.__class__]

@@ -52,10 +52,10 @@ def pop() -> None:
 
 
 def refuse(message: str | None) -> str | None:
-    """Disable saved-tensor hooks with ``message``, or enable them again if ``message`` is None.
+    """Disable saved-tensor hooks, or enable them again if ``message`` is None.
 
-    While hooks are disabled, :func:`push` raises RuntimeError with the message. Returns the previous message, or
-    None. If ``message`` is not None and hooks are active, RuntimeError is raised with ``message``.
+    While hooks are disabled, :func:`push` raises RuntimeError with the text ``message``. The same error is raised at
+    once if hooks are active. Return the message of the previous call, or None if hooks were enabled.
     """
     before = _refusal.get()
     if message is not None and _stack.get():
@@ -65,7 +65,10 @@ def refuse(message: str | None) -> str | None:
 
 
 class PackedValue:
-    """Value that a node stores in place of a saved tensor: the result of the pack hook, and the unpack hook."""
+    """Value that a node stores in place of a saved tensor, if saved-tensor hooks are active.
+
+    It consists of the result of the pack hook, and of the unpack hook.
+    """
 
     __slots__ = ("hook", "value")
 
@@ -89,9 +92,9 @@ class PackedValue:
     def result(cls, tensor: Tensor, pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> PackedValue:
         """Return the PackedValue of ``tensor``, which is saved by the node that computed it.
 
-        ``pack`` and ``unpack`` are the saved-tensor hooks. If ``pack`` stored ``tensor``, it would create a reference
-        cycle, because ``tensor`` refers to the node. Therefore ``pack`` gets another Tensor of the same array. After
-        the call, this Tensor is detached from the graph.
+        ``pack`` and ``unpack`` are the saved-tensor hooks. If ``pack`` stored ``tensor``, there would be a reference
+        cycle, because ``tensor`` refers to the node. Therefore ``pack`` is called with another Tensor of the same
+        array. This Tensor has the same ``grad_fn`` during the call of ``pack``, and none afterwards.
         """
         stand_in = at_edge(tensor._array, tensor._version_counter, tensor._grad_edge)
         packed = cls(stand_in, pack, unpack)

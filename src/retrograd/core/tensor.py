@@ -159,9 +159,9 @@ class Tensor:
 
     @classmethod
     def _unwrapped(cls) -> set[object]:
-        """Return the getters of the properties ``grad`` and ``_base``.
+        """Return the getters of ``grad`` and ``_base``, whose results keep their class.
 
-        ``__torch_function__`` does not convert the results of these getters to a subclass of Tensor.
+        :meth:`__torch_function__` converts the tensors that other functions return to a subclass of Tensor.
         """
         return {vars(Tensor)[name].__get__ for name in ("grad", "_base")}
 
@@ -522,10 +522,10 @@ class Tensor:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def _renew_leaf(self) -> None:
-        """Update the AccumulateGrad of this leaf after the leaf's array has been replaced.
+        """Update the AccumulateGrad of this leaf after its array has been replaced, for example through ``data``.
 
         If the new array has another shape or dtype, the leaf gets a new AccumulateGrad. Graphs that were recorded
-        before keep the old AccumulateGrad.
+        before keep the old one.
         """
         edge = self._grad_edge
         if edge.__class__ is AccumulateGrad:
@@ -574,9 +574,9 @@ class Tensor:
 
 
 def _intercepted_read(name: str, x: Tensor) -> Intercepted:
-    """Return the value that a ``__torch_function__`` handler supplies for the property ``name`` of ``x``.
+    """Return the value of the property ``name`` of ``x`` that a ``__torch_function__`` handler computes instead.
 
-    The result is the constant ``GO_ON`` if the property must compute the value itself.
+    The result is the constant ``GO_ON`` if no handler overrides the property.
     """
     return intercepted(vars(Tensor)[name].fget, x)
 
@@ -595,8 +595,8 @@ def wrap(array: Array) -> Tensor:
 def at_edge(array: Array, counter: VersionCounter | None, edge: Edge | None) -> Tensor:
     """Return a Tensor of ``array`` with the version counter ``counter`` and the gradient edge ``edge``.
 
-    ``counter`` is None for an inference tensor. The backward pass uses this function to create Tensors of the arrays
-    that a node has saved.
+    ``counter`` is None for an inference tensor. The backward pass uses this function to restore the tensors that a node
+    has saved, of which the node only stores the arrays.
     """
     out: Tensor = new(Tensor)
     out._array = array
@@ -622,9 +622,9 @@ def leaf_from_array(array: Array) -> Tensor:
 def _freeze(x: Tensor) -> None:
     """Detach ``x`` from the graph, so that ``x`` requires no gradient.
 
-    If ``x`` is a leaf, its AccumulateGrad is kept in ``_frozen_edge``, because hooks and recorded graphs refer to it. A
-    later call of ``requires_grad_()`` makes this AccumulateGrad the gradient edge of ``x`` again. If ``x`` was computed
-    by a node, ``_frozen_edge`` is set to None.
+    If ``x`` is a leaf, its AccumulateGrad is kept in the attribute ``_frozen_edge``, because hooks and recorded graphs
+    refer to it. A later call of ``requires_grad_()`` uses this AccumulateGrad again. If ``x`` was computed by a node,
+    ``_frozen_edge`` is set to None.
     """
     edge = x._grad_edge
     if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
@@ -638,8 +638,8 @@ def _freeze(x: Tensor) -> None:
 def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: object, function: str = "_make_subclass") -> Tensor:
     """Return a leaf of class ``cls`` that shares memory and version counter with ``data``.
 
-    If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the name of the called function in
-    errors.
+    If ``requires_grad`` is true, the leaf requires gradients. ``function`` is the name of the public function in error
+    messages.
     """
     if requires_grad.__class__ is not bool:
         kind = type(requires_grad).__name__
@@ -666,7 +666,7 @@ def _instances(result: object, cls: type[Tensor]) -> object:
 
 
 def _remake(accumulate: AccumulateGrad) -> Tensor:
-    """Return a new Tensor with the array of ``accumulate``, an AccumulateGrad whose leaf no longer exists."""
+    """Return a new leaf in place of the deleted leaf of ``accumulate``, with the same array."""
     out = at_edge(accumulate.array, accumulate.cell, accumulate)
     accumulate.variable_ref = weakref.ref(out)
     return out
@@ -697,10 +697,10 @@ class Retain:
 
 
 def _without_node(x: Tensor) -> bool:
-    """Whether no graph node computed ``x``: its gradient edge is None or that of a leaf.
+    """Whether ``x`` has no ``grad_fn``: it is a leaf, or it is not part of a graph.
 
-    Unlike ``is_leaf``, this function does not update the edge of a stale view, that is, of a view whose memory has been
-    modified in place since the edge was set.
+    Unlike ``is_leaf``, this function does not update a view whose memory has been modified in place since its
+    ``grad_fn`` was set.
     """
     return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
 

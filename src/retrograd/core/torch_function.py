@@ -29,7 +29,8 @@ state = _state.get
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Note [Any in public signatures]
     """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled.
 
-    This function is the ``__torch_function__`` of classes that override no function.
+    A class with this function as its ``__torch_function__`` overrides no functions. In PyTorch, it is called
+    ``torch._C._disabled_torch_function_impl``.
     """
     with disabled_overrides(MODES):
         return func(*args, **(kwargs or {}))
@@ -51,10 +52,11 @@ def has_torch_function(kind: type) -> bool:
 
 # Note [Any by attribute name]: a value with the attribute `__torch_function__` is a Handler.
 def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[Handler]:
-    """Return the elements of ``values``, the arguments of a call, whose classes have a handler ``__torch_function__``.
+    """Return the arguments of a call that can override it, because their class defines ``__torch_function__``.
 
-    The result has at most one instance of each class, and a subclass precedes its base classes. Elements of lists and
-    tuples among ``values`` are included. Instances of the class ``ordinary``, if it is not None, are skipped.
+    ``values`` are the arguments; the elements of lists and tuples among them are included. The result has at most one
+    instance of each class, and instances of a subclass precede those of its base classes. Instances of the class
+    ``ordinary``, if it is not None, are skipped.
     """
     overriding: list[Handler] = []
     for each in values:
@@ -71,9 +73,10 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[H
 
 
 def _insert(value: Handler, overriding: list[Handler]) -> None:
-    """Insert ``value`` into the list ``overriding`` before the values whose classes are base classes of its class.
+    """Insert ``value`` into ``overriding``, the list of arguments that can override a call.
 
-    Nothing is inserted if the list already has a value of the same class.
+    Instances of a subclass precede those of its base classes, because they are called first. Nothing is inserted if the
+    list already has a value of the same class.
     """
     kind = value.__class__
     if not overriding:
@@ -148,10 +151,10 @@ def call_override(
 
 @contextmanager
 def disabled_overrides(level: int) -> Iterator[None]:
-    """Return a context manager in which handlers (methods ``__torch_function__``) are not called.
+    """Return a context manager in which the methods ``__torch_function__`` are not called.
 
-    If ``level`` is the constant MODES, the handlers of modes are still called, but not those of classes. If ``level``
-    is the constant NONE, no handlers are called.
+    If ``level`` is the constant MODES, those of modes are still called, but not those of classes. If ``level`` is the
+    constant NONE, none are called.
     """
     before, modes = _state.get()
     token = _state.set((max(level, before), modes))
@@ -203,9 +206,9 @@ def unlisten(handler: object) -> None:
 
 
 class _Interceptor:
-    """Reference to the function ``intercept`` of ``dispatch/intercept.py``, for calls from the package ``core``.
+    """Object by which the package ``core`` calls the function ``intercept`` of ``dispatch/intercept.py``.
 
-    ``core`` cannot import that module. Therefore the attribute ``intercept`` is set when the module is imported.
+    ``core`` cannot import that module. Therefore that module sets the attribute ``intercept`` when it is imported.
     """
 
     intercept: Callable[[Function, Args, Kwargs], Intercepted]
@@ -215,10 +218,10 @@ interceptor = _Interceptor()
 
 
 def intercepted(function: Function, *args: object) -> Intercepted:
-    """Return the result of the call ``function(*args)`` if a handler intercepts it, and otherwise ``GO_ON``.
+    """Return the result of ``function(*args)`` if a handler overrides this call, and otherwise ``GO_ON``.
 
     ``function`` is a function of the package ``core``. A handler is a mode or another object that intercepts calls of
-    public functions. If the result is the constant ``GO_ON``, ``function`` must run its own body.
+    public functions. If the result is the constant ``GO_ON``, ``function`` must compute the result itself.
     """
     return interceptor.intercept(function, args, {})
 
@@ -240,11 +243,11 @@ def forget_classes() -> None:
 
 
 def register_overriding(values: Iterable[object], ordinary: type) -> bool:
-    """Add the classes of ``values`` that have a ``__torch_function__`` to ``OVERRIDING``.
+    """Register the classes of arguments that can override a call, and return whether there are any.
 
-    The result is True if there is such a class. ``values`` are the arguments of a call; instances of ``ordinary`` are
-    skipped. While the ``__torch_function__`` methods of classes are disabled, no class is added and the result is
-    False.
+    ``values`` are the arguments; instances of the class ``ordinary`` are skipped. Classes that define
+    ``__torch_function__`` are added to ``OVERRIDING``. While the ``__torch_function__`` methods of classes are
+    disabled, no class is added and the result is False.
     """
     overriding = overriding_arguments(values, ordinary) if _state.get()[0] == ALL else []
     for each in overriding:

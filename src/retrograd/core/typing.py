@@ -89,13 +89,13 @@ Hook: TypeAlias = Callable[..., object]
 
 
 class RuleNamespace(Protocol):
-    """Namespace ``F`` of derivative rules: kernels or public operations by name (see ``core/rule_namespace.py``)."""
+    """Namespace ``F`` of derivative rules: its attributes are functions (see ``core/rule_namespace.py``)."""
 
     def __getattr__(self, name: str, /) -> Function: ...
 
 
 class GradientTarget(Protocol):
-    """Shape and dtype to which a gradient is converted; every gradient edge has them."""
+    """Object with the shape and dtype to which a gradient is converted, such as a gradient edge."""
 
     @property
     def shape(self) -> Shape: ...
@@ -104,7 +104,7 @@ class GradientTarget(Protocol):
 
 
 class HasEdges(Protocol):
-    """Object that is named as the origin of a gradient in errors, such as a node."""
+    """Object that computed a gradient, such as a node; error messages find the index of the gradient in ``edges``."""
 
     @property
     def edges(self) -> tuple[object, ...]: ...
@@ -115,10 +115,10 @@ Apply: TypeAlias = "Callable[[Node, Gradient, Edges, bool, bool, dict[Node, list
 
 
 class EngineNode(Protocol):
-    """Members of a graph node that the backward engine uses.
+    """Attributes and methods of a graph node that the backward engine uses.
 
-    Every :class:`graph.Node` has them, and so has an object that takes the place of a node. The engine
-    calls ``vjp``, or ``vjp_recorded`` if the backward pass is recorded, and reads the other members.
+    The engine can also run other objects that have them. It calls ``vjp``, or ``vjp_recorded`` if the backward pass is
+    recorded, and reads the other members.
     """
 
     number: int
@@ -143,7 +143,11 @@ class EngineNode(Protocol):
 
 
 class Observer(Protocol):
-    """Object that runs the steps of a backward pass in place of the engine's functions, such as the profiler's."""
+    """Object, such as that of the profiler, whose methods are called in place of functions of the backward engine.
+
+    ``visit`` replaces ``engine._visit``, and ``leaf`` replaces ``visit_leaf``. ``end`` is called after the backward
+    pass.
+    """
 
     def visit(
         self, edge: Edge, grad: Gradient, edges: Edges, keep: bool, record: bool,

@@ -15,9 +15,9 @@ Note [CopySlices]. Conversely, an in-place operation on the view gives the *base
                         # slice through the node of mul_; then v's edge is stale (Note [Stale views])
 
 Note [Results saved by in-place operations]. The node of an operation such as ``exp_`` saves the result. If the backward
-pass is recorded, the saved result must have the edge that the tensor has now. For a view this is not the inner node of
-CopySlices but the node created for the stale view, so ``rebase_history`` replaces the inner node's method ``place`` by
-:func:`_edge_of_result`.
+pass is recorded, the saved result must have the same gradient edge as the modified tensor. This is usually the node of
+``exp_``. If the modified tensor is a view, the node of ``exp_`` is only a part of CopySlices, and the edge of the view is
+an AsStridedBackward0. Therefore ``rebase_history`` replaces the method ``place`` of the node by :func:`_edge_of_result`.
 """
 
 from __future__ import annotations
@@ -63,11 +63,12 @@ def strided_layout(array: Array, origin: Array) -> StridedLayout:
 
 
 def current_edge(x: Tensor, by_user: bool = False) -> Edge | None:
-    """Return the gradient edge of ``x``; create a new one if ``x`` is a stale view.
+    """Return the gradient edge of ``x`` (its ``grad_fn`` or AccumulateGrad), updated if ``x`` is a stale view.
 
-    A stale view is a view whose memory has been modified in place since its edge was set. RuntimeError is raised for a
-    stale view that can not get a new edge, such as one created under ``no_grad``. While recording is disabled, the
-    error is raised only if ``by_user`` is true, because operations must be able to read the elements of the view.
+    A stale view is a view whose memory has been modified in place since its edge was set; it gets a new edge.
+    RuntimeError is raised if this is not possible, for example for a view created under ``no_grad``. While recording is
+    disabled, the old edge is returned instead, unless ``by_user`` is true: operations must be able to read the elements
+    of the view.
     """
     base, edge, counter = x._view, x._grad_edge, x._counter
     if base is None or (edge is None and base._grad_edge is None) or not counter:
@@ -92,10 +93,10 @@ Tensor._current = staticmethod(current_edge)
 
 
 def _unrecorded(x: Tensor) -> Edge | None:
-    """Return the gradient edge of ``x``, a view that is not part of the graph of its base.
+    """Return the gradient edge of ``x``, a view that is not connected to the graph of its base.
 
-    Such a view was created without recording, or before its base required gradients. A view without an edge gets an
-    AccumulateGrad that discards gradients if its dtype is floating-point or complex. Otherwise the result is None.
+    Such a view was created without recording, or before its base required gradients. If it has no edge and its dtype is
+    floating-point or complex, it gets an AccumulateGrad that discards gradients. For other dtypes the result is None.
     """
     if x._grad_edge is None and x._array.dtype.kind in "fcV":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
@@ -106,10 +107,11 @@ def _unrecorded(x: Tensor) -> Edge | None:
 def _as_strided_node(
     array: Array, base: Tensor, whole: StridedLayout | None = None, part: StridedLayout | None = None
 ) -> Node:
-    """Return a new node for a stale view, whose memory has been modified in place (see Note [Stale views]).
+    """Return a new node for a view whose memory has been modified in place (see Note [Stale views]).
 
-    ``array`` is the array of the view, and ``base`` is its base. ``whole`` is the layout of the base and ``part`` that
-    of the view within the base. A layout that is None is computed.
+    ``array`` is the array of the view, and ``base`` is the tensor of which it is a view. ``whole`` is the layout
+    (shape, strides and offset) of the base, and ``part`` that of the view within the base. A layout that is None is
+    computed.
     """
     if base._array.dtype.kind == "c" and array.dtype.kind == "f":
         # For a view of the parts of complex elements, the edge leads through a real view of the whole base.
@@ -129,7 +131,7 @@ def _as_strided_node(
 
 
 def _part(array: Array, base: Array) -> StridedLayout:
-    """Return the layout of the view ``array`` within the array ``base``.
+    """Return the layout (shape, strides and offset) of the view ``array`` within the array ``base``.
 
     If the view is complex and the base is real, the layout describes the view as pairs of real elements.
     """
@@ -142,7 +144,7 @@ def _part(array: Array, base: Array) -> StridedLayout:
 class AsStridedView(Node):
     """Graph node of a view whose memory has been modified in place (see Note [Stale views]).
 
-    The vjp returns the gradient of the base, which is zero at the elements outside the view.
+    It computes the gradient of the base, which is zero at the elements outside the view.
     """
 
     __slots__ = ("part", "whole")
@@ -186,8 +188,8 @@ class CopySlices(Node):
     def _through(self, vjp: VJP, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         """Return the gradients for ``edges``, computed from ``grad``, the gradient of the base.
 
-        The gradient of the modified view is computed by ``vjp``, the method ``vjp`` or ``vjp_recorded`` of the node of
-        the in-place operation. If ``keep`` is true, saved values are not freed.
+        The part of ``grad`` that belongs to the modified view is passed to ``vjp``, which is the method ``vjp`` or
+        ``vjp_recorded`` of the in-place operation's node. If ``keep`` is true, saved values are not freed.
         """
         level = rule_namespace_of(grad)
         if self.pairs:
@@ -204,11 +206,11 @@ class CopySlices(Node):
 
 
 def _edge_of_result(copy: weakref.ref[CopySlices], shape: Shape, dtype: ArrayDType) -> AsStridedView | None:
-    """Return the gradient edge of a saved tensor: the result of an in-place operation on a view.
+    """Return a new gradient edge for the saved result of an in-place operation on a view.
 
-    The edge is a new AsStridedView node. ``copy`` is a weak reference to the CopySlices node that contains the node of
-    the operation; the result is None if the CopySlices node no longer exists. ``shape`` and ``dtype`` are those of the
-    result. See Note [Results saved by in-place operations].
+    ``copy`` is a weak reference to the CopySlices node, which contains the node of the operation. The result is None if
+    the CopySlices node no longer exists. ``shape`` and ``dtype`` are those of the saved result. See Note [Results saved
+    by in-place operations].
     """
     node = copy()
     if node is None:
@@ -225,10 +227,10 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: Shape, dtype: ArrayDTy
 
 
 def check_in_place(x: Tensor, recorded: Recording, overlap: bool = False) -> None:
-    """Raise PyTorch's RuntimeError if ``x`` must not be modified in place.
+    """Raise PyTorch's RuntimeError if ``x`` must not be modified by an in-place operation.
 
-    ``recorded`` is true if the operation is recorded, because an operand requires gradients. Unless ``overlap`` is
-    true, the error is also raised if several elements of ``x`` share memory.
+    ``recorded`` is true if the operation is recorded, because an operand requires gradients. If ``overlap`` is false,
+    ``x`` must not have several elements at the same memory address.
     """
     for callback in before_modification:
         callback(x)
@@ -336,7 +338,8 @@ _OF_A_FUNCTION = (
 def _check_creation(x: Tensor, what: str) -> None:
     """Raise PyTorch's RuntimeError if ``x`` is a view that must not be modified in place because of how it was created.
 
-    ``what`` is the part of the message before the words "modified inplace", such as ``is being``.
+    Examples are views created under ``no_grad`` and views returned by a function with several results, such as
+    ``unbind``. ``what`` is the part of the message before the words "modified inplace", such as ``is being``.
     """
     if x._creation_meta == DEFAULT:
         return
@@ -369,7 +372,10 @@ def _check_creation(x: Tensor, what: str) -> None:
 
 
 def bump_version(x: Tensor) -> None:
-    """Increment the version of ``x``, and store the current line of the user's program as that of the modification."""
+    """Increment the version counter of ``x`` after an in-place modification.
+
+    The current line of the user's program is stored too, for error messages.
+    """
     counter = x._counter
     if counter is None:
         counter = x._counter = [0, None]
@@ -382,10 +388,10 @@ def bump_version(x: Tensor) -> None:
 
 
 def rebase_history(x: Tensor, node: Node) -> None:
-    """Set the gradient edge of ``x`` after an in-place operation recorded by ``node``.
+    """Update the graph after an in-place operation on ``x``, which ``node`` has recorded.
 
-    The first edge of ``node`` is the previous edge of ``x``. If ``x`` is not a view, ``node`` becomes its gradient
-    edge; otherwise the base gets a CopySlices node (see Note [CopySlices]).
+    The first edge of ``node`` is the previous gradient edge of ``x``. If ``x`` is not a view, ``node`` becomes its new
+    gradient edge. Otherwise the base of ``x`` gets a CopySlices node (see Note [CopySlices]).
     """
     before, base = x._grad_edge, x._view
     if base is None:
@@ -412,9 +418,10 @@ def rebase_history(x: Tensor, node: Node) -> None:
 
 
 def _keep_retaining(x: Tensor, before: Edge | None) -> None:
-    """Move the hook of ``x.retain_grad()`` from the previous gradient edge of ``x`` to the present one.
+    """Keep the effect of ``x.retain_grad()`` after the ``grad_fn`` of ``x`` has changed.
 
-    ``before`` is the previous edge. If it has no such hook, nothing is changed.
+    The hook that ``retain_grad`` has registered is removed from ``before``, the previous gradient edge, and registered
+    again. Nothing is changed if there is no such hook.
     """
     hooks = getattr(before, "hooks", None)
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
@@ -426,9 +433,9 @@ def _keep_retaining(x: Tensor, before: Edge | None) -> None:
 def view_of(x: Tensor, array: Array, made: int | None = None) -> Tensor:
     """Return a view of ``x`` with the elements of ``array``; the caller sets its gradient edge.
 
-    ``made`` is the value of ``_creation_meta`` for the view: a constant such as ``DEFAULT`` or ``NO_GRAD``, by which
-    in-place operations on the view are checked. If ``made`` is None, the value depends on the recording mode and on
-    ``x``. If ``x`` is an inference tensor, ``made`` is ignored, and the result has no base.
+    ``made`` describes how the view was created, by a constant such as ``DEFAULT`` or ``NO_GRAD``. Some of these views
+    must not be modified in place. If ``made`` is None, the constant depends on the recording mode and on ``x``. If
+    ``x`` is an inference tensor, ``made`` is ignored, and the result has no base.
     """
     out: Tensor = object.__new__(Tensor)
     out._array = array
@@ -450,7 +457,10 @@ def view_of(x: Tensor, array: Array, made: int | None = None) -> Tensor:
 
 
 def views_of(x: Tensor, arrays: Sequence[Array]) -> tuple[Tensor, ...]:
-    """Return a tuple with a view of ``x`` for each of ``arrays``; the views are the results of a single operation."""
+    """Return the views of ``x`` that an operation with several results, such as ``unbind``, creates.
+
+    ``arrays`` are the arrays of the results, which share the memory of ``x``. The caller sets the gradient edges.
+    """
     creation = MULTI_OUTPUT if recording() else _creation_mode()
     counter, base = x._version_counter, x._view
     if base is None:
@@ -468,10 +478,7 @@ def views_of(x: Tensor, arrays: Sequence[Array]) -> tuple[Tensor, ...]:
 
 
 def _creation_mode() -> int:
-    """Return the value of ``_creation_meta`` for a view that is created while recording is disabled.
-
-    The result is ``INFERENCE`` in inference mode, otherwise ``NO_GRAD``.
-    """
+    """Return the constant ``INFERENCE`` or ``NO_GRAD``, which marks a view created while recording is disabled."""
     return INFERENCE if in_inference() else NO_GRAD
 
 
@@ -518,7 +525,10 @@ def modified_inplace_error(
 
 
 def freed_error(node: Node) -> RuntimeError:
-    """Return PyTorch's error for ``node``, whose saved values have been freed, with the line that recorded the node."""
+    """Return PyTorch's error for a second backward pass through ``node``, whose saved values have been freed.
+
+    The message contains the line of the user's program that recorded the node.
+    """
     text = (
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "

@@ -70,10 +70,9 @@ __all__ += transforms.__all__
 
 
 def _name_getters(module: ModuleType) -> None:
-    """Rename the getters of properties defined by lambda expressions, such as ``mean = property(lambda self: self.loc)``.
+    """Name the getters of properties such as ``mean = property(lambda self: self.loc)`` after the properties.
 
-    Each getter of a class of ``module`` gets the name of its property. By this name, ``help`` finds the docstring of the
-    property in the base class.
+    ``module`` is a module of this package. ``help`` finds the docstring of the property in the base class by this name.
     """
     for owner in [each for each in vars(module).values() if isinstance(each, type)]:
         for name, each in vars(owner).items():

@@ -60,9 +60,10 @@ class Binomial(ProbsOrLogits):
         return self._as_enumeration(torch.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
 
     def _one_count(self, what: str) -> int:
-        """Return the element of ``total_count`` that all distributions of the batch share.
+        """Return the element of ``total_count``, which must be the same for all distributions of the batch.
 
-        Raise NotImplementedError if ``total_count`` has different elements; ``what`` is the method that the error names.
+        Raise NotImplementedError if ``total_count`` has different elements; ``what`` is the name of the method in the
+        error.
         """
         count = int(self.total_count.max())
         if not self.total_count.min() == count:

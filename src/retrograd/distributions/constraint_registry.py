@@ -29,10 +29,11 @@ class ConstraintRegistry:
         self._registry: dict[type, Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Register ``factory`` for a class of constraints and return ``factory``.
+        """Register ``factory``, the function that creates a transform for constraints of one class.
 
         ``constraint`` is the class or an instance of the class. ``factory`` is called with a constraint of this class
-        and returns a transform. If ``factory`` is None, the result is a decorator that registers a function.
+        and returns a transform; it is also the result of ``register``. If ``factory`` is None, the result is a
+        decorator that registers a function.
         """
         if factory is None:
             return lambda given: self.register(constraint, given)
@@ -67,10 +68,10 @@ def _between(constraint: Any) -> transforms.Transform:
 
 
 def _shifted_exp(bound: str, scale: int) -> Factory:
-    """Return a function that creates the transform ``b + scale * exp(x)`` for a constraint.
+    """Return a function that creates the transform ``b + scale * exp(x)`` for a constraint with the bound ``b``.
 
-    ``bound`` is the name of the attribute of the constraint that contains the bound ``b``. The values of the transform
-    are greater than ``b`` if ``scale`` is 1, and less than ``b`` if ``scale`` is -1.
+    ``bound`` is the name of the constraint's attribute with this bound, such as ``lower_bound``. ``scale`` is 1 for
+    values greater than ``b`` and -1 for values less than ``b``.
     """
     return lambda constraint: transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(getattr(constraint, bound), scale)]
@@ -78,7 +79,10 @@ def _shifted_exp(bound: str, scale: int) -> Factory:
 
 
 def _fill(registry: ConstraintRegistry, simplex: Factory) -> None:
-    """Register the transforms that both registries have; ``simplex`` creates the transform for ``constraints.simplex``."""
+    """Register in ``registry`` the transforms that ``biject_to`` and ``transform_to`` have in common.
+
+    ``simplex`` is the function that creates the transform for ``constraints.simplex``, which differs.
+    """
 
     def independent(constraint: Any) -> transforms.Transform:
         base = registry(constraint.base_constraint)

@@ -38,8 +38,8 @@ class Constraint(TorchNamed):
 class _Dependent(Constraint):
     """Placeholder for a constraint that depends on the parameters of a distribution, such as the bounds of ``Uniform``.
 
-    The placeholder is an attribute of the class of the distribution. Each instance of the class has the actual
-    constraint.
+    The class of the distribution has the placeholder as an attribute, because its parameters are not known. An instance
+    of the class has the actual constraint.
     """
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
@@ -81,8 +81,8 @@ def is_dependent(constraint: Any) -> bool:
 class _DependentProperty(property, _Dependent):
     """``constraints.dependent_property``: property of a distribution whose value is a constraint.
 
-    If the attribute is read from the class of the distribution, the result is the property object itself. This object
-    is a placeholder for constraints that depend on the parameters.
+    The value depends on the parameters of the distribution. Therefore the class of the distribution has no value: if
+    the attribute is read from the class, the result is this property object.
     """
 
     def __init__(
@@ -320,12 +320,15 @@ class _PositiveDefinite(_Symmetric):
 
 
 def _all_of_event(checked: Tensor, kept: int) -> Tensor:
-    """Return the logical and of the boolean tensor ``checked`` over all dimensions except the first ``kept``."""
+    """Return whether all elements of the boolean tensor ``checked`` are true, for each event.
+
+    The first ``kept`` dimensions are batch dimensions and are kept. The other dimensions belong to an event.
+    """
     return checked.all(tuple(range(kept, checked.dim()))) if kept < checked.dim() else checked
 
 
 class _BasedConstraint(Constraint):
-    """Base class of constraints whose events consist of events of the constraint ``base_constraint``."""
+    """Base class of constraints that apply another constraint, ``base_constraint``, to parts of a value."""
 
     def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
@@ -336,10 +339,10 @@ class _BasedConstraint(Constraint):
 
 
 class _IndependentConstraint(_BasedConstraint):
-    """Constraint ``base_constraint`` with some batch dimensions reinterpreted as event dimensions.
+    """Constraint ``base_constraint`` for larger events: the last batch dimensions become event dimensions.
 
-    These are the last ``reinterpreted_batch_ndims`` batch dimensions. An event therefore consists of several events of
-    ``base_constraint``, all of which must satisfy ``base_constraint``.
+    ``reinterpreted_batch_ndims`` is the number of these dimensions. All events of ``base_constraint`` within a larger
+    event must satisfy ``base_constraint``.
     """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
@@ -366,9 +369,9 @@ class _IndependentConstraint(_BasedConstraint):
 
 
 def with_event_dim(constraint: Constraint, event_dim: int) -> Constraint:
-    """Return ``constraint``, with its events extended to at least ``event_dim`` dimensions.
+    """Return ``constraint``, changed such that its events have at least ``event_dim`` dimensions.
 
-    If the events of ``constraint`` have fewer dimensions, its last batch dimensions become event dimensions.
+    If they have fewer dimensions, the last batch dimensions become event dimensions.
     """
     more = event_dim - constraint.event_dim
     return independent(constraint, more) if more > 0 else constraint
@@ -392,7 +395,10 @@ class MixtureSameFamilyConstraint(_BasedConstraint):
 
 
 class _PartwiseConstraint(Constraint):
-    """Base class of constraints that apply each constraint of ``cseq`` to one part of a tensor along ``dim``."""
+    """Base class of ``cat`` and ``stack``, which apply each constraint in ``cseq`` to one part of a tensor.
+
+    The parts are consecutive along the dimension ``dim``.
+    """
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(each, Constraint) for each in cseq):

@@ -51,9 +51,10 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _safe_probs(self) -> Tensor:
-        """Return ``probs`` with each element in the interval ``lims`` replaced by ``lims[0]``.
+        """Return ``probs``, in which elements close to 1/2 are replaced by ``lims[0]``.
 
-        The general formulas divide by zero at ``probs = 1/2``; the replacement avoids this division.
+        These are the elements in the interval ``lims``. The general formulas divide by zero at 1/2; the replacement
+        avoids this division.
         """
         return torch.where(self._outside_limits(), self.probs, self._lims[0] * torch.ones_like(self.probs))
 

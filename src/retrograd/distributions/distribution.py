@@ -83,7 +83,7 @@ class Distribution(TorchNamed):
 
     @property
     def batch_shape(self) -> Size:
-        """Return the batch shape, the broadcast shape of the parameters."""
+        """Return the shape of the batch of distributions, to which the parameters are broadcast."""
         return self._batch_shape
 
     @property
@@ -93,7 +93,7 @@ class Distribution(TorchNamed):
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """Return a dict that maps the names of the parameters to their constraints."""
+        """Return a dict from the names of the parameters to the constraints that these must satisfy."""
         raise NotImplementedError
 
     @property
@@ -102,9 +102,9 @@ class Distribution(TorchNamed):
         raise NotImplementedError
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """Return this distribution with its parameters expanded to ``batch_shape``.
+        """Return a copy of this distribution with its parameters expanded to ``batch_shape``.
 
-        ``_instance`` is an object in which to store the result; by default a new object is created.
+        If ``_instance`` is an object of the class, it is used for the result instead of a new object.
         """
         owner = _package_class(type(self))
         if owner in REQUIRE_OWN_EXPAND:
@@ -183,7 +183,10 @@ class Distribution(TorchNamed):
         raise NotImplementedError
 
     def _as_enumeration(self, values: Tensor, expand: bool) -> Tensor:
-        """Return the result of :meth:`enumerate_support`, where the 1-d tensor ``values`` has all possible events."""
+        """Return the result of :meth:`enumerate_support` for a distribution with the possible values ``values``.
+
+        ``values`` is a 1-d tensor, and ``expand`` is the argument of :meth:`enumerate_support`.
+        """
         values = values.reshape(-1, *(1,) * len(self._batch_shape))
         return values.expand(-1, *self._batch_shape) if expand else values
 
@@ -264,7 +267,7 @@ class Distribution(TorchNamed):
 def all_true(checked: Tensor) -> bool:
     """Whether all elements of ``checked`` are true.
 
-    Inside ``torch.vmap``, the elements of all samples of the mapped batch are included.
+    Inside ``torch.vmap``, these are the elements of all samples of the batch, not of a single sample.
     """
     while isinstance(checked, TransformTensor):
         checked = checked._inner
@@ -272,7 +275,10 @@ def all_true(checked: Tensor) -> bool:
 
 
 def _package_class(cls: type) -> Any:
-    """Return ``cls`` or, for a class of the user, its first base class (in ``__mro__``) that retrograd defines."""
+    """Return the class of retrograd from which ``cls`` is derived, or ``cls`` itself.
+
+    This is the first class in ``cls.__mro__`` that retrograd defines.
+    """
     return next(each for each in cls.__mro__ if each.__module__.startswith(OURS))
 
 

@@ -31,7 +31,10 @@ class ExponentialFamily(Distribution):
 
     @property
     def _mean_carrier_measure(self) -> Any:
-        """Return the expected value of ``k(x)``, the term of the log density that does not depend on ``θ``."""
+        """Return the expected value of the carrier measure ``k(x)``.
+
+        This is the term of the log density that does not depend on ``θ``.
+        """
         raise NotImplementedError
 
     def _log_normalizer_grads(self) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:

@@ -14,9 +14,10 @@ from .utils import SINGLE_SAMPLE, broadcast_all, uniform
 
 
 class GeneralizedPareto(Distribution):
-    """Generalised Pareto distribution of values of at least ``loc``, with shape parameter ``concentration``.
+    """Generalised Pareto distribution of values greater than or equal to ``loc``.
 
-    The probability of a sample above ``x`` is ``(1 + concentration * (x - loc) / scale) ** (-1 / concentration)``.
+    A sample is greater than ``x`` with probability ``(1 + concentration * (x - loc) / scale) ** (-1 / concentration)``.
+    The parameter ``concentration`` is also called the shape.
 
     >>> GeneralizedPareto(0.0, 1.0, 0.0).cdf(torch.tensor(1.0))
     tensor(0.6321)
@@ -35,7 +36,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, torch.where(self.concentration < 0, end, math.inf))
 
     def _exponential(self) -> tuple[Tensor, Tensor]:
-        """Return a mask of the zeros of ``concentration``, and ``concentration`` with each 0 replaced by 1.
+        """Return two tensors: a mask of the zeros of ``concentration``, and ``concentration`` with 1 in their place.
 
         Where ``concentration`` is 0, the distribution is exponential. The replacement avoids a division by zero in the
         general formulas.

@@ -50,10 +50,11 @@ _FOUND: dict[tuple[type, type], Formula | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """Return a decorator that registers a function ``f(p, q)`` for the divergence of ``type_p`` and ``type_q``.
+    """Return a decorator that registers a function ``f(p, q)`` for the Kullback-Leibler divergence.
 
-    The function is also used for subclasses of ``type_p`` and ``type_q``: ``kl_divergence`` calls the function
-    registered for the closest base classes of its arguments.
+    :func:`kl_divergence` calls the function if ``p`` is an instance of ``type_p`` and ``q`` an instance of ``type_q``.
+    If several functions are registered for base classes of ``type(p)`` and ``type(q)``, it calls the one whose classes
+    come first in their method resolution orders (``__mro__``).
     """
     for name, each in (("type_p", type_p), ("type_q", type_q)):
         if not issubclass(each, Distribution):
@@ -68,10 +69,12 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _formula_for(type_p: type, type_q: type) -> Formula | None:
-    """Return the function registered for the closest base classes of ``type_p`` and ``type_q``.
+    """Return the registered function that computes the Kullback-Leibler divergence for two classes.
 
-    The result is None if no function is registered for base classes of both. If no function is the closest for both
-    types, the function with the closest base class of ``type_p`` is returned, and a RuntimeWarning is issued.
+    The result is the function registered for the base classes that come first in ``type_p.__mro__`` and
+    ``type_q.__mro__`` (a class counts as its own base class). The result is None if no function is registered for base
+    classes of both. If one function comes first for ``type_p`` and another for ``type_q``, the function for ``type_p``
+    is returned, and a RuntimeWarning is issued.
     """
     if (type_p, type_q) not in _FOUND:
         places = {
@@ -127,7 +130,10 @@ _INFINITE: list[tuple[str, type, tuple[type, ...]]] = [
 
 
 def _infinite(attribute: str) -> Formula:
-    """Return a function that computes infinity, in the shape of the attribute ``attribute`` of ``p``."""
+    """Return a function of ``p`` and ``q`` for an infinite Kullback-Leibler divergence.
+
+    Its result has the shape of the attribute ``attribute`` of ``p``, which is one of the parameters.
+    """
     return lambda p, q: torch.full_like(getattr(p, attribute), math.inf)
 
 
@@ -137,7 +143,10 @@ for _attribute, _p, _all in _INFINITE:
 
 
 def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
-    """Return ``found``, in which each element is replaced by infinity where the boolean tensor ``inside`` is false."""
+    """Return ``found`` after setting its elements to infinity where the boolean tensor ``inside`` is false.
+
+    ``found`` is a Kullback-Leibler divergence, and is modified in place.
+    """
     found[~inside] = math.inf
     return found
 
@@ -147,7 +156,7 @@ def _infinite_unless(inside: Any, found: Tensor) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_families(p: Any, q: Any) -> Tensor:
-    """Return the divergence of two distributions of the same exponential family.
+    """Return the Kullback-Leibler divergence of two distributions of the same exponential family.
 
     The result is ``F(θq) - F(θp) - <θq - θp, ∇F(θp)>``, where ``F`` is the log normaliser and ``θp`` and ``θq`` are the
     natural parameters of ``p`` and ``q`` (the Bregman divergence).
@@ -189,10 +198,10 @@ def _beta(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
-    """Return the divergence of two binomial distributions.
+    """Return the Kullback-Leibler divergence of the binomial distributions ``p`` and ``q``.
 
-    The divergence is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if any
-    element of ``q.total_count`` is greater than that of ``p``, because the divergence then has no closed form.
+    The divergence is infinite where ``q.total_count`` is less than ``p.total_count``. Raises NotImplementedError if it
+    is greater anywhere, because the divergence then has no closed form.
     """
     if (p.total_count < q.total_count).any():
         raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
@@ -215,7 +224,7 @@ def _one_hot_categorical(p: Any, q: Any) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Any, q: Any) -> Tensor:
-    """Return the divergence of the Cauchy distributions ``p`` and ``q``.
+    """Return the Kullback-Leibler divergence of the Cauchy distributions ``p`` and ``q``.
 
     Source: Chyzak and Nielsen, "A closed-form formula for the KL divergence between Cauchy distributions", 2019.
     """
@@ -286,7 +295,7 @@ def _normal(p: Any, q: Any) -> Tensor:
 
 @register_kl(Pareto, Pareto)
 def _pareto(p: Any, q: Any) -> Tensor:
-    """Return the divergence of the Pareto distributions ``p`` and ``q``.
+    """Return the Kullback-Leibler divergence of the Pareto distributions ``p`` and ``q``.
 
     Source: Gil, "On Rényi divergence measures for continuous alphabet sources", 2011.
     """
@@ -319,10 +328,10 @@ def _independent(p: Any, q: Any) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
-    """Return the divergence of the transformed distributions ``p`` and ``q``.
+    """Return the Kullback-Leibler divergence of the transformed distributions ``p`` and ``q``.
 
-    The divergence equals the divergence of the base distributions. Raises NotImplementedError if the transforms of
-    ``p`` and ``q`` differ.
+    If their transforms are equal, this is the divergence of the base distributions. Otherwise NotImplementedError is
+    raised.
     """
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
@@ -341,7 +350,10 @@ def _same_events(p: Any, q: Any, which: str) -> None:
 
 
 def _trace_of_squares(*matrices: Tensor) -> Tensor:
-    """Return the sum of the traces of ``M @ M.mT`` over all ``M`` in ``matrices``, for each element of the batch."""
+    """Return the trace of ``M @ M.mT``, summed over the matrices ``M`` in ``matrices``.
+
+    Batch dimensions are kept.
+    """
     return sum(each.pow(2).sum((-2, -1)) for each in matrices)
 
 
@@ -370,10 +382,10 @@ def _lowrank_multivariate(p: Any, q: Any) -> Tensor:
 
 
 def _to_lowrank(p: Any, q: Any, our_log_det: Tensor, parts: tuple[Tensor, ...]) -> Tensor:
-    """Return the divergence of a multivariate normal distribution ``p`` and a LowRankMultivariateNormal ``q``.
+    """Return the Kullback-Leibler divergence of two normal distributions of vectors, ``p`` and ``q``.
 
-    The covariance of ``p`` is the sum of ``M @ M.mT`` over all ``M`` in ``parts``, and ``our_log_det`` is the logarithm
-    of the determinant of this covariance.
+    ``q`` is a LowRankMultivariateNormal. The covariance of ``p`` is given by the matrices ``parts``: it is the sum of
+    ``M @ M.mT`` over all ``M`` in ``parts``. ``our_log_det`` is the logarithm of the determinant of this covariance.
     """
     factor, diagonal, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     log_dets = lowrank_logdet(diagonal, capacitance) - our_log_det
@@ -406,17 +418,20 @@ def _lowrank(p: Any, q: Any) -> Tensor:
 
 
 def _to_normal(p: Any, q: Any) -> Tensor:
-    """Return the cross entropy of ``p`` and the normal distribution ``q``.
+    """Return the cross entropy of ``p`` and ``q``, where ``q`` is a normal distribution.
 
-    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``. The divergence is the
-    cross entropy minus the entropy of ``p``.
+    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``. The caller subtracts the
+    entropy of ``p``, which gives the Kullback-Leibler divergence.
     """
     square = (q.scale * q.scale) * 2
     return 0.5 * (square * math.pi).log() + (p.variance + (p.mean - q.loc).pow(2)) / square
 
 
 def _by_moments(p: Any, q: Any) -> Tensor:
-    """Return the divergence of ``p`` and the normal distribution ``q``, which depends on mean, variance and entropy."""
+    """Return the Kullback-Leibler divergence of ``p`` and ``q``, where ``q`` is a normal distribution.
+
+    The formula holds for any ``p`` and uses only the mean, the variance and the entropy of ``p``.
+    """
     return -p.entropy() + _to_normal(p, q)
 
 
@@ -436,7 +451,10 @@ def _pareto_normal(p: Any, q: Any) -> Tensor:
 
 
 def _to_exponential(p: Any, q: Any) -> Tensor:
-    """Return the divergence of ``p``, a distribution of positive values, and the exponential distribution ``q``."""
+    """Return the Kullback-Leibler divergence of ``p`` and ``q``, where ``q`` is an exponential distribution.
+
+    The samples of ``p`` must not be negative.
+    """
     return -p.entropy() - q.rate.log() + q.rate * p.mean
 
 
@@ -455,10 +473,11 @@ def _uniform_exponential(p: Any, q: Any) -> Tensor:
 
 
 def _to_gamma(log_mean: Tensor, p: Any, q: Any) -> Tensor:
-    """Return the cross entropy of ``p`` and the gamma distribution ``q``.
+    """Return the cross entropy of ``p`` and ``q``, where ``q`` is a gamma distribution.
 
-    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``, and ``log_mean`` is the
-    expected value of ``log(x)``. The divergence is the cross entropy minus the entropy of ``p``.
+    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``. ``log_mean`` is the
+    expected value of ``log(x)``. The caller subtracts the entropy of ``p``, which gives the Kullback-Leibler
+    divergence.
     """
     norm = q.concentration.lgamma() - q.concentration * q.rate.log()
     return norm - (q.concentration - 1) * log_mean + q.rate * p.mean
@@ -535,10 +554,11 @@ def _continuous_bernoulli_uniform(p: Any, q: Any) -> Tensor:
 
 
 def _to_gumbel(p: Any, q: Any, growth: Tensor) -> Tensor:
-    """Return the cross entropy of ``p`` and the Gumbel distribution ``q``.
+    """Return the cross entropy of ``p`` and ``q``, where ``q`` is a Gumbel distribution.
 
-    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``, and ``growth`` is the
-    expected value of ``exp(-(x - q.loc) / q.scale)``. The divergence is the cross entropy minus the entropy of ``p``.
+    The cross entropy is the expected value of ``-q.log_prob(x)`` over samples ``x`` of ``p``. ``growth`` is the
+    expected value of ``exp(-(x - q.loc) / q.scale)``. The caller subtracts the entropy of ``p``, which gives the
+    Kullback-Leibler divergence.
     """
     return q.scale.log() + (p.mean - q.loc) / q.scale + growth
 

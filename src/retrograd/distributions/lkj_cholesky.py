@@ -46,8 +46,9 @@ class LKJCholesky(Distribution):
     def sample(self, sample_shape: Any = SINGLE_SAMPLE) -> Tensor:
         """Return samples of shape ``sample_shape + batch_shape + event_shape``.
 
-        In each row, the elements left of the diagonal are a random unit vector times the square root of a sample of a
-        beta distribution. The diagonal element is positive and makes the norm of the row 1.
+        A sample is a lower triangular matrix whose rows have norm 1. The elements to the left of the diagonal are a
+        vector with random direction, whose squared norm is a sample of a beta distribution. The diagonal element
+        follows from the norm 1 of the row.
         """
         with torch.no_grad():
             y = self._beta.sample(Size(sample_shape)).unsqueeze(-1)

@@ -15,7 +15,10 @@ from .utils import SINGLE_SAMPLE, lazy_property, standard_normal
 
 
 def tril_of_identity_plus(matrix: Tensor) -> Tensor:
-    """Return the Cholesky factor of ``I + matrix``; the diagonal of ``matrix`` is overwritten."""
+    """Return the Cholesky factor of ``I + matrix``, where ``I`` is the identity matrix.
+
+    The sum is computed in place to save memory, so ``matrix`` must not be used afterwards.
+    """
     size = matrix.shape[-1]
     matrix = matrix.contiguous()
     matrix.view(-1, size * size)[:, :: size + 1] += 1
@@ -34,8 +37,8 @@ def capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
 def lowrank_logdet(diagonal: Tensor, capacitance: Tensor) -> Tensor:
     """Return the logarithm of the determinant of ``W @ W.mT + D``, by the matrix determinant lemma.
 
-    ``D`` is the matrix with the diagonal ``diagonal``. ``capacitance`` is the result of :func:`capacitance_tril` for
-    ``W`` and ``D``.
+    ``D`` is the matrix with the diagonal ``diagonal``. ``W`` is not passed; instead, ``capacitance`` is the result of
+    :func:`capacitance_tril` for ``W`` and ``D``.
     """
     return 2 * log_diagonal(capacitance) + diagonal.log().sum(-1)
 

@@ -65,7 +65,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def component_distribution(self) -> Distribution:
-        """Return the distribution whose last batch dimension contains the components."""
+        """Return the batch of the distributions that are mixed, the components, along its last batch dimension."""
         return self._component_distribution
 
     def _average(self, value: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class MixtureSameFamily(Distribution):
         return (probs.reshape(*probs.shape, *(1,) * dims) * value).sum(-1 - dims)
 
     def _with_component_dim(self, value: Tensor) -> Tensor:
-        """Return ``value`` with a dimension for the components inserted before the event dimensions."""
+        """Return ``value`` with a new dimension of size 1 before the event dimensions, for the components."""
         return value.unsqueeze(-1 - len(self.event_shape))
 
     mean = property(lambda self: self._average(self.component_distribution.mean))

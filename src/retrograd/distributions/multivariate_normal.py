@@ -19,7 +19,7 @@ def times_vectors(matrices: Tensor, vectors: Tensor) -> Tensor:
 
 
 def log_diagonal(triangular: Tensor) -> Tensor:
-    """Return the sum of the logarithms of the diagonal of ``triangular``.
+    """Return the sum of the logarithms of the diagonal elements of ``triangular``, for each matrix.
 
     For a Cholesky factor ``L`` the result is half of the logarithm of the determinant of ``L @ L.mT``.
     """
@@ -29,7 +29,8 @@ def log_diagonal(triangular: Tensor) -> Tensor:
 def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
     """Return ``x @ (L @ L.mT)^-1 @ x`` for each vector ``x`` in ``vectors``, where ``L`` is ``triangular``.
 
-    If several vectors have the same matrix ``L``, they are the columns of the right-hand side of one triangular solve.
+    Vectors with the same matrix ``L`` are combined to the columns of a matrix, so that a single triangular system is
+    solved.
     """
     more = vectors.dim() + 1 - triangular.dim()
     if more <= 0:
@@ -42,10 +43,10 @@ def mahalanobis(triangular: Tensor, vectors: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """Return the Cholesky factor of the inverse of ``precision``, computed without inverting ``precision``.
+    """Return the Cholesky factor of the inverse of ``precision``, without computing this inverse.
 
-    The rows and columns of ``precision`` are reversed, and the result is computed from the Cholesky factor of the
-    reversed matrix.
+    The rows and columns of ``precision`` are put in reverse order. The result is the inverse of the Cholesky factor of
+    this matrix, put in reverse order and transposed.
     """
     factor = torch.linalg.cholesky(torch.flip(precision, (-2, -1)))
     inverse = torch.transpose(torch.flip(factor, (-2, -1)), -2, -1)
@@ -62,8 +63,8 @@ MATRICES = {
 class CovarianceBased(Distribution):
     """Base class of distributions with a covariance matrix, its inverse and its Cholesky factor.
 
-    Only one of the three matrices is passed; the other two are computed on first access, from the Cholesky factor
-    before broadcasting.
+    Only one of the three matrices is passed. The Cholesky factor is computed at once. Any other matrix that was not
+    passed is computed from it on first access.
     """
 
     _unbroadcasted_scale_tril: Tensor
@@ -71,9 +72,10 @@ class CovarianceBased(Distribution):
 
     @staticmethod
     def _given_matrix(matrices: tuple[Tensor | None, ...], error: type[Exception]) -> tuple[str, Tensor]:
-        """Return the name and the value of the element of ``matrices`` that is not None.
+        """Return the name and the value of the matrix that has been passed to the constructor.
 
-        ``matrices`` are in the order of :data:`MATRICES`. ``error`` is raised unless exactly one of them is not None.
+        ``matrices`` are the values of the parameters named in :data:`MATRICES`. ``error`` is raised unless exactly one
+        of them is not None.
         """
         given = [(name, each) for name, each in zip(MATRICES, matrices, strict=True) if each is not None]
         if len(given) != 1:
@@ -81,7 +83,10 @@ class CovarianceBased(Distribution):
         return given[0]
 
     def _set_scale_tril(self, name: str, matrix: Tensor) -> None:
-        """Store the Cholesky factor of the covariance, computed from ``matrix``, the matrix called ``name``."""
+        """Compute and store the Cholesky factor of the covariance matrix.
+
+        ``matrix`` is the matrix that has been passed as the parameter ``name``, such as ``precision_matrix``.
+        """
         if name == "precision_matrix":
             matrix = precision_to_scale_tril(matrix)
         elif name == "covariance_matrix":
@@ -94,17 +99,17 @@ class CovarianceBased(Distribution):
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        """Return the Cholesky factor of the covariance matrix of the normal vectors."""
+        """Return the Cholesky factor of ``covariance_matrix``."""
         return self._full(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        """Return the covariance matrix of the normal vectors."""
+        """Return the covariance matrix of the normal vectors (in ``Wishart``, whose outer products are summed)."""
         return self._full(torch.matmul(self._unbroadcasted_scale_tril, self._unbroadcasted_scale_tril.mT))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        """Return the inverse of the covariance matrix of the normal vectors."""
+        """Return the inverse of ``covariance_matrix``."""
         return self._full(torch.cholesky_inverse(self._unbroadcasted_scale_tril))
 
 

@@ -34,7 +34,7 @@ class ProbsOrLogits(Distribution):
     param_shape = property(lambda self: self._param.size(), doc="Return the shape of ``probs`` and ``logits``.")
 
     def _set_parameter(self, probs: Any, logits: Any) -> Tensor:
-        """Store ``probs`` or ``logits``, whichever is not None, as an attribute, and return it as a tensor.
+        """Store the one of ``probs`` and ``logits`` that is not None as an attribute, and return it as a tensor.
 
         Raise ValueError unless exactly one of them is None.
         """
@@ -45,9 +45,10 @@ class ProbsOrLogits(Distribution):
         return self._param
 
     def _set_parameter_and_count(self, total_count: Any, probs: Any, logits: Any) -> Tensor:
-        """Store ``total_count``, and ``probs`` or ``logits``, as two tensors of the same shape and dtype.
+        """Store ``total_count`` and the one of ``probs`` and ``logits`` that is not None as attributes.
 
-        Exactly one of ``probs`` and ``logits`` must be None. Return the stored tensor of ``probs`` or ``logits``.
+        They are broadcast to the same shape, and ``total_count`` gets the dtype of the other one, which is returned.
+        Raise ValueError unless exactly one of ``probs`` and ``logits`` is None.
         """
         if given_one_of(probs, logits):
             count, self.probs = broadcast_all(total_count, probs)

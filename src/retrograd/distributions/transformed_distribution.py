@@ -88,7 +88,11 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonized(self, probability: Tensor) -> Tensor:
-        """Return ``1 - probability`` where the composition of the transforms is decreasing, else ``probability``."""
+        """Return ``probability`` for an increasing transform, and ``1 - probability`` for a decreasing one.
+
+        The transform is the composition of ``transforms``. This function converts between the cumulative probabilities
+        of ``base_dist`` and those of this distribution.
+        """
         sign: Any = 1
         for each in self.transforms:
             sign = sign * each.sign
@@ -106,12 +110,15 @@ class TransformedDistribution(Distribution):
 
 
 def _expand_base(base: Distribution, transform: Transform) -> tuple[Distribution, Any, int]:
-    """Return the tuple ``(base, shape, event_dim)`` for a distribution of samples of ``base`` after ``transform``.
+    """Prepare ``base`` for samples to which ``transform`` is applied (helper of :class:`TransformedDistribution`).
 
-    The returned ``base`` is expanded to the shape that ``transform`` requires. If ``transform`` requires more event
-    dimensions than ``base`` has, batch dimensions become event dimensions. ``shape`` is the shape of the transformed
-    samples, and ``event_dim`` is the number of event dimensions of these samples. Raise ValueError if ``base`` has too
-    few dimensions.
+    The result is the tuple ``(base, shape, event_dim)``:
+
+    The new ``base`` is expanded to the shape that ``transform`` requires, and its last batch dimensions become event
+    dimensions if ``transform`` requires more of these. ``shape`` is the shape of the transformed samples. ``event_dim``
+    is the number of event dimensions of the transformed samples.
+
+    Raise ValueError if ``base`` has too few dimensions.
     """
     shape, dims = base.batch_shape + base.event_shape, len(base.event_shape)
     wanted = transform.domain.event_dim

@@ -381,7 +381,7 @@ class CumulativeDistributionTransform(Transform):
 
 
 def _one_more(shape: Any, by: int) -> Any:
-    """Return ``shape`` with its last dimension increased by ``by``."""
+    """Return ``shape`` with its last size increased by ``by``."""
     if len(shape) < 1:
         raise ValueError("Too few dimensions on input")
     return (*shape[:-1], shape[-1] + by)
@@ -425,8 +425,8 @@ class StickBreakingTransform(_ParameterlessTransform):
     def _remaining(x: Tensor, pieces: int) -> Tensor:
         """Return the vector ``pieces, pieces - 1, …, 1`` in the dtype of ``x``.
 
-        The elements are the numbers of pieces that remain after each break of the stick. Their logarithms are
-        subtracted from ``x``, such that a vector of zeros is mapped to pieces of equal length.
+        An element is the number of pieces that remain after one break of the stick. The transform subtracts the
+        logarithms of these numbers from its argument, so that a vector of zeros is mapped to pieces of equal length.
         """
         return pieces + 1 - x.new_ones(pieces).cumsum(-1)
 
@@ -601,10 +601,9 @@ class ComposeTransform(Transform):
 
 
 class IndependentTransform(Transform):
-    """Transform ``base_transform`` with some batch dimensions reinterpreted as event dimensions.
+    """Transform ``base_transform`` for larger events: the last batch dimensions become event dimensions.
 
-    These are the last ``reinterpreted_batch_ndims`` batch dimensions. ``log_abs_det_jacobian`` is summed over these
-    dimensions.
+    ``reinterpreted_batch_ndims`` is the number of these dimensions. ``log_abs_det_jacobian`` is summed over them.
     """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
@@ -652,7 +651,10 @@ class IndependentTransform(Transform):
 
 
 class _PartwiseTransform(Transform):
-    """Base class of transforms that apply each transform of ``tseq`` to one part of a tensor along ``dim``."""
+    """Base class of ``CatTransform`` and ``StackTransform``, which apply each transform in ``tseq`` to one part.
+
+    The parts of a tensor are consecutive along the dimension ``dim``.
+    """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if not all(isinstance(each, Transform) for each in tseq):
@@ -670,7 +672,7 @@ class _PartwiseTransform(Transform):
     bijective = property(lambda self: all(each.bijective for each in self.transforms))
 
     def _size(self) -> tuple[int, str]:
-        """Return the size that an argument must have along ``dim``, and the name of this size in error messages."""
+        """Return the size that an argument must have along ``dim``, and the term for this size in error messages."""
         raise NotImplementedError
 
     def _check(self, **values: Tensor) -> None:

@@ -97,7 +97,10 @@ class lazy_property:
 
 
 class _LazyOfClass(lazy_property, property):
-    """Result of reading a :class:`lazy_property` from the class: a ``property``, as documentation tools expect."""
+    """Object returned if a :class:`lazy_property` is read from the class instead of an instance.
+
+    It is a ``property``, so that documentation tools recognise it.
+    """
 
     def __init__(self, wrapped: Callable[..., Any]) -> None:
         property.__init__(self, wrapped)

@@ -67,9 +67,10 @@ class VonMises(Distribution):
 
 
 def _proposal_parameter(concentration: Tensor) -> Tensor:
-    """Return the parameter ``r`` of Best and Fisher's proposal distribution for ``concentration``.
+    """Return the parameter ``r`` of the proposal distribution in Best and Fisher's rejection sampling.
 
-    The proposal distribution of the rejection sampling is a wrapped Cauchy distribution.
+    The proposal distribution is a wrapped Cauchy distribution; ``r`` depends on ``concentration`` of the von Mises
+    distribution.
     """
     tau = 1 + (1 + 4 * concentration**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)

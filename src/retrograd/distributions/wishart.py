@@ -61,9 +61,10 @@ class Wishart(CovarianceBased, ExponentialFamily):
         self._dist_chi2 = self._diagonal_squares()
 
     def _diagonal_squares(self) -> Chi2:
-        """Return the chi-squared distributions of the squares of the diagonal in Bartlett's decomposition.
+        """Return the distributions of the squared diagonal elements in Bartlett's decomposition.
 
-        The batch shape of the result is ``batch_shape + (n,)`` for matrices of size n.
+        They are chi-squared distributions. The batch shape of the result is ``batch_shape + (n,)`` for matrices of size
+        n.
         """
         fewer = torch.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
         return Chi2(self.df.unsqueeze(-1) - fewer.expand(*self._batch_shape, -1))
@@ -128,8 +129,8 @@ class Wishart(CovarianceBased, ExponentialFamily):
     def _singular(self, value: Tensor) -> Tensor:
         """Return a boolean tensor of shape ``sample_shape`` that is true for each sample with a singular matrix.
 
-        ``value`` has the shape ``sample_shape + batch_shape + event_shape``: a sample consists of one matrix for each
-        element of the batch.
+        ``value`` are the samples, of shape ``sample_shape + batch_shape + event_shape``. A sample has one matrix for
+        each element of the batch.
         """
         wrong = self.support.check(value.detach()).logical_not()
         batch = tuple(range(-len(self._batch_shape), 0))

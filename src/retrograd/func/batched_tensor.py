@@ -34,7 +34,7 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """One active call of vmap, also named transform level because calls of transforms can be nested.
+    """One active call of vmap; calls of vmap and other transforms can be nested.
 
     ``size`` is the number of slices, the size of the batch dimension. ``randomness`` is ``"error"``, ``"same"`` or
     ``"different"``, as for :func:`vmap`.
@@ -273,8 +273,8 @@ def slices_to_front(x: Any, run: VmapRun) -> Any:
 def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
     """Return the tensor that contains all slices of ``x`` along its first dimension, each with ``rank`` dimensions.
 
-    Missing dimensions of size 1 are inserted after the first dimension. If ``x`` is not batched by the vmap call
-    ``run``, ``x`` is returned unchanged.
+    If a slice has fewer dimensions, dimensions of size 1 are inserted after the first dimension. If ``x`` is not
+    batched by the vmap call ``run``, ``x`` is returned unchanged.
     """
     value, dim = unwrap_batch(x, run)
     if dim is None:

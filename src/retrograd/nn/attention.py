@@ -35,11 +35,10 @@ _NAMES = {
 
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Return a context manager that records the allowed attention backends: ``with sdpa_kernel(SDPBackend.MATH): …``.
+    """Return a context manager that sets the allowed attention backends: ``with sdpa_kernel(SDPBackend.MATH): …``.
 
-    ``backends`` is an SDPBackend or a list of SDPBackend. ``torch.backends.cuda.math_sdp_enabled`` and the related
-    functions report the recorded backends. Neither the backends nor ``set_priority`` change how retrograd computes
-    attention.
+    ``backends`` is an SDPBackend or a list of SDPBackend. Only ``torch.backends.cuda.math_sdp_enabled`` and the related
+    functions report the setting. Neither ``backends`` nor ``set_priority`` changes how retrograd computes attention.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

@@ -38,10 +38,11 @@ GAINS: dict[str, Any] = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the recommended gain for weights before ``nonlinearity``, the name of an activation function.
+    """Return the recommended gain for the weights of a layer that is followed by the activation ``nonlinearity``.
 
-    The standard deviation of the weights is multiplied by the gain. ``param`` is the negative slope if ``nonlinearity``
-    is ``"leaky_relu"``, and is not used otherwise.
+    Initialisation functions such as :func:`xavier_normal_` multiply the standard deviation of the weights by the gain.
+    ``nonlinearity`` is the name of an activation function. ``param`` is the negative slope of ``"leaky_relu"``, and is
+    not used for other activations.
 
     >>> from retrograd import nn
     >>> nn.init.calculate_gain("leaky_relu", 1)
@@ -154,7 +155,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the convolution weight ``tensor`` so that the convolution returns its input channels unchanged.
 
     The output channels are split into ``groups`` groups of equal size. In each group, output channel i is a copy of
-    input channel i: its kernel has one element 1, at the centre of input channel i, and all other elements are 0.
+    input channel i: the kernel of this pair of channels is 1 at its centre. All other elements of ``tensor`` are 0.
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -184,10 +185,10 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with uniform values that preserve the variance of activations and gradients.
+    """Fill the weight ``tensor`` with uniform values, so that its layer preserves the variance of its input.
 
-    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``, where ``fan_in`` and ``fan_out`` are the numbers
-    of inputs and outputs of the layer (Glorot and Bengio 2010).
+    The variance of the gradients is also preserved. The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``,
+    where ``fan_in`` and ``fan_out`` are the numbers of inputs and outputs of the layer (Glorot and Bengio 2010).
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
@@ -195,10 +196,10 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with normal values that preserve the variance of activations and gradients.
+    """Fill the weight ``tensor`` with normal values, so that its layer preserves the variance of its input.
 
-    The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``, where ``fan_in`` and ``fan_out`` are the numbers
-    of inputs and outputs of the layer (Glorot and Bengio 2010).
+    The variance of the gradients is also preserved. The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``,
+    where ``fan_in`` and ``fan_out`` are the numbers of inputs and outputs of the layer (Glorot and Bengio 2010).
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -214,10 +215,10 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     """Return the standard deviation with which Kaiming initialisation draws the elements of the weight ``tensor``.
 
-    The standard deviation is ``gain / sqrt(fan)``. If ``mode`` is ``"fan_in"``, fan is the number of inputs of each
-    output; if ``mode`` is ``"fan_out"``, fan is the number of outputs that each input affects. The gain depends on the
-    activation function ``nonlinearity`` and, for ``"leaky_relu"``, on its negative slope ``a``. If ``tensor`` has no
-    elements, a warning is issued and None is returned.
+    It is ``gain / sqrt(fan)``. If ``mode`` is ``"fan_in"``, ``fan`` is the number of inputs on which an output depends;
+    if ``mode`` is ``"fan_out"``, it is the number of outputs that an input affects. The gain depends on the activation
+    function ``nonlinearity`` and, for ``"leaky_relu"``, on its negative slope ``a``. If ``tensor`` has no elements, a
+    warning is issued and None is returned.
     """
     if 0 in tensor.shape:
         warn("Initializing zero-element tensors is a no-op")
@@ -229,10 +230,11 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Source = None
 ) -> Tensor:
-    """Fill ``tensor`` with uniform values that preserve the variance of activations or gradients (He et al. 2015).
+    """Fill the weight ``tensor`` with uniform values, so that its layer preserves variances (He et al. 2015).
 
-    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` the variance of gradients.
-    ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of ``"leaky_relu"``.
+    With ``mode="fan_in"`` the variance of the activations is preserved, with ``mode="fan_out"`` the variance of the
+    gradients. ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of
+    ``"leaky_relu"``.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -244,10 +246,11 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Source = None
 ) -> Tensor:
-    """Fill ``tensor`` with normal values that preserve the variance of activations or gradients (He et al. 2015).
+    """Fill the weight ``tensor`` with normal values, so that its layer preserves variances (He et al. 2015).
 
-    With ``mode="fan_in"`` the variance of activations is preserved, with ``mode="fan_out"`` the variance of gradients.
-    ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of ``"leaky_relu"``.
+    With ``mode="fan_in"`` the variance of the activations is preserved, with ``mode="fan_out"`` the variance of the
+    gradients. ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of
+    ``"leaky_relu"``.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)

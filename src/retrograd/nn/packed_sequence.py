@@ -25,7 +25,7 @@ NOT_SORTED = (
 
 
 class PackedSequence_(NamedTuple):
-    """Base class of :class:`PackedSequence`: the named tuple of its four fields."""
+    """Named tuple with the four fields of :class:`PackedSequence`, which is a subclass."""
 
     data: Tensor
     batch_sizes: Tensor

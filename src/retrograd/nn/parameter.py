@@ -28,8 +28,8 @@ DETACHED = (
 class _ParameterMeta(type):
     """Metaclass of Parameter: ``isinstance(x, Parameter)`` is true for each tensor ``x`` whose ``_is_param`` is true.
 
-    If ``data`` is an instance of a user-defined subclass of Tensor, ``Parameter(data)`` returns an instance of this
-    subclass whose attribute ``_is_param`` is true.
+    This is needed if ``data`` is an instance of a user-defined subclass of Tensor: ``Parameter(data)`` then returns an
+    instance of this subclass, in which it sets ``_is_param`` to true.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -166,10 +166,12 @@ class UninitializedTensorMixin(WrapperTensor):
         )
 
     def process(self, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
-        """Return the result of the operation ``op`` on this tensor, which must be a conversion to a dtype or device.
+        """Execute the operation ``op`` on this tensor; only conversions to a dtype or device are possible.
 
-        ``op`` is ``to_dtype`` or ``to_device``, and ``params`` contains the dtype or the device. Raises ValueError for
-        all other operations, because this tensor has no shape yet. ``in_place`` is used only for the error message.
+        Every operation that is applied to this tensor calls this method. ``op.name`` is ``"to_dtype"`` or
+        ``"to_device"``, and ``params`` contains the dtype or the device; the result is the converted tensor. Raises
+        ValueError for all other operations, because this tensor has no shape yet. ``in_place`` is used only for the
+        error message.
         """
         if op.name in ("to_dtype", "to_device"):
             return self.data.to(*params)

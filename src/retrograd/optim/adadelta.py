@@ -32,9 +32,9 @@ class Adadelta(ElementwiseOptimizer):
     def rule(F: Any, param: Any, grad: Any, square: Any, steps: Any, *, lr: Any, rho: float, eps: float) -> None:
         """Update ``param`` in place by one Adadelta step; ``square`` and ``steps`` are also updated in place.
 
-        ``square`` is the running mean of the squared gradients and ``steps`` the running mean of the squared steps.
-        The decay rate of the two means is ``rho``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in
-        ``fused.py``).
+        ``square`` is the running mean of the squared gradients and ``steps`` the running mean of the squared steps. The
+        decay rate of the two means is ``rho``. The operations are methods of ``F``, an ``ArrayOps`` (for arrays) or a
+        ``TensorOps`` (for Tensors); see ``fused.py``.
         """
         F.mul_(square, rho)
         F.addcmul_(square, grad, grad, 1 - rho)

@@ -1,4 +1,4 @@
-"""``Adafactor``: Adam with less memory for the state of a matrix, one number for each row and each column."""
+"""``Adafactor``: variant of Adam whose state of a matrix is only one number for each row and for each column."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .optimizer import check_rate, options, step_counter
 class Adafactor(PerParameterOptimizer):
     """Adafactor optimiser: Adam without momentum, with less memory for the running mean of squared gradients.
 
-    For a matrix, only the means of the rows and of the columns of this running mean are stored. A step is the gradient
+    For a matrix, only the row means and the column means of this running mean are stored. A step is the gradient
     divided by the square root of the running mean. If the root mean square of the step exceeds ``d``, the step is
-    scaled down to ``d``. The step is then multiplied by the root mean square of the parameter and by
-    ``min(lr, t**-0.5)``, where ``t`` is the number of steps.
+    scaled down to ``d``. The step is then multiplied by the root mean square of the parameter and by ``min(lr,
+    t**-0.5)``, where ``t`` is the number of steps.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
     """
@@ -66,11 +66,11 @@ def _root_mean_square(x: Tensor) -> float:
 
 
 def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, least: float) -> Tensor:
-    """Update the running mean of ``grad * grad``, which ``state`` stores, and return the new mean.
+    """Update the running mean of the squared gradient, which ``state`` stores, and return the new mean.
 
-    ``weight`` is the weight of ``grad * grad`` in the new mean. For a matrix, ``state`` stores only the means of the
-    rows and of the columns. The result is then (mean of the row) * (mean of the column) / (mean of all elements),
-    where the divisor is clamped to at least ``least``.
+    The new mean is ``(1 - weight) * old + weight * grad**2``. For a matrix, ``state`` stores only its row means and
+    column means. The mean of an element is then computed as (mean of its row) * (mean of its column) / (mean of all
+    elements), where the divisor is at least ``least``.
     """
     if grad.ndim <= 1:
         return state["variance"].lerp_(grad * grad, weight).clone()

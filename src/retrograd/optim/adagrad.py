@@ -47,8 +47,8 @@ class Adagrad(ElementwiseOptimizer):
     def rule(F: Any, param: Any, grad: Any, sum: Any, *, size: Any, eps: float) -> None:
         """Update ``param`` in place by one Adagrad step; ``sum`` is also updated in place.
 
-        ``sum`` is the sum of the squared gradients and ``size`` the learning rate of this step. ``F`` provides the
-        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``sum`` is the sum of the squared gradients and ``size`` the learning rate of this step. The operations are
+        methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for Tensors); see ``fused.py``.
         """
         F.addcmul_(sum, grad, grad)
         F.addcdiv_(param, grad, F.root(sum, 1, eps), -size)

@@ -11,7 +11,11 @@ from .optimizer import options
 
 
 def _loop_scalars(shrink: Any, betas: Any, eps: float, size: Any, correction: Any) -> tuple[Any, ...]:
-    """Return the scalar arguments of the compiled loop after the sign and the weight decay (see ``with_loop``)."""
+    """Return the last arguments of the compiled loop for :meth:`Adam.rule` (see :func:`with_loop`).
+
+    They are ``shrink``, the factor of decoupled weight decay, and numbers computed from the arguments of the rule: ``1
+    - beta1``, ``beta2``, ``1 - beta2``, ``eps``, ``size`` and ``correction``.
+    """
     return shrink, 1 - betas[0], betas[1], 1 - betas[1], eps, size, correction
 
 
@@ -80,8 +84,8 @@ class Adam(ElementwiseOptimizer):
 
         ``mean`` and ``square`` are the running means of the gradient and of its square. ``greatest`` is the maximum of
         ``square`` over all steps, or None without ``amsgrad``. ``size`` is the learning rate divided by the bias
-        correction of ``mean``; ``correction`` is the root of the bias correction of ``square``. ``F`` provides the
-        operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        correction of ``mean``; ``correction`` is the root of the bias correction of ``square``. The operations are
+        methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for Tensors); see ``fused.py``.
         """
         F.lerp_(mean, grad, 1 - betas[0])
         F.mul_(square, betas[1])

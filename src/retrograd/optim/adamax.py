@@ -37,8 +37,9 @@ class Adamax(ElementwiseOptimizer):
         """Update ``param`` in place by one Adamax step; ``mean`` and ``greatest`` are also updated in place.
 
         ``mean`` is the running mean of the gradient. ``greatest`` is the maximum of the absolute gradients over the
-        steps; it is multiplied by ``betas[1]`` at every step. ``size`` is the learning rate divided by the bias correction
-        of ``mean``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        steps; it is multiplied by ``betas[1]`` at every step. ``size`` is the learning rate divided by the bias
+        correction of ``mean``. The operations are methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps``
+        (for Tensors); see ``fused.py``.
         """
         F.lerp_(mean, grad, 1 - betas[0])
         F.mul_(greatest, betas[1])

@@ -45,8 +45,8 @@ class ASGD(ElementwiseOptimizer):
         """Update ``param`` in place by one ASGD step; ``average`` is also updated in place.
 
         ``average`` is the average of ``param`` over the steps; the new value of ``param`` is added with weight ``mu``.
-        ``eta`` is the learning rate of this step. ``param`` is first multiplied by ``1 - lambd * eta``. ``F`` provides
-        the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``eta`` is the learning rate of this step. ``param`` is first multiplied by ``1 - lambd * eta``. The operations
+        are methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for Tensors); see ``fused.py``.
         """
         F.mul_(param, 1 - lambd * eta)
         F.add_(param, grad, -eta)

@@ -92,7 +92,7 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def _is_better(self, value: float, best: float) -> bool:
-        """Whether the metric ``value`` is better than ``best`` by more than ``threshold`` of the scheduler."""
+        """Whether the metric ``value`` is better than ``best`` by more than the attribute ``threshold``."""
         sign = -1 if self.mode == "min" else 1
         if self.threshold_mode == "rel":
             goal = best * (1.0 + sign * self.threshold)
@@ -173,7 +173,10 @@ class ChainedScheduler(_SchedulerGroup):
 
 
 class SequentialLR(_SchedulerGroup):
-    """Scheduler that uses one of ``schedulers`` at a time, and the next one from each epoch in ``milestones`` on."""
+    """Scheduler that uses several schedulers one after another.
+
+    At the epoch ``milestones[i]``, the scheduler ``schedulers[i + 1]`` replaces ``schedulers[i]``.
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -199,10 +202,11 @@ class SequentialLR(_SchedulerGroup):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Subtract 1 from ``last_epoch`` of ``sched`` or, if it contains schedulers, of each of these schedulers.
+        """Undo the first step of the scheduler ``sched``: subtract 1 from its attribute ``last_epoch``.
 
-        By default ``sched`` is this scheduler. The constructor of SequentialLR calls this method, because the
-        constructor of each contained scheduler has already advanced that scheduler by one epoch.
+        If ``sched`` contains schedulers, their first steps are undone instead. By default ``sched`` is this scheduler.
+        The constructor of SequentialLR calls this method, because every contained scheduler has made a first step when
+        it was constructed.
         """
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):

@@ -1,8 +1,8 @@
 """Base classes of optimisers: ``PerParameterOptimizer`` and ``ElementwiseOptimizer``.
 
-An elementwise rule, such as the rule of Adam, updates each element of a parameter from the same element of the
-gradient and of the state, by the operations of ``fused.py``. The rules of Adafactor and Muon need all elements of a
-parameter. LBFGS derives from ``Optimizer`` directly, because its step depends on all parameters.
+An ``ElementwiseOptimizer``, such as Adam, computes each element of a parameter only from the same element of the
+gradient and of the state. Adafactor and Muon need all elements of a parameter, and derive from
+``PerParameterOptimizer``. LBFGS derives from ``Optimizer`` directly, because its step depends on all parameters.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 class PerParameterOptimizer(Optimizer):
     """Base class of optimisers that update one parameter after another.
 
-    A subclass defines ``_move(group, values, param)``, which updates one parameter. ``group`` is its parameter group, and
-    ``values`` are the options of the group as returned by :func:`option_values`. Adafactor and Muon derive directly
-    from this class, because their update of an element depends on the whole parameter.
+    A subclass defines ``_move(group, values, param)``, which updates the parameter ``param``. ``group`` is the
+    parameter group of ``param``, and ``values`` is a copy of the group with numbers in place of Tensors (see
+    :func:`option_values`). Adafactor and Muon derive directly from this class, because their update of an element
+    depends on the whole parameter.
     """
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -60,11 +61,12 @@ class PerParameterOptimizer(Optimizer):
 class ElementwiseOptimizer(PerParameterOptimizer):
     """Base class of Adam, SGD and others, which update each element from the same element of the gradient and state.
 
-    A subclass defines the static method ``rule(F, param, grad, *state, **numbers)``, which updates one parameter by the
-    operations of ``F`` (``fused.py``), and ``moved``, the names of the state tensors that ``rule`` updates. The keyword
-    arguments of ``rule`` are the options of the same names, and the results of ``numbers()`` for the other names. The
-    weight decay is applied before ``rule`` is called. A subclass may override ``fresh()``, which returns the state
-    before the first step (by default zeros).
+    A subclass defines the static method ``rule(F, param, grad, *state, **numbers)``, which updates one parameter in
+    place by the methods of ``F`` (see ``fused.py``). The class attribute ``moved`` contains the names of the state
+    tensors, which ``rule`` receives as ``state`` and also updates. If a keyword argument of ``rule`` has the name of an
+    option, its value is that of the option; the method ``numbers()`` returns a dict of the other keyword arguments.
+    ``grad`` already includes the weight decay. A subclass may override ``fresh()``, which returns the initial state, by
+    default zeros.
     """
 
     later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
@@ -112,7 +114,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         return {"step": initial_step_count(group, param), **{name: full_like_param(param) for name in names}}
 
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
-        """Return the keyword arguments of ``rule`` that are not options, as a dict.
+        """Return a dict of the keyword arguments of ``rule`` that are not options, such as Adam's bias correction.
 
         ``values`` are the options of the parameter group, as returned by :func:`option_values`. ``state`` is the state
         of one parameter, and ``step`` the number of the step, 1 for the first.
@@ -191,14 +193,16 @@ _PLAIN = frozenset((bool, float, int, list, str, tuple, type(None)))
 
 
 def option_values(group: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return a copy of the parameter group ``group`` in which Tensors are replaced by Python numbers.
+    """Return a copy of the parameter group ``group`` with numbers in place of Tensors, and the key ``"decay"``.
 
-    Only the options ``names`` are converted, and no Tensors in tuples. If the option ``differentiable`` is true, Tensors
-    are replaced by Tensors of shape ``()`` instead, because the backward pass may compute their gradients.
+    The options ``names`` are converted, but not Tensors within tuples. If the option ``differentiable`` is true, a
+    Tensor is replaced by a Tensor of shape ``()`` instead of a number, because the backward pass may compute its
+    gradient.
 
-    The entry ``"decay"`` of the result is the tuple ``(weight_decay, maximize, shrink)`` that ``apply_rule`` expects,
-    or None if it has no effect. With ``decoupled_weight_decay``, the parameter is multiplied by ``shrink``, which is
-    ``1 - lr * weight_decay``, and the first item is 0. Otherwise ``shrink`` is None.
+    The value of ``"decay"`` is the tuple ``(weight_decay, maximize, shrink)``: the arguments of
+    :meth:`ArrayOps.direction`, which adds the weight decay to the gradient. The value is None if there is no weight
+    decay and ``maximize`` is false. With ``decoupled_weight_decay``, the item ``weight_decay`` is 0, and the parameter
+    is multiplied by ``shrink``, which is ``1 - lr * weight_decay``. Otherwise ``shrink`` is None.
     """
     values = group.copy()
     if not _PLAIN.issuperset(map(type, values.values())):
@@ -211,7 +215,10 @@ def option_values(group: dict[str, Any], names: Iterable[str]) -> dict[str, Any]
 
 
 def as_number(value: Any, options: dict[str, Any]) -> Any:
-    """Return ``value``, the value of an option, as :func:`option_values` converts it."""
+    """Return the option ``value`` as a number if it is a Tensor, otherwise unchanged.
+
+    If ``options["differentiable"]`` is true, a Tensor is returned with shape ``()`` instead of a number.
+    """
     if not isinstance(value, Tensor):
         return value
     return (value if value._array.ndim == 0 else value.squeeze()) if options.get("differentiable") else value.item()

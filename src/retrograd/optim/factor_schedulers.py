@@ -21,18 +21,21 @@ class _FactorScheduler(LRScheduler):
     """
 
     def factor_now(self) -> float | None:
-        """Return the factor by which the current learning rates are multiplied at ``last_epoch``.
+        """Return the factor by which the learning rates change from the previous epoch to the epoch ``last_epoch``.
 
-        The result is None if the rates do not change at this epoch.
+        The result is None if the rates do not change.
         """
         raise NotImplementedError
 
     def factor_since(self) -> float:
-        """Return the ratio of the learning rates at ``last_epoch`` to the initial learning rates."""
+        """Return the factor by which the learning rates change from the first epoch to the epoch ``last_epoch``."""
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``last_epoch``, one per parameter group, computed from the current rates."""
+        """Return the current learning rates times ``factor_now()``, as a list with one rate per parameter group.
+
+        If ``factor_now()`` is None, the rates are returned unchanged.
+        """
         self._warn_if_called_outside_step()
         factor = self.factor_now()
         rates = group_values(self.optimizer, "lr")
@@ -192,7 +195,8 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the learning rates at ``last_epoch``, one per parameter group.
 
-        The rates are computed from the current rates, so that another scheduler can change the same learning rates.
+        The result is computed from the current rates, and therefore keeps the changes that another scheduler made to
+        them.
         """
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")
@@ -275,7 +279,10 @@ class MultiplicativeLR(_LambdaScheduler):
                 raise TypeError(f"lr_lambda should be a function, but got {type(each).__name__}")
 
     def get_lr(self) -> list[Any]:
-        """Return the learning rates at ``last_epoch``, one per parameter group, computed from the current rates."""
+        """Return the current learning rates times the factors for ``last_epoch``, one rate per parameter group.
+
+        The first call, by the constructor, returns the current rates unchanged.
+        """
         self._warn_if_called_outside_step()
         rates = group_values(self.optimizer, "lr")
         if self._is_initial:

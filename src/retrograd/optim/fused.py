@@ -1,8 +1,10 @@
-"""Execution of optimisers' update rules: on arrays in place, or with recorded Tensor operations.
+"""Execution of update rules, the functions by which optimisers such as Adam compute one step.
 
-A rule is a function that calls the operations which ``ArrayOps`` and ``TensorOps`` have in common. Operations with a
-trailing underscore modify their first argument, a parameter or a state tensor. The others return a temporary, which is
-valid only until the rule ends, because its buffer is then reused. This module does not depend on any optimiser.
+A rule such as ``Adam.rule(F, param, grad, …)`` updates ``param`` in place. It computes with the methods of ``F``, for
+example ``F.sqrt(x)``. ``F`` is an ``ArrayOps`` for arrays, or a ``TensorOps`` for Tensors, whose operations can be
+recorded for the backward pass. Methods with a trailing underscore modify their first argument, a parameter or a state
+tensor. The others return a temporary, which is valid only until the rule returns, because its buffer is then reused.
+This module does not depend on any optimiser.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ Decay = tuple[Any, bool, Any] | None
 
 
 class ArrayOps:
-    """Operations of optimisers' update rules on NumPy or CuPy arrays of one dtype.
+    """Arithmetic on NumPy or CuPy arrays of one dtype, for the update rules of optimisers.
 
-    Operations in place have a trailing underscore. The others return temporary arrays, whose buffers are reused.
+    Methods with a trailing underscore modify their first argument in place. The others return temporary arrays, whose
+    buffers are reused after the rule has returned.
     """
 
     def __init__(self, np: Any, dtype: Any) -> None:
@@ -44,12 +47,15 @@ class ArrayOps:
         self.used = 0
 
     def run(self, rule: Rule, decay: Decay, numbers: dict[str, Any], arrays: list[Any]) -> None:
-        """Update ``arrays`` in place: call ``rule(self, *arrays, **numbers)`` after applying the weight decay ``decay``.
+        """Perform one optimiser step: call ``rule(self, *arrays, **numbers)``, which updates ``arrays`` in place.
 
-        ``arrays`` (the parameter, its gradient and its state) have the same shape. If all are C-contiguous or all are
-        Fortran-contiguous, the rule is called for one block of elements after another, because a block fits in the
-        CPU's cache. For large NumPy arrays, the attribute ``large`` of the rule, if it exists, is called instead: it
-        applies the rule by a compiled loop (``numba_steps.py``). If it returns False, the rule is called as usual.
+        ``arrays`` are the parameter, its gradient and its state, all of the same shape. If ``decay`` is not None, the
+        rule receives the gradient with the weight decay added: ``self.direction(param, grad, *decay)``.
+
+        If all arrays are C-contiguous or all are Fortran-contiguous, they are split into blocks that fit in the CPU's
+        cache, and the rule is called for each block. If the NumPy arrays are large and the rule has an attribute
+        ``large``, this function is called first; it performs the step by a compiled loop (``numba_steps.py``). If it
+        returns False, it has done nothing, and the rule is called.
         """
         large = getattr(rule, "large", None) if self.on_cpu and arrays[0].size >= LARGE else None
         if large is not None and large(arrays, decay, numbers):
@@ -67,7 +73,7 @@ class ArrayOps:
     def new(self, like: Any) -> Any:
         """Return an uninitialised temporary array of the shape of ``like``.
 
-        The array is valid until the rule ends, because its buffer is then reused.
+        The array is valid until the update rule returns, because its buffer is then reused.
         """
         if like.ndim != 1 or like.size > self.length or not self.on_cpu:
             return self.np.empty_like(like)
@@ -77,7 +83,10 @@ class ArrayOps:
         return self.buffers[self.used - 1][: like.size]
 
     def free(self, last: Any) -> None:
-        """Release ``last``, the temporary that :meth:`new` returned last, so that its buffer can be reused."""
+        """Release the temporary array ``last``, so that the next call of :meth:`new` reuses its buffer.
+
+        ``last`` must be the result of the latest call of :meth:`new`.
+        """
         self.used -= last.ndim == 1 and self.on_cpu
 
     def number(self, value: Any) -> Any:
@@ -90,10 +99,10 @@ class ArrayOps:
     # -- operations that return a temporary
 
     def direction(self, param: Any, grad: Any, weight_decay: Any, maximize: bool, shrink: Any) -> Any:
-        """Return the gradient plus the weight decay: ``grad + weight_decay * param``.
+        """Return the gradient with the weight decay added: ``grad + weight_decay * param``.
 
         If ``maximize`` is true, the result is ``-grad + weight_decay * param``. If ``shrink`` is not None, ``param`` is
-        first multiplied by it in place.
+        first multiplied in place by ``shrink``, the factor of decoupled weight decay.
         """
         if shrink is not None:
             self.mul_(param, shrink)
@@ -142,14 +151,17 @@ class ArrayOps:
         return out
 
     def root(self, x: Any, scale: Any, eps: Any) -> Any:
-        """Return ``sqrt(x) / scale + eps``, the divisor of the step in many optimisers."""
+        """Return ``sqrt(x) / scale + eps``, by which optimisers such as Adam divide the step."""
         out = self.np.sqrt(x, self.new(x))
         if scale != 1:
             self.np.divide(out, self.number(scale), out)
         return self.np.add(out, self.number(eps), out)
 
     def detached(self, x: Any) -> Any:
-        """Return ``x`` itself, because an array has no gradient history; ``TensorOps`` detaches ``x``."""
+        """Return ``x`` unchanged, because an array has no autograd graph.
+
+        In :class:`TensorOps` this method detaches ``x`` from the graph.
+        """
         return x
 
     # -- operations in place
@@ -204,16 +216,17 @@ class ArrayOps:
 
 
 class TensorOps:
-    """Operations of optimisers' update rules on Tensors, with the same names as the methods of :class:`ArrayOps`.
+    """Arithmetic on Tensors for the update rules of optimisers, with the same methods as :class:`ArrayOps`.
 
-    This class is used if the step is recorded for backward (``differentiable=True``), and for Tensors that
-    :class:`ArrayOps` does not support, such as Tensors of half precision.
+    This class is used if the step is recorded for the backward pass (option ``differentiable=True``), and for Tensors
+    that :class:`ArrayOps` does not support, such as Tensors of half precision.
     """
 
     def kept(self, x: Any) -> Any:
-        """Return a copy of ``x`` if operations are recorded for backward, otherwise ``x`` itself.
+        """Return a copy of ``x`` if operations are recorded for the backward pass, otherwise ``x`` itself.
 
-        The rule later modifies ``x`` in place; the copy keeps the value that the backward pass needs.
+        The update rule later modifies ``x`` in place, but the backward pass needs the present value, which the copy
+        keeps.
         """
         return x.clone() if recording() else x
 
@@ -289,12 +302,15 @@ class TensorOps:
 
 
 def is_on(weight_decay: Any) -> bool:
-    """Whether ``weight_decay`` has an effect; a Tensor has, because the backward pass may compute its gradient."""
+    """Whether ``weight_decay`` has an effect: it is a Tensor or a number other than 0.
+
+    A Tensor with value 0 also has an effect, because the backward pass may compute its gradient.
+    """
     return isinstance(weight_decay, Tensor) or weight_decay != 0
 
 
 def as_flat_views(arrays: list[Any]) -> list[Any] | None:
-    """Return a list of 1-d views of ``arrays``, whose elements are in memory order.
+    """Return a list with a 1-d view of each of ``arrays``, in which the elements are in memory order.
 
     The result is None unless all arrays are C-contiguous or all are Fortran-contiguous.
     """
@@ -306,7 +322,7 @@ def as_flat_views(arrays: list[Any]) -> list[Any] | None:
 
 
 class _Levels(threading.local):
-    """Cache of ``ArrayOps`` objects, separate for each thread because an ``ArrayOps`` reuses its buffers."""
+    """Cache of ``ArrayOps`` objects. Each thread has its own, because an ``ArrayOps`` overwrites its buffers."""
 
     def __init__(self) -> None:
         self.made: dict[Any, ArrayOps] = {}
@@ -319,14 +335,15 @@ _on_tensors = TensorOps()
 def apply_rule(
     rule: Rule, param: Tensor, grad: Tensor, state: list[Tensor], decay: Decay, numbers: dict[str, Any]
 ) -> None:
-    """Update ``param`` and the Tensors in ``state`` in place by calling ``rule(F, param, grad, *state, **numbers)``.
+    """Perform one optimiser step: update ``param`` and the Tensors in ``state`` in place.
 
-    Before the call, :meth:`ArrayOps.direction` applies the weight decay: ``grad`` of the rule is its result for the
-    arguments ``decay``. If ``decay`` is None, the rule receives the gradient itself.
+    The step is the call ``rule(F, param, grad, *state, **numbers)``, where the methods of ``F`` are the operations. If
+    ``decay`` is not None, the rule receives the gradient with the weight decay added, the result of
+    :meth:`ArrayOps.direction` for the arguments ``decay``.
 
-    ``F`` provides the operations. ``F`` is an :class:`ArrayOps`, and the rule receives arrays, if operations are not
-    recorded for backward and all Tensors have the same shape and the same dtype (not of half precision). Otherwise
-    ``F`` is a :class:`TensorOps`, and the rule receives the Tensors. Complex values are passed as real views.
+    If no operations are recorded for backward and all Tensors have the same shape and dtype (not of half precision),
+    ``F`` is an :class:`ArrayOps`, and the rule receives the arrays of the Tensors. Otherwise ``F`` is a
+    :class:`TensorOps`, and the rule receives the Tensors. In both cases complex values are passed as real views.
     """
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
@@ -346,10 +363,10 @@ def apply_rule(
 
 
 def _numbers(tensors: list[Tensor]) -> list[Any] | None:
-    """Return the arrays of ``tensors`` as a list, or None if a rule cannot run on these arrays.
+    """Return a list of the arrays of ``tensors``, or None if :class:`ArrayOps` does not support them.
 
-    Complex arrays are returned as real views. The result is None if the shapes or dtypes differ, if the dtype is of
-    half precision or not a floating-point or complex dtype, or if complex arrays have no common contiguous layout.
+    The arrays must have the same shape and the same floating-point or complex dtype, not of half precision. Complex
+    arrays must also be all C-contiguous or all Fortran-contiguous; they are returned as real views.
     """
     first = tensors[0]._array
     dtype, shape = first.dtype, first.shape

@@ -137,9 +137,9 @@ def _is_small(x: Tensor, tolerance: float) -> bool:
 
 
 class _CurvatureHistory:
-    """State of :class:`LBFGS`: the last ``size`` changes of the gradient and of the parameters.
+    """State of :class:`LBFGS`: the changes of the gradient and of the parameters in the last ``size`` steps.
 
-    These changes define an approximation of the inverse Hessian.
+    The approximation of the inverse Hessian is computed from these changes.
     """
 
     def __init__(self, state: dict[str, Any], size: int) -> None:
@@ -218,11 +218,12 @@ DECREASE, CURVATURE, SHORTEST = 1e-4, 0.9, 1e-9
 
 
 def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: Any, most: int) -> tuple[_Point, int]:
-    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations of the loss.
+    """Search along a line for a point that satisfies the strong Wolfe conditions.
 
-    ``at`` is a function that evaluates the loss at a step length and returns the point. ``start`` is the point at
-    length 0, ``t`` the first length to try, and ``longest`` the largest absolute element of the search direction.
-    After about ``most`` evaluations, the point with the lower loss in the current bracket is returned.
+    The result is the pair of the point and the number of evaluations of the loss. ``at(t)`` evaluates the loss at step
+    length t and returns the point. ``start`` is the point at length 0, ``t`` is the first length to try, and
+    ``longest`` is the largest absolute element of the search direction. If about ``most`` evaluations find no such
+    point, the end of the current bracket (interval of lengths) with the lower loss is returned.
 
     Source: Nocedal and Wright, "Numerical Optimization", algorithms 3.5 and 3.6, with cubic interpolation.
     """
@@ -247,12 +248,12 @@ def strong_wolfe(at: Callable[[Any], _Point], start: _Point, t: Any, longest: An
 def _zoom(
     at: Callable[[Any], _Point], start: _Point, ends: list[_Point], longest: Any, tries: int, most: int
 ) -> tuple[_Point, int]:
-    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations of the loss.
+    """Helper of :func:`strong_wolfe`: search in a bracket for a point that satisfies the strong Wolfe conditions.
 
-    The bracket ``ends``, a list of two points, is shrunk until a point inside satisfies the conditions. If the bracket
-    becomes too short, or after about ``most`` evaluations, the end with the lower loss is returned. ``tries`` is the
-    number of points that were evaluated before this call. ``at``, ``start`` and ``longest`` are the arguments of
-    :func:`strong_wolfe`.
+    The result is the pair of the point and the number of evaluations of the loss. The bracket is the interval between
+    the two points in ``ends``; it is shrunk until a point inside satisfies the conditions. If it becomes too short, or
+    after about ``most`` evaluations, the end with the lower loss is returned. ``tries`` is the number of points tried
+    before this call. The other arguments are those of :func:`strong_wolfe`.
     """
     low = _lower(ends)
     stuck = False

@@ -31,7 +31,7 @@ _TOO_EARLY = (
 def copy_if_tensor(value: Any) -> Any:
     """Return a copy of ``value`` if it is a Tensor, otherwise ``value`` itself.
 
-    Schedulers overwrite a learning rate that is a Tensor in place; this does not change the copy.
+    Schedulers overwrite a learning rate that is a Tensor in place. The copy keeps the present value.
     """
     return value.clone() if isinstance(value, Tensor) else value
 
@@ -53,8 +53,8 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """Return a list with one value per parameter group of ``optimizer``.
 
     If ``value`` is a list or tuple, the result contains its elements; otherwise ``value`` is used for every group.
-    Raises ValueError if the number of elements differs from the number of groups. ``name`` is the name of the argument
-    ``value`` in the error.
+    Raises ValueError if the number of elements differs from the number of groups. The error message refers to ``value``
+    by the name ``name``.
     """
     count = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
@@ -79,8 +79,8 @@ class LRScheduler:
     The constructor also calls ``step()``.
 
     A subclass defines ``get_lr()``, which returns the learning rates of all groups at ``self.last_epoch``, computed
-    from ``self.base_lrs`` or from the current rates. To resume training after epoch ``last_epoch``, pass this number;
-    every parameter group must then have the entry ``"initial_lr"``.
+    from ``self.base_lrs`` or from the current rates. The default ``last_epoch=-1`` starts the schedule. To resume a
+    schedule, pass the number of the last epoch; every parameter group must then have the entry ``"initial_lr"``.
 
     >>> import retrograd as torch
     >>> class Halving(torch.optim.lr_scheduler.LRScheduler):

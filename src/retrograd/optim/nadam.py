@@ -57,7 +57,8 @@ class NAdam(ElementwiseOptimizer):
 
         ``mean`` and ``square`` are the running means of the gradient and of its square. ``of_grad`` and ``of_mean`` are
         the step sizes along the gradient and along ``mean``. ``correction`` is the root of the bias correction of
-        ``square``. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``square``. The operations are methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for Tensors);
+        see ``fused.py``.
         """
         F.lerp_(mean, grad, 1 - betas[0])
         F.mul_(square, betas[1])

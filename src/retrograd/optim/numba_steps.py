@@ -1,6 +1,6 @@
 """Optimiser steps of large parameters as compiled loops (``kernels/numba/optimizers.py``).
 
-A compiled loop reads the memory once; the NumPy operations of a rule read it about twelve times.
+A compiled loop reads each array once; the same step by NumPy operations reads it about twelve times.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from .fused import Decay
 
 
 def with_loop(name: str, count: int, scalars: Callable[..., tuple[Any, ...]]) -> Callable[[Any], Any]:
-    """Return a decorator that sets the attribute ``large`` of an update rule, a function that runs a compiled loop.
+    """Return a decorator for update rules, by which large parameters are updated in a compiled loop.
 
-    ``ArrayOps.run`` calls ``large(arrays, decay, numbers)`` for large arrays. It applies the rule to ``arrays`` by the
-    loop ``name`` of ``kernels/numba/optimizers.py`` and returns True. It returns False if the number of arrays is not
-    ``count``, as with ``amsgrad``, or if the loop does not support their dtype or layout. The scalar arguments of the
-    loop are the sign of the gradient, the weight decay, and the items of ``scalars(shrink, **numbers)``, where
-    ``shrink`` is 1 if the parameter is not multiplied by a number.
+    The decorator sets the attribute ``large`` of the rule to a function ``large(arrays, decay, numbers)``, which
+    ``ArrayOps.run`` calls. The function updates ``arrays`` by the loop ``name`` of ``kernels/numba/optimizers.py`` and
+    returns True. If the number of arrays is not ``count``, or the loop does not support their dtype or layout, the
+    function does nothing and returns False.
+
+    The arguments of the loop are the arrays, the sign of the gradient (-1 for ``maximize``), the weight decay, and the
+    items of the tuple ``scalars(shrink, **numbers)``. ``shrink`` is the factor of decoupled weight decay, 1 if there is
+    none.
     """
 
     def large(arrays: list[Any], decay: Decay, numbers: dict[str, Any]) -> bool:

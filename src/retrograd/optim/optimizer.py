@@ -341,8 +341,8 @@ class Optimizer:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state ``state_dict``, which :meth:`state_dict` returned.
 
-        Raises ValueError, and leaves this optimiser unchanged, if the number of groups or of parameters in a group
-        differs.
+        Raises ValueError, and leaves this optimiser unchanged, if ``state_dict`` has another number of groups, or of
+        parameters in a group.
         """
         state_dict = state_dict.copy()
         for hook in self._hooks("load_state_dict_pre").values():
@@ -394,12 +394,14 @@ def _as_list(params: Any) -> list[Any]:
 
 
 def _convert_state_value(value: Any, param: Tensor, counted_there: bool, key: Any) -> Any:
-    """Return ``value``, a part of the loaded state of ``param``, converted to the device and dtype of ``param``.
+    """Return ``value``, a part of a loaded optimiser state, converted to the device and dtype of ``param``.
 
-    In a dict or another container, each element is converted. If ``param`` is not floating-point, only the device is
-    converted. ``key`` is the key of ``value`` in its dict, or None if ``value`` is not an item of a dict. If ``key`` is
-    ``"step"``, ``value`` is the step counter. It is converted to float32 on the device of ``param`` if
-    ``counted_there`` is true, and otherwise returned unchanged.
+    ``param`` is the parameter to which the state belongs; if it is not floating-point, only the device is converted. If
+    ``value`` is a dict or another container, each element is converted. ``key`` is the key of ``value`` in its dict, or
+    None if it has no key.
+
+    The step counter has the key ``"step"``. If ``counted_there`` is true, it is converted to float32 on the device of
+    ``param``. Otherwise it is returned unchanged.
     """
     if isinstance(value, Tensor):
         if key == "step":
@@ -449,10 +451,10 @@ def check_rate(lr: Any, words: str = "Invalid learning rate: {}") -> None:
 
 
 def check_option(name: str, value: Any) -> None:
-    """Raise ValueError if ``value`` is outside the range of the option ``name`` of most optimisers.
+    """Raise ValueError if ``value``, the value of the option ``name``, is outside the usual range of this option.
 
-    The range is ``[0, 1)`` for both ``betas``, ``0 < etas[0] < 1 < etas[1]`` for ``etas``, ``[0, 1]`` for ``rho``, and
-    the numbers from 0 on for other options. ``"lr"`` may also be a Tensor with one element.
+    The range is ``[0, 1)`` for each of the two ``betas``, ``0 < etas[0] < 1 < etas[1]`` for ``etas``, ``[0, 1]`` for
+    ``rho``, and the numbers from 0 on for other options. ``"lr"`` may also be a Tensor with one element.
     """
     if name == "lr":
         check_rate(value)
@@ -468,10 +470,11 @@ def check_option(name: str, value: Any) -> None:
 
 
 def options(arguments: dict[str, Any], **before: str) -> dict[str, Any]:
-    """Return the options among ``arguments``, the local variables of an optimiser's constructor, as a dict.
+    """Return a dict of the options of an optimiser, in the order in which PyTorch stores them.
 
-    The keys have the order of the constructor's parameters, except that each keyword argument ``name="other"`` moves
-    the key ``name`` in front of ``other``. The result then has the order of PyTorch's parameter groups.
+    ``arguments`` are the local variables of the optimiser's constructor, that is, its arguments. The result contains
+    them in order, without ``self`` and ``params``. Where the order of PyTorch differs, a keyword argument
+    ``name="other"`` moves the key ``name`` to the position before the key ``other``.
     """
     names = [name for name in arguments if name not in ("self", "params", "__class__")]
     for name, follower in before.items():

@@ -53,7 +53,8 @@ class RAdam(ElementwiseOptimizer):
 
         ``mean`` and ``square`` are the running means of the gradient and of its square. ``size`` is the learning rate
         with the bias corrections and the variance correction. The step is divided by the root of ``square`` only if
-        ``rectified`` is true. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        ``rectified`` is true. The operations are methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for
+        Tensors); see ``fused.py``.
         """
         F.lerp_(mean, grad, 1 - betas[0])
         F.mul_(square, betas[1])

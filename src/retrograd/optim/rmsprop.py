@@ -44,7 +44,8 @@ class RMSprop(ElementwiseOptimizer):
 
         ``square`` is the running mean of the squared gradient with decay rate ``alpha``. ``buffers`` contains the
         momentum buffer (only if ``momentum`` is not 0) and the running mean of the gradient (only if ``centered`` is
-        true), in this order. ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        true), in this order. The operations are methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for
+        Tensors); see ``fused.py``.
         """
         F.mul_(square, alpha)
         F.addcmul_(square, grad, grad, 1 - alpha)

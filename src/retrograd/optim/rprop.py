@@ -44,7 +44,8 @@ class Rprop(ElementwiseOptimizer):
         ``before`` is the previous gradient and ``size`` the step size of each element. An element of ``size`` is
         multiplied by ``etas[0]`` if the gradient has changed its sign, by ``etas[1]`` if the sign is the same, and
         clamped to the range ``step_sizes``. Elements of ``param`` whose gradient has changed its sign are not updated.
-        ``F`` provides the operations (``ArrayOps`` or ``TensorOps`` in ``fused.py``).
+        The operations are methods of ``F``, an ``ArrayOps`` (for arrays) or a ``TensorOps`` (for Tensors); see
+        ``fused.py``.
         """
         stored = F.mul(grad, before)
         F.mul_(size, F.select(stored, etas[0], 1, etas[1]))

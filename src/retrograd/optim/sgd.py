@@ -68,10 +68,11 @@ def _descend(F: Any, param: Any, grad: Any, *, lr: Any) -> None:
 def _loop_scalars(
     shrink: Any, lr: Any, momentum: float, dampening: float, nesterov: bool, first: bool
 ) -> tuple[Any, ...]:
-    """Return the scalar arguments of the compiled loop after the sign and the weight decay (see ``with_loop``).
+    """Return the last four arguments of the compiled loop for SGD with momentum (see :func:`with_loop`).
 
-    These are the learning rate and three coefficients: of the old momentum buffer and of the gradient in the new buffer,
-    and of the buffer in a Nesterov step.
+    They are the learning rate, the coefficients of the old momentum buffer and of the gradient in the new buffer, and
+    the coefficient of the new buffer in a Nesterov step (0 if ``nesterov`` is false). In the first step (``first`` is
+    true) the new buffer is the gradient. ``shrink`` is not used.
     """
     stored, added = (0, 1) if first else (momentum, 1 - dampening)
     return lr, stored, added, momentum if nesterov else 0

@@ -54,10 +54,11 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
 
 def _for_lists(average: Callable[..., Tensor]) -> Callable[..., None]:
-    """Return a function ``f(averages, values, count)`` that updates each Tensor in the list ``averages`` in place.
+    """Return a function that updates averages of several Tensors; ``average`` computes the average of one Tensor.
 
-    Each Tensor ``x`` in ``averages`` is overwritten by ``average(x, value, count)``, where ``value`` is the
-    corresponding Tensor in the list ``values``.
+    The function takes ``(averages, values, count)``, where ``averages`` and ``values`` are lists of equal length. It
+    overwrites each Tensor ``x`` in ``averages`` by ``average(x, value, count)``, where ``value`` is the corresponding
+    Tensor in ``values``.
     """
 
     @no_grad()
@@ -81,9 +82,9 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
 def get_swa_multi_avg_fn() -> Callable[..., None]:
     """Return a function that updates arithmetic means of several Tensors.
 
-    The function takes ``(averages, values, count)``, where each Tensor in the list ``averages`` is the mean of
-    ``count`` Tensors. It overwrites each of them by the mean that includes the corresponding Tensor in the list
-    ``values``.
+    The function takes ``(averages, values, count)``, where ``averages`` and ``values`` are lists of equal length. Each
+    Tensor in ``averages`` is the mean of ``count`` Tensors; it is overwritten by the mean of these Tensors and the
+    corresponding Tensor in ``values``.
     """
     return _for_lists(get_swa_avg_fn())
 
@@ -212,7 +213,8 @@ class SWALR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """Return the learning rates of this epoch, one per parameter group.
 
-        The rates are computed from the current rates, so that another scheduler can change the same learning rates.
+        The result is computed from the current rates, and therefore keeps the changes that another scheduler made to
+        them.
         """
         self._warn_if_called_outside_step()
         step = self._step_count - 1

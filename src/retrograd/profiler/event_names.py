@@ -310,7 +310,8 @@ def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
 
     ``free`` is the number of positional arguments of the call, and ``keywords`` are the names of its keyword arguments.
     Parameters with default values are counted too. For an unknown operation, the result is the number of arguments
-    passed.
+    passed. In the example, ``add(input, other, *, alpha)`` has 3 parameters. ``sum`` has two signatures, and the number
+    of positional arguments selects ``sum(input, *, dtype)`` or ``sum(input, dim, keepdim, *, dtype)``.
 
     >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
     (3, 2, 4, 3)

@@ -72,9 +72,10 @@ def _deprecated(name: str, new: str) -> property:
 
 
 def _without_children(name: str, what: str) -> property:
-    """Return a property of events: the attribute ``name`` of the event minus that of the events directly inside.
+    """Return a property of an event: its attribute ``name``, such as a time, without the share of nested events.
 
-    ``what`` is the beginning of the docstring. The value is 0 for asynchronous events.
+    The values of the events directly inside are subtracted. For asynchronous events the property is 0. ``what`` is the
+    beginning of the property's docstring.
     """
 
     def get(self: Any) -> Any:

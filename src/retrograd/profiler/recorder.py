@@ -110,9 +110,9 @@ class Session:
                 return
 
     def made(self, call: Call, result: Any) -> None:
-        """Set the sequence number of ``call`` to that of the graph node of ``result``, if the call created this node.
+        """Store in ``call`` the number of the graph node that the call created, if any, as its sequence number.
 
-        ``result`` is the value that the call returned. The call has created its node if the node is newer than all
+        ``result`` is the value that the call returned. Its graph node was created by the call if it is newer than all
         nodes that were known when the call began.
         """
         first = result[0] if result.__class__ in (tuple, list) and result else result
@@ -129,7 +129,7 @@ class Session:
         """Record the allocation of new memory by the arrays in ``result``, and later the release of this memory.
 
         Memory that belongs to an argument in ``args`` is not new. ``call`` is the call that returned ``result``, or
-        None. Weak references report the release.
+        None. The release is recorded by a callback of a weak reference to the array.
         """
         given = None
         for array in _arrays(result):
@@ -241,10 +241,12 @@ def _begin_said(
 ) -> Call | None:
     """Record the start of a call of a function that is decorated with ``profiled``; return the :class:`Call`.
 
-    The decorator ``profiled`` registers a function whose calls are shown although it is not generated for an operation.
-    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the event is that of an operation, otherwise
-    that of a block named by the user. The result is None if there is no event: no profiler runs, the name of the
-    operation is empty, or a block with this name is already running.
+    The decorator ``profiled`` registers a Python function whose calls a profiler shows. The event name is
+    ``name(*args, **kwargs)``. If ``operation`` is true, the event is shown as an operation, otherwise like a block of
+    ``record_function``.
+
+    The result is None if no profiler runs. For an operation, it is also None if the event name is empty; for a block,
+    if a block with this name is already running.
     """
     session = sessions.get(get_ident())
     if session is None or session.resting:
@@ -323,7 +325,7 @@ _recording = _Recording()
 
 
 class _BackwardObserver:
-    """Recorder of the nodes and leaves of one backward pass. The engine calls its methods in a profiled thread."""
+    """Recorder of the nodes and leaves of one backward pass, whose methods the engine calls while a profiler runs."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -407,7 +409,7 @@ def _observer() -> _BackwardObserver | None:
 
 
 class _Kernels:
-    """Replacement of the kernels that gradient rules call by timed kernels, while a profiler runs in any thread."""
+    """Switch that replaces the kernels called by gradient rules by timed kernels while a profiler runs."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -38,10 +38,10 @@ class Criteria:
     allow_subclasses: bool
 
     def tolerances(self, *kinds: Any) -> tuple[float, float]:
-        """Return the relative tolerance and the absolute tolerance.
+        """Return the relative tolerance and the absolute tolerance for values of the dtypes ``kinds``.
 
-        If the caller of :func:`assert_close` has not passed tolerances, they are the greatest default tolerances of the
-        dtypes ``kinds``.
+        These are the tolerances passed to :func:`assert_close` or, without these, the greatest default tolerances of
+        the dtypes.
         """
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
@@ -105,8 +105,8 @@ def assert_close(
 def _compare(actual: Any, expected: Any, wanted: Criteria, place: str) -> None:
     """Raise :class:`Mismatch` unless ``actual`` and ``expected`` are equal by the criteria ``wanted``.
 
-    Both are values, or nested sequences or mappings of values. ``place`` is their path in the outermost container, such
-    as ``[0]['a']``.
+    If they are sequences or mappings, their items are compared recursively. ``place`` is the path of the two values in
+    the outermost container, such as ``[0]['a']``.
     """
     try:
         if _both(actual, expected, Sequence) and not _either(actual, expected, str):

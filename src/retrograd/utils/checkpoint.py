@@ -2,8 +2,8 @@
 
 With ``use_reentrant=False``, saved-tensor hooks replace each saved tensor by an empty :class:`Holder`. When the
 backward pass unpacks an empty holder, the function runs again, with hooks that store the recomputed tensors in the
-holders, in the same order. If checkpoints are nested, the inputs of the inner function are saved through the hooks of
-the outer checkpoint, which recomputes them.
+holders, in the same order. Checkpoints may be nested: the inputs of an inner function are then also discarded and
+recomputed, because the hooks of the outer checkpoint apply to them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     """Return a context manager that overrides the argument ``debug`` of :func:`checkpoint` by ``enabled``.
 
-    The argument does not change error messages: they always contain the source lines that saved the tensors.
+    The argument ``debug`` has no effect on error messages, which always contain the source lines that saved the
+    tensors.
     """
     before, _Overrides.debug = _Overrides.debug, enabled
     try:
@@ -216,10 +217,11 @@ class Frame:
         return found
 
     def run_again(self) -> None:
-        """Run the checkpointed function again to recompute the tensors of all holders.
+        """Run the checkpointed function again, and store the recomputed tensors in the holders.
 
-        Raises CheckpointError if this run saves another number of tensors than the first run, or tensors with other
-        shapes, dtypes or devices (not checked with ``determinism_check="none"``).
+        Raises CheckpointError if the number of saved tensors differs from the first run. With
+        ``determinism_check="default"``, CheckpointError is also raised if a tensor has another shape, dtype or device
+        than in the first run.
         """
         args = [each.tensor(self) if is_tensor else each for each, is_tensor in zip(self.inputs, self.are_tensors)]  # noqa: B905
         again = _SecondRun(self)
@@ -255,10 +257,10 @@ class Frame:
             )
 
     def _differing(self, again: _SecondRun) -> str:
-        """Return an error text with the source lines that saved the first tensor that differs between the two runs.
+        """Return a text for an error: the source lines where the two runs first saved different tensors.
 
-        A tensor differs if the first run and the second run, ``again``, saved it at different source lines. The text is
-        empty if no tensor differs.
+        The tensors that the first run and the second run, ``again``, saved are compared in order. They are considered
+        different if they were saved at different source lines. The text is empty if no tensor is different.
         """
         for index in range(max(len(self.lines), len(again.lines))):
             before, after = (lines[index] if index < len(lines) else None for lines in (self.lines, again.lines))
@@ -290,10 +292,11 @@ class _SecondRun:
         self.beyond = False  # the second run has saved more than the first, which is still running
 
     def pack(self, tensor: Tensor) -> Tensor:
-        """Store ``tensor``, saved by the second run, in the next holder, and return ``tensor`` detached from the graph.
+        """Store ``tensor`` in the next :class:`Holder`, and return it detached from the graph.
 
-        Raises CheckpointError if the second run saves more tensors than the first run. If ``early_stop`` is true, the
-        method raises _StopRecomputation after it has filled the last holder; this exception ends the second run.
+        This method is called for each tensor that the second run of the checkpointed function saves. Raises
+        CheckpointError if it saves more tensors than the first run. If ``early_stop`` is true, the exception
+        _StopRecomputation ends the second run when all holders are filled.
         """
         tensor = tensor.detach() if tensor.requires_grad else tensor
         frame, index = self.frame, len(self.facts)

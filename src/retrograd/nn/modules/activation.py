@@ -214,7 +214,8 @@ class Softshrink(Module):
 class PReLU(Module):
     """Layer that returns each element x of its input where x is positive, and ``weight * x`` elsewhere.
 
-    ``weight`` is a trained parameter with ``num_parameters`` elements: 1, or one element per channel.
+    ``weight`` is a trained parameter with ``num_parameters`` elements: a single element, or one element for each
+    channel.
     """
 
     weight: Any

@@ -25,11 +25,12 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Adaptive softmax: log-softmax over the frequent classes and over clusters of rare classes (Grave et al. 2017).
+    """Adaptive softmax: log-softmax over many classes, in which rare classes form clusters (Grave et al. 2017).
 
-    The classes must be numbered by decreasing frequency. Each element of ``cutoffs`` is the first class of a cluster;
-    the classes before the first cluster are the frequent classes. For cluster number k = 1, 2, … the input is projected
-    to ``in_features // div_value ** k`` features, so that rarer classes have fewer parameters.
+    The log-probability of a rare class is that of its cluster plus that of the class within the cluster. The classes
+    must be numbered by decreasing frequency. Each element of ``cutoffs`` is the first class of a cluster; the classes
+    before the first cluster are the frequent classes. For cluster number k = 1, 2, … the input is projected to
+    ``in_features // div_value ** k`` features, so that rarer classes have fewer parameters.
     """
 
     def __init__(
@@ -140,8 +141,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """Return a tensor with the index of the most probable class for each row of ``input``.
 
-        The classes in the clusters are evaluated only for the rows in which a cluster is more probable than each
-        frequent class.
+        If a frequent class is more probable than all other frequent classes and all clusters, it is the result, and the
+        classes in the clusters are not evaluated.
         """
         head = self.head(input)
         best = head.argmax(dim=1)

@@ -14,7 +14,7 @@ from .module import Module
 
 
 class MultiheadAttention(Module):
-    """Multi-head attention: a mean of the values for each query, weighted by the similarity of the query and the keys.
+    """Multi-head attention: for each query, the mean of the values, weighted by the similarity of key and query.
 
     See Vaswani et al. 2017. ``kdim`` and ``vdim`` are the sizes of keys and values (default ``embed_dim``). If
     ``add_bias_kv`` is true, a trained key and a trained value are appended to the sequence. If ``add_zero_attn`` is
@@ -112,7 +112,8 @@ class MultiheadAttention(Module):
 def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
     """Return a list of the ``tensors``, each with its first two dimensions swapped.
 
-    If two arguments are the same object, the corresponding results are also the same object.
+    If two arguments are the same object, the corresponding results are also the same object: attention is faster if
+    query, key and value are identical.
     """
     created = {id(each): each.transpose(1, 0) for each in tensors}
     return [created[id(each)] for each in tensors]

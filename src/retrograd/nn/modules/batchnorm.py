@@ -157,7 +157,10 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 def _expects(*dims: int) -> Any:
-    """Return a method with one argument ``input``, which raises ValueError unless ``input.dim()`` is in ``dims``."""
+    """Return a method that a layer calls to check its input, ``_check_input_dim(self, input)``.
+
+    The method raises ValueError unless ``input.dim()`` is in ``dims``.
+    """
 
     def _check_input_dim(self: Any, input: Tensor) -> None:
         if input.dim() not in dims:

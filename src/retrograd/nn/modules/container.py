@@ -291,9 +291,10 @@ class ModuleDict(Module):
 def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
     """Return a list of the pairs ``(key, value)`` in ``given``, a dictionary or an iterable of pairs.
 
-    ``who`` is the name of the calling class, ``"ModuleDict"`` or ``"ParameterDict"``, for error messages. If ``who`` is
-    ``"ParameterDict"`` and ``given`` is a plain dict, the pairs are sorted by key, as in PyTorch. Otherwise the order
-    of ``given`` is preserved. Raises TypeError or ValueError if an item of ``given`` is not a pair.
+    If ``given`` is a plain dict and ``who`` is ``"ParameterDict"``, the pairs are sorted by key, as in PyTorch.
+    Otherwise they have the order of ``given``. ``who`` is the name of the class that calls this function,
+    ``"ModuleDict"`` or ``"ParameterDict"``; error messages contain it. Raises TypeError or ValueError if an item of
+    ``given`` is not a pair.
     """
     if not isinstance(given, Iterable):
         shown = who.replace("ParameterDict", "ParametersDict")  # the spelling in PyTorch's error message
@@ -315,11 +316,11 @@ def _pairs(given: Any, who: str) -> list[tuple[Any, Any]]:
 
 
 def _shown_parameter(key: Any, value: Any, place: str = "") -> str:
-    """Return the line that describes one item in the ``repr`` of a ParameterList or ParameterDict.
+    """Return one line of the ``repr`` of a ParameterList or ParameterDict, which describes the item ``value``.
 
-    ``key`` is the index or the name of the item, and ``value`` is the item. ``place`` is ``"list"`` for a
-    ParameterList, whose lines show the dtype of a tensor, such as ``torch.float32``. ``place`` is empty for a
-    ParameterDict, whose lines show the type, such as ``torch.FloatTensor``.
+    ``key`` is the index or the name of the item. If ``place`` is ``"list"`` (for a ParameterList), the line shows the
+    dtype of a tensor, such as ``torch.float32``. If ``place`` is empty (for a ParameterDict), it shows the type, such
+    as ``torch.FloatTensor``.
     """
     if not isinstance(value, Tensor):
         return f"({key}): Object of type: {type(value).__name__}"

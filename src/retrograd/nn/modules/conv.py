@@ -189,9 +189,10 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> Any:
-        """Return the output padding per spatial dimension that leads to an output of size ``output_size``.
+        """Return the output padding for which the output has the size ``output_size``: one int per spatial dimension.
 
-        If ``output_size`` is None, the attribute ``output_padding`` is returned.
+        If ``output_size`` is None, the attribute ``output_padding`` is returned. Raises ValueError if ``output_size``
+        is not possible for the size of ``input``.
         """
         if output_size is None:
             return self.output_padding
@@ -241,8 +242,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """Layer that returns the transposed convolution of images (N, C, H, W) with a trained kernel.
 
-    A :class:`Conv2d` with the same kernel size, stride and padding maps the output size of this layer back to the input
-    size.
+    The sizes are those of a reversed convolution: a :class:`Conv2d` with the same kernel size, stride and padding maps
+    an image of the output size to an image of the input size.
 
     >>> import retrograd as torch
     >>> torch.nn.ConvTranspose2d(8, 3, 2, stride=2)(torch.ones(1, 8, 5, 5)).shape
@@ -264,9 +265,10 @@ class _LazyConvXdMixin(LazyModuleMixin):
     """Mixin of the lazy convolution layers, whose ``in_channels`` is inferred from the first input."""
 
     def _begin(self, out_channels: int, kernel_size: Sizes, bias: bool, **given: Any) -> None:
-        """Call ``__init__`` of the convolution layer with 0 input channels, and register uninitialized parameters.
+        """Initialise the layer for an unknown number of input channels, with uninitialized parameters.
 
-        ``given`` has the other arguments of the convolution layer, including ``device`` and ``dtype``.
+        The method calls ``__init__`` of the convolution layer, for example Conv2d, with 0 input channels. ``given`` has
+        the other keyword arguments of this ``__init__``, including ``device`` and ``dtype``.
         """
         super().__init__(0, 0, kernel_size, bias=False, **given)
         factory: Any = {name: given[name] for name in ("device", "dtype")}

@@ -39,16 +39,17 @@ def declares_layer(
 ) -> Callable[[Layer], Layer]:
     """Return a class decorator that generates ``__init__``, ``forward`` and ``extra_repr`` of a layer.
 
-    The arguments of ``__init__`` are the annotated class attributes of the layer. ``takes`` has the names of the
-    parameters of ``forward``, separated by commas. ``forward`` passes these parameters to ``function`` as positional
-    arguments, and the arguments of ``__init__`` as keyword arguments. ``fixed`` has further keyword arguments of
+    ``__init__`` has a parameter for each annotated class attribute of the layer, and stores the arguments as
+    attributes. If a name is in ``buffers``, the argument is registered as a buffer. If the class has a method
+    ``_settle``, ``__init__`` calls this method at the end.
+
+    ``forward`` calls ``function`` with the inputs of the layer as positional arguments and the attributes as keyword
+    arguments. ``takes`` has the names of the inputs, separated by commas. ``fixed`` has further keyword arguments of
     ``function``; their values are strings of source code, for example ``training="self.training"``. If ``function`` is
     None, ``forward`` is not generated.
 
-    ``shown`` is a format string for the result of ``extra_repr``, in which ``{name}`` is replaced by the attribute of
-    this name. If the attribute ``inplace`` is true, ``extra_repr`` appends ``inplace=True``. ``buffers`` has the names
-    of the attributes that are registered as buffers. If the class has a method ``_settle``, ``__init__`` calls this
-    method at the end.
+    ``extra_repr`` returns the format string ``shown``, in which ``{name}`` is replaced by the attribute of this name.
+    If the attribute ``inplace`` is true, ``inplace=True`` is appended.
     """
 
     def declare(cls: Layer) -> Layer:
@@ -94,11 +95,10 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _parameters(fields: dict[str, Any], space: dict[str, Any]) -> str:
-    """Return the source code of the parameter list of ``__init__``, for example ``", size, alpha=default_alpha"``.
+    """Return the source code of the parameters of a generated ``__init__``: ``", size, alpha=default_alpha"``.
 
-    ``fields`` maps the name of each parameter to its default value.
-
-    The default values are stored in ``space``, the dictionary of global variables of the generated method.
+    ``fields`` maps the name of each parameter to its default value. The default values are stored in ``space``, the
+    dictionary of global variables of ``__init__``, under names such as ``default_alpha``.
     """
     shown = ""
     for name, default in fields.items():
@@ -123,10 +123,10 @@ def _compile_method(cls: Any, name: str, lines: list[str], space: dict[str, Any]
 
 
 def _extra_repr(self: Any) -> str:
-    """Return the layer's arguments as text.
+    """Return the layer's arguments as text: the ``extra_repr`` of classes with the decorator ``declares_layer``.
 
-    The format is the argument ``shown`` of ``declares_layer``. If the attribute ``inplace`` is true, ``inplace=True``
-    is appended.
+    The text is the argument ``shown`` of ``declares_layer``, in which ``{name}`` is replaced by the attribute of this
+    name. If the attribute ``inplace`` is true, ``inplace=True`` is appended.
     """
     text = self._shown.format(**{**self._buffers, **self.__dict__})
     if self.__dict__.get("inplace") and "inplace" not in self._shown:

@@ -29,9 +29,10 @@ class PairwiseDistance(Module):
 
 @declares_layer(F.cosine_similarity, takes="x1, x2")
 class CosineSimilarity(Module):
-    """Layer that returns the cosine of the angle between the vectors of two inputs along ``dim``.
+    """Layer that returns the cosine of the angle between corresponding vectors of two inputs.
 
-    The norms of the vectors, by which the dot product is divided, are clamped to at least ``eps``.
+    The vectors extend along the dimension ``dim``. Their norms, by which the dot product is divided, are clamped to at
+    least ``eps``.
 
     >>> import retrograd as torch
     >>> torch.nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]))

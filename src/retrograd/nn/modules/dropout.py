@@ -58,8 +58,8 @@ class AlphaDropout(_DropoutNd):
     """Dropout for use after :class:`SELU`; mean 0 and variance 1 of the input are preserved (Klambauer et al. 2017).
 
     In training mode each element is replaced with probability ``p`` by the limit of SELU at minus infinity. Then all
-    elements are multiplied by a constant, and a second constant is added. In evaluation mode the input is returned
-    unchanged.
+    elements are multiplied by a constant, and another constant is added, which restores mean and variance. In
+    evaluation mode the input is returned unchanged.
     """
 
 

@@ -144,10 +144,10 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 class _CallState:
-    """Progress of one call of a module: the output so far, and the hooks that were called.
+    """State of one call of a module with hooks: the present output, and the hooks that were called.
 
     ``result`` is the output of ``forward``, or the value with which a hook replaced the output; it is None before
-    ``forward`` returns. ``called`` is the set of the ids of all ``always_call`` hooks that were called.
+    ``forward`` returns. ``called`` is a set of ids: those of the hooks with ``always_call=True`` that were called.
     """
 
     def __init__(self) -> None:
@@ -219,11 +219,10 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
 
 
 def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> None:
-    """Call the ``always_call`` hooks of ``module`` that were not called before the call of ``module`` raised an error.
+    """Call the hooks that were registered with ``always_call=True``, after a call of ``module`` raised an error.
 
-    ``args`` and ``kwargs`` are the arguments of the call of ``module``. ``run`` is the progress of this call:
-    ``run.called`` has the ids of the hooks that were called. If a hook raises an exception too, the exception is
-    replaced by a warning.
+    ``args`` and ``kwargs`` are the arguments of the call, and ``run`` is its state. Hooks that were called before the
+    error (``run.called``) are omitted. An exception that a hook raises is replaced by a warning.
     """
     for number, hook, with_kwargs, always in _forward_hooks(module):
         if not always or number in run.called:
@@ -244,7 +243,8 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
 def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
     """Return two lists of the backward hooks for ``module``: the full hooks, and the non-full (deprecated) hooks.
 
-    The lists include global hooks, which apply to every module.
+    Full hooks are those registered by ``register_full_backward_hook``. Both lists include global hooks, which apply to
+    every module.
     """
     full: list[Any] = []
     old: list[Any] = []
@@ -256,7 +256,10 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 class BackwardHookFunction(Function):
-    """Identity function with several arguments and one graph node, at which :class:`BackwardHook` registers a hook."""
+    """Identity function of several arguments, which adds a single node to the autograd graph.
+
+    :class:`BackwardHook` registers a hook at this node, which receives the gradients of all arguments.
+    """
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
@@ -271,11 +274,11 @@ class BackwardHookFunction(Function):
 class BackwardHook:
     """Caller of the full backward hooks for one call of ``module``.
 
-    An identity function is applied to the arguments before ``forward``, and another one to the outputs after
-    ``forward``. Each of them adds one node to the graph. The backward pass reaches the node of the outputs first. A
-    hook at this node calls the backward pre-hooks ``before`` and stores the gradients of the outputs. A hook at the
-    node of the arguments then calls the backward hooks ``hooks`` with the gradients of the arguments and the stored
-    gradients of the outputs.
+    ``before`` are the backward pre-hooks, and ``hooks`` the backward hooks. An identity function is applied to the
+    arguments before ``forward``, and another one to the outputs after ``forward``; each adds one node to the graph.
+    When the backward pass reaches the node of the outputs, the pre-hooks are called with the gradients of the outputs.
+    When it reaches the node of the arguments, the backward hooks are called with the gradients of the arguments and of
+    the outputs.
     """
 
     def __init__(self, module: Any, hooks: list[Any], before: list[Any]) -> None:
@@ -286,20 +289,20 @@ class BackwardHook:
         self.n_inputs = self.n_outputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return ``args`` with its tensors replaced by outputs of an identity function.
+        """Return ``args``, the arguments of the module, with each tensor passed through one identity function.
 
-        The backward hooks are called at the graph node of this function. If no argument requires a gradient, ``args``
-        itself is returned.
+        The backward hooks are called when the backward pass reaches the graph node of this function. If no argument
+        requires a gradient, ``args`` itself is returned.
         """
         self.n_inputs = len(args)
         args, self.inputs = _through_identity_node(args, lambda node: node.register_hook(self._inputs_reached))
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """Return ``result`` with its tensors replaced by outputs of an identity function.
+        """Return ``result``, the output of the module, with each tensor passed through one identity function.
 
-        ``result`` is the output of the module. The backward pre-hooks are called at the graph node of the identity
-        function. If ``result`` does not require a gradient, it is returned unchanged.
+        The backward pre-hooks are called when the backward pass reaches the graph node of this function. If ``result``
+        does not require a gradient, it is returned unchanged.
         """
         several = isinstance(result, tuple)
         results = result if several else (result,)
@@ -324,9 +327,9 @@ class BackwardHook:
     def _call_without_inputs(self, given: tuple[Any, ...]) -> None:
         """Call the backward hooks of a module whose arguments do not require gradients.
 
-        ``given`` is a tuple of the gradients of the module's outputs. The hooks are called with a tuple of None as
-        ``grad_input``, the gradients of the module's arguments. Raises RuntimeError if a hook returns neither None nor
-        a tuple of None.
+        The argument ``grad_input`` of the hooks is then a tuple of None. Their argument ``grad_output`` is ``given``,
+        the tuple of the gradients of the module's outputs. Raises RuntimeError if a hook returns neither None nor a
+        tuple of None.
         """
         if self.hooks:
             warn(
@@ -373,10 +376,11 @@ def _scatter_grads(places: list[int], grads: tuple[Any, ...], count: int) -> tup
 def _through_identity_node(
     values: tuple[Any, ...], use: Callable[[Any], Any]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
-    """Return ``values`` with its tensors replaced by outputs of one identity function, and the indices of the tensors.
+    """Return ``values`` with its tensors passed through one identity function, and the indices of these tensors.
 
-    ``use`` is a function that is called with the graph node of the identity function, to register a hook at this node.
-    If no tensor requires a gradient, ``use`` is not called and the result is ``(values, None)``.
+    ``use`` is called with the graph node of the identity function, in order to register a hook at this node. If no
+    tensor requires a gradient, or no operations are recorded, ``use`` is not called and the result is ``(values,
+    None)``.
     """
     places = [place for place, each in enumerate(values) if isinstance(each, Tensor)]
     tensors = [values[place] for place in places]
@@ -391,10 +395,11 @@ def _through_identity_node(
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:
-    """Register the non-full (deprecated) backward ``hooks`` of ``module`` at the node of the first output tensor.
+    """Register the deprecated (non-full) backward ``hooks`` of ``module`` for one call of the module.
 
-    ``args`` are the arguments of ``module`` and ``result`` is its output. If the tensor has no graph node, nothing is
-    registered. A warning is issued if the hooks will not receive all gradients of the module.
+    They are registered at the graph node that computed the first tensor of the output ``result``; if there is no such
+    node, nothing is registered. A warning is issued if they will not receive all gradients of the module. ``args`` are
+    the arguments of the call.
     """
     found = result
     while not isinstance(found, Tensor):
@@ -410,10 +415,10 @@ def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result
 
 
 def _warn_of_old_hook(args: tuple[Any, ...], result: Any, node: Any) -> None:
-    """Issue a warning if a non-full backward hook of a module will not receive all gradients of the module.
+    """Issue a warning if a deprecated (non-full) backward hook will not receive all gradients of a module.
 
-    ``node`` is the graph node at which the hook is registered. ``args`` are the arguments of the module, and ``result``
-    is its output.
+    The hook is registered at ``node``, the graph node of the module's output, and receives only the gradients of this
+    node. ``args`` are the arguments of the module, and ``result`` is its output.
     """
     results = result if isinstance(result, tuple) else (result,)
     behind = {each.grad_fn for each in results if isinstance(each, Tensor)} - {None}

@@ -38,7 +38,7 @@ class LazyModuleMixin:
                 param.materialize(state_dict[key].shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Allocate the parameters for ``args`` and ``kwargs``, the arguments of the first call.
+        """Allocate the parameters; ``args`` and ``kwargs``, the arguments of the first call, determine their shapes.
 
         Subclasses override this method.
         """

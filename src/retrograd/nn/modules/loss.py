@@ -1,8 +1,7 @@
 """Loss layers: L1Loss, MSELoss, NLLLoss, CrossEntropyLoss, BCELoss, CTCLoss and others.
 
 Every layer has the argument ``reduction``: ``"mean"`` (default), ``"sum"``, or ``"none"`` to return one loss per
-element or sample. Where a layer has the deprecated arguments ``size_average`` and ``reduce``, they select the same
-options.
+element or sample. The deprecated arguments ``size_average`` and ``reduce`` of some layers select the same options.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """Base class of loss layers with the buffer ``weight``, whose elements are factors of the loss.
+    """Base class of loss layers with the buffer ``weight``, by which the losses are multiplied.
 
-    ``weight`` has one element per class or, for BCELoss, one factor per element of the input.
+    ``weight`` has one factor per class or, for BCELoss, one factor per element of the input.
     """
 
 
@@ -173,10 +172,11 @@ class HingeEmbeddingLoss(_Loss):
 
 @declares_layer(F.multilabel_margin_loss, takes="input, target")
 class MultiLabelMarginLoss(_Loss):
-    """Hinge loss of multi-label classification: the sum of ``max(0, 1 - (input[j] - input[i]))``, divided by C.
+    """Hinge loss of multi-label classification: the target classes should have greater scores than all other classes.
 
-    The sum is taken over all pairs of a target class j and another class i, where C is the number of classes. Each row
-    of the target has the indices of the target classes, followed by -1.
+    The loss of a row of the input is the sum of ``max(0, 1 - (input[j] - input[i])) / C`` over all target classes j and
+    all other classes i, where C is the number of classes. Each row of the target has the indices of the target classes,
+    followed by -1.
     """
 
     size_average: Any = None
@@ -274,10 +274,11 @@ class MarginRankingLoss(_Loss):
 
 @declares_layer(F.multi_margin_loss, takes="input, target", buffers=("weight",))
 class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss of classification: the sum of ``max(0, margin - (input[t] - input[i])) ** p``, divided by C.
+    """Hinge loss of classification: the target class should have a greater score than all other classes.
 
-    The sum is taken over all classes i except the target class t, where C is the number of classes. ``p`` is 1 or 2.
-    ``weight`` has a factor per target class.
+    The loss of a row of the input is the sum of ``max(0, margin - (input[t] - input[i])) ** p / C`` over all classes i
+    except the target class t, where C is the number of classes. ``p`` is 1 or 2. ``weight`` has a factor per target
+    class.
     """
 
     p: int = 1
@@ -353,8 +354,9 @@ class LinearCrossEntropyOptions:
 class LinearCrossEntropyLoss(_WeightedLoss):
     """Cross-entropy loss (:class:`CrossEntropyLoss`) of the scores that a trained :class:`Linear` layer computes.
 
-    The linear layer is the attribute ``linear``. For each row of the input, the layer computes scores of shape
-    ``(num_classes, *out_features)``, and the loss has the shape ``out_features`` before reduction.
+    The linear layer is the attribute ``linear``. For each row of the input, it computes one score per class, and the
+    target is the index of a class. If ``out_features`` is not empty, the layer computes scores of shape ``(num_classes,
+    *out_features)`` for each row, and the target has shape ``out_features``.
     """
 
     weight: Any

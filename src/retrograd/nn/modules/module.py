@@ -151,9 +151,10 @@ class Module(Stateful, TorchNamed):
             object.__setattr__(self, name, value)
 
     def _replace(self, name: str, value: Any) -> None:
-        """Set the registered parameter, child module or buffer ``name`` to ``value``.
+        """Assign ``value`` to the registered parameter, child module or buffer ``name``.
 
-        ``value`` is None or, for a buffer, a Tensor. Raises TypeError for any other value.
+        A parameter or a child module can be replaced by None, and a buffer by None or a Tensor. Raises TypeError for
+        any other value. ``__setattr__`` calls this method only for values that it can not register.
         """
         space = self.__dict__
         for registry, what, expected in (
@@ -174,9 +175,10 @@ class Module(Stateful, TorchNamed):
             return
 
     def _unregister(self, name: str, but: str) -> None:
-        """Delete the attribute ``name`` and its registration as a parameter, buffer or child module.
+        """Remove the name ``name``, so that an object of another kind can be registered under this name.
 
-        ``but`` is the name of the dictionary whose registrations are kept, for example ``"_parameters"``.
+        The name is deleted from the attributes of the instance and from the dictionaries of parameters, buffers and
+        child modules, except from the dictionary ``but``, for example ``"_parameters"``.
         """
         space = self.__dict__
         space.pop(name, None)
@@ -201,11 +203,12 @@ class Module(Stateful, TorchNamed):
     # -- registration
 
     def _check_name(self, name: Any, what: str, registry: str) -> None:
-        """Raise an error if ``name`` can not be registered in ``registry``, for example ``"_parameters"``.
+        """Raise an error if no object can be registered under ``name`` in the dictionary ``registry``.
 
-        Raises TypeError if ``name`` is not a string, KeyError if ``name`` is empty, contains a dot or is the name of
-        another attribute, and AttributeError if ``Module.__init__`` was not called. ``what`` is the kind of the value,
-        for example ``"parameter"``, for error messages.
+        ``registry`` is the name of the dictionary, for example ``"_parameters"``. ``what`` is the kind of the object,
+        for example ``"parameter"``, for error messages. Raises TypeError if ``name`` is not a string. Raises KeyError
+        if ``name`` is empty, contains a dot or is the name of another attribute. Raises AttributeError if
+        ``Module.__init__`` was not called.
         """
         if registry not in self.__dict__:
             if registry == "_modules":
@@ -274,11 +277,11 @@ class Module(Stateful, TorchNamed):
         self.add_module(name, module)
 
     def _hooked(self, registry: str, hook: Any, prepend: bool, *notes: OrderedDict[int, bool]) -> Handle:
-        """Add ``hook`` to the dictionary of hooks that is the attribute ``registry``; return a handle to remove it.
+        """Register ``hook`` in the dictionary of hooks ``registry``; return a handle to remove it.
 
-        If ``prepend`` is true, the hook is called before all other hooks in the dictionary, otherwise after them. Each
-        dictionary in ``notes`` has the ids of the hooks with a certain option, such as ``always_call``. The id of the
-        hook is added to these dictionaries, and removed together with the hook.
+        ``registry`` is the name of the attribute, for example ``"_forward_hooks"``. If ``prepend`` is true, the hook is
+        called before all other hooks in the dictionary, otherwise after them. Each dictionary in ``notes`` contains the
+        ids of the hooks with a certain option, such as ``always_call``; the id of ``hook`` is added to it.
         """
         handle = Handle(self.__dict__[registry], hook, *notes)
         if prepend:
@@ -386,12 +389,12 @@ class Module(Stateful, TorchNamed):
     def _named_members(
         self, members: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yield pairs ``(name, value)`` of the values that ``members`` returns, for example of all parameters.
+        """Helper of :meth:`named_parameters` and :meth:`named_buffers`: yield pairs ``(name, value)``.
 
-        ``members`` is a function that is called with a module and returns pairs ``(name, value)``. The yielded names
-        begin with ``prefix`` and contain the path of the module, for example ``"encoder.weight"``. If ``recurse`` is
-        true, ``members`` is also called with all submodules. If ``remove_duplicate`` is true, each value is yielded
-        once. Values that are None are omitted.
+        ``members`` is a function that returns the pairs of one module, for example its parameters. The yielded names
+        begin with ``prefix`` and the path of the module, for example ``"encoder.weight"``. If ``recurse`` is true, the
+        pairs of all submodules are also yielded. If ``remove_duplicate`` is true, each value is yielded once. Values
+        that are None are omitted.
         """
         seen = set()
         modules = self.named_modules(None, prefix, remove_duplicate) if recurse else [(prefix, self)]

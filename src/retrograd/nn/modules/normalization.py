@@ -38,10 +38,10 @@ class CrossMapLRN2d(Module):
 
 
 def _scaling(layer: Any, shape: Any, wanted: dict[str, bool], device: Any, dtype: Any) -> None:
-    """Register the parameters of ``layer`` and call ``layer.reset_parameters``.
+    """Register the parameters of the normalisation layer ``layer``, and call ``layer.reset_parameters()``.
 
-    ``wanted`` maps the name of each parameter to a bool. If the bool is true, a Parameter of shape ``shape`` is
-    registered under the name, otherwise None.
+    ``wanted`` maps the names of the parameters (``"weight"``, ``"bias"``) to bools. If the bool is true, a Parameter of
+    shape ``shape`` is registered, otherwise None.
     """
     for name, is_wanted in wanted.items():
         parameter = Parameter(empty(shape, device=device, dtype=dtype)) if is_wanted else None

@@ -83,8 +83,8 @@ class _ZeroPadNd(_ConstantPadNd):
 def _family(prefix: str, base: type, what: str, kinds: tuple[type, ...] = (object,) * 3) -> list[type]:
     """Return the three classes of padding layers ``<prefix>Pad1d``, ``<prefix>Pad2d`` and ``<prefix>Pad3d``.
 
-    The classes are subclasses of ``base``. The class for n dimensions is also a subclass of ``kinds[n - 1]``.
-    ``what`` is the end of the first sentence in the docstrings of the classes, for example ``"with zeros"``.
+    The classes are subclasses of ``base``. The class for n dimensions is also a subclass of ``kinds[n - 1]``. The
+    docstring of a class is "Layer that pads images ``what``.", where ``what`` is for example ``"with zeros"``.
     """
     created = []
     for dimensions, (of, also) in enumerate(zip(("signals", "images", "volumes"), kinds, strict=True), 1):

@@ -228,22 +228,25 @@ class _AdaptiveMaxPoolNd(Module):
 
 @declares_layer(F.adaptive_max_pool1d)
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Layer that covers signals (N, C, L) with ``output_size`` windows and returns the maximum of each window."""
+    """Layer that divides signals (N, C, L) into ``output_size`` windows and returns the maximum of each window.
+
+    The windows have about equal lengths and may overlap.
+    """
 
 
 @declares_layer(F.adaptive_max_pool2d)
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Layer that covers images (N, C, H, W) with windows and returns the maximum of each window.
+    """Layer that divides images (N, C, H, W) into windows and returns the maximum of each window.
 
-    ``output_size`` is the number of windows per spatial dimension.
+    ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
     """
 
 
 @declares_layer(F.adaptive_max_pool3d)
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Layer that covers volumes (N, C, D, H, W) with windows and returns the maximum of each window.
+    """Layer that divides volumes (N, C, D, H, W) into windows and returns the maximum of each window.
 
-    ``output_size`` is the number of windows per spatial dimension.
+    ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
     """
 
 
@@ -254,22 +257,25 @@ class _AdaptiveAvgPoolNd(Module):
 
 @declares_layer(F.adaptive_avg_pool1d)
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Layer that covers signals (N, C, L) with ``output_size`` windows and returns the mean of each window."""
+    """Layer that divides signals (N, C, L) into ``output_size`` windows and returns the mean of each window.
+
+    The windows have about equal lengths and may overlap.
+    """
 
 
 @declares_layer(F.adaptive_avg_pool2d)
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Layer that covers images (N, C, H, W) with windows and returns the mean of each window.
+    """Layer that divides images (N, C, H, W) into windows and returns the mean of each window.
 
-    ``output_size`` is the number of windows per spatial dimension.
+    ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
     """
 
 
 @declares_layer(F.adaptive_avg_pool3d)
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Layer that covers volumes (N, C, D, H, W) with windows and returns the mean of each window.
+    """Layer that divides volumes (N, C, D, H, W) into windows and returns the mean of each window.
 
-    ``output_size`` is the number of windows per spatial dimension.
+    ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
     """
 
 

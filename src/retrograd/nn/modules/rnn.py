@@ -19,9 +19,8 @@ GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
 def _shown(layer: Any, **usual: Any) -> str:
-    """Return the text for the ``repr`` of the recurrent layer or cell ``layer``.
+    """Return the text for the ``repr`` of ``layer``: its sizes, and the attributes that differ from their defaults.
 
-    The text has the input size and the hidden size, followed by all attributes that differ from their defaults.
     ``usual`` maps the names of these attributes to their default values.
     """
     text = f"{layer.input_size}, {layer.hidden_size}"
@@ -141,11 +140,12 @@ class RNNBase(Module):
     # -- call
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Return the pair of the output of the last layer at each time step and the final state of all layers.
+        """Return the pair ``(output, state)`` for the sequences in ``input``.
 
-        ``input`` has shape (time, batch, features), or (batch, time, features) if ``batch_first`` is true. ``input``
-        may also be one sequence (time, features), or a :class:`PackedSequence`. ``hx`` is the initial state of all
-        layers and directions, by default zeros. The state of an LSTM is the pair ``(hidden, cell)``.
+        ``output`` is the output of the last layer at each time step. ``state`` is the final state of all layers; for an
+        LSTM it is a pair ``(hidden, cell)``. ``input`` has shape (time, batch, features), or (batch, time, features) if
+        ``batch_first`` is true. It may also be one sequence (time, features), or a :class:`PackedSequence`. ``hx`` is
+        the initial state of all layers and directions, by default zeros.
         """
         packed = isinstance(input, PackedSequence)
         data, sizes, order, back = input if packed else (input, (0,), None, None)
@@ -193,9 +193,9 @@ class RNNBase(Module):
             )
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """Return a list of shapes: the shape of the hidden states and, for an LSTM, the shape of the cell states.
+        """Return a list of the shapes of the states for ``batch`` sequences.
 
-        ``batch`` is the number of sequences.
+        The first item is the shape of the hidden states. For an LSTM, the second item is the shape of the cell states.
         """
         rows = self.num_layers * (2 if self.bidirectional else 1)
         sizes = [(rows, batch, self.proj_size or self.hidden_size)]
@@ -207,10 +207,11 @@ class RNNBase(Module):
         """Return a list of the initial hidden states and, for an LSTM, the initial cell states.
 
         ``hx`` is the argument of ``forward``. If it is None, the states are zeros with the dtype and device of
-        ``data``. ``batch`` is the number of sequences. If ``alone`` is true, the input is one sequence without a batch
-        dimension, and a batch dimension of size 1 is added to the states. ``packed`` is true if the input is a
-        PackedSequence. ``order`` is None or a permutation of the sequences, which is applied to the batch dimension of
-        the states. Raises RuntimeError if a state has a wrong shape.
+        ``data``, for ``batch`` sequences. Otherwise RuntimeError is raised if a state in ``hx`` has a wrong shape.
+
+        If ``alone`` is true, the input is one sequence without a batch dimension, and a batch dimension of size 1 is
+        added to the states. If ``packed`` is true, the input is a PackedSequence. If ``order`` is not None, it is the
+        permutation by which the sequences were sorted, and it is also applied to the batch dimension of the states.
         """
         sizes = self._sizes(batch)
         if hx is None:

@@ -51,7 +51,7 @@ class _EmbeddingBase(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def _shown(self, **usual: Any) -> str:
-        """Return the text for the ``repr``: the sizes of the table, and all attributes that differ from their defaults.
+        """Return the text for ``repr``: the sizes of ``weight``, and the attributes that differ from their defaults.
 
         ``usual`` maps the names of these attributes to their default values.
         """
@@ -114,9 +114,9 @@ class Embedding(_EmbeddingBase):
 
 
 class EmbeddingBag(_EmbeddingBase):
-    """Layer that returns the sum, mean or maximum of the rows of ``weight`` that each bag (list of integers) selects.
+    """Layer that returns the sum, mean or maximum of several rows of ``weight``, one result for each bag.
 
-    ``mode`` is ``"sum"``, ``"mean"`` or ``"max"``.
+    A bag is a list of integers, the indices of the rows. ``mode`` is ``"sum"``, ``"mean"`` or ``"max"``.
     """
 
     def __init__(
@@ -137,10 +137,11 @@ class EmbeddingBag(_EmbeddingBase):
         self._fill(_weight, False, device, dtype)
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        """Return one vector per bag of integers: the sum, mean or maximum of the selected rows of ``weight``.
+        """Return one vector per bag, a list of row indices: the sum, mean or maximum of these rows of ``weight``.
 
-        Each row of a 2-d ``input`` is a bag. In a 1-d ``input``, a bag begins at each index in ``offsets``.
-        ``per_sample_weights`` has the shape of ``input`` and has a factor for each selected row.
+        Each row of a 2-d ``input`` is a bag. A 1-d ``input`` is the concatenation of all bags, and ``offsets`` has the
+        position at which each bag begins. ``per_sample_weights`` has the shape of ``input`` and has a factor for each
+        selected row.
         """
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,

@@ -35,8 +35,9 @@ IncompatibleKeys.__name__ = IncompatibleKeys.__qualname__ = "_IncompatibleKeys"
 class WrappedHook(TorchNamed):
     """Callable that calls ``hook(*args)`` or, if ``module`` is not None, ``hook(module, *args)``.
 
-    ``hook`` is a hook of ``load_state_dict``. The reference to ``module`` is weak, because ``module`` stores the
-    WrappedHook in its dictionary of hooks. A call raises RuntimeError if ``module`` no longer exists.
+    ``hook`` is a hook of ``load_state_dict``. The reference to ``module`` is weak, which avoids a reference cycle:
+    ``module`` stores the WrappedHook in its dictionary of hooks. A call raises RuntimeError if ``module`` no longer
+    exists.
     """
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
@@ -201,10 +202,10 @@ class Stateful:
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Copy parameters and buffers from ``state_dict`` into this module and all submodules.
 
-        If ``strict`` is true, the keys of ``state_dict`` must be equal to the keys of :meth:`state_dict`. If ``assign``
-        is true, the tensors in ``state_dict`` become the tensors of the module and are not copied. Returns a named
-        tuple of the missing keys and the unexpected keys. All matching items are loaded before RuntimeError is raised
-        for mismatched keys or shapes.
+        If ``assign`` is true, the tensors in ``state_dict`` become the tensors of the module and are not copied.
+        Returns a named tuple of the missing keys and the unexpected keys. If ``strict`` is true, RuntimeError is raised
+        if there are such keys. RuntimeError is also raised if a tensor has another shape than in the module. All
+        matching items are loaded before the error is raised.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -289,10 +290,11 @@ def _load(
 
 
 def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign: bool) -> str | None:
-    """Copy ``value`` into ``own``, the parameter or buffer ``name`` of ``module``.
+    """Load ``value``, a value of a state dict, into ``own``, the parameter or buffer ``name`` of ``module``.
 
-    If ``assign`` is true, ``own`` is replaced by ``value`` without a copy. The result is None, or an error message if
-    ``value`` can not be loaded. ``key`` is the full name of ``own`` for this message.
+    If ``assign`` is false, the elements of ``value`` are copied into ``own``. If ``assign`` is true, ``own`` is
+    replaced by ``value`` without a copy. If ``value`` can not be loaded, the result is an error message, otherwise
+    None. ``key`` is the full name of ``own`` for this message.
     """
     if not isinstance(value, Tensor):
         return (

@@ -44,10 +44,11 @@ def _causal(size: int, device: Any = None, dtype: Any = None) -> Tensor:
 
 
 def _is_causal(mask: Mask, hint: bool | None, source: Tensor, batch_first: bool) -> bool:
-    """Return whether ``mask`` is the causal mask for the sequences ``source``.
+    """Return whether ``mask`` is the causal mask, by which a query does not attend to later keys.
 
-    If ``hint`` is not None, the result is ``hint``. Otherwise ``mask`` is compared with the causal mask; the result is
-    False if ``mask`` is None. ``batch_first`` is true if the first dimension of ``source`` is the batch.
+    If ``hint`` is not None, the result is ``hint``. If ``mask`` is None, the result is False. Otherwise ``mask`` is
+    compared with the causal mask for the length of ``source``, a batch of sequences. ``batch_first`` is true if the
+    first dimension of ``source`` is the batch.
     """
     if hint is not None or mask is None:
         return hint is True
@@ -89,13 +90,15 @@ class _Layer(Module):
         self._settle()
 
     def _settle(self) -> None:
-        """Set further attributes. ``__init__`` calls this method at the end, and a subclass may override it."""
+        """Do nothing; ``__init__`` calls this method at the end, and a subclass may override it to set attributes."""
 
     def _residual(self, x: Tensor, part: int, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return ``x + dropout(function(norm(x)))`` if ``norm_first`` is true, else ``norm(x + dropout(function(x)))``.
+        """Return the output of one part of the layer for ``x``, with residual connection, dropout and normalisation.
 
-        ``function`` is an attention layer or the feed-forward network: part number ``part`` of this layer. ``norm`` and
-        ``dropout`` are the attributes ``norm<part>`` and ``dropout<part>``.
+        The output is ``x + dropout(function(norm(x)))`` if ``norm_first`` is true, and ``norm(x +
+        dropout(function(x)))`` otherwise. ``function`` computes the attention or the feed-forward network, which is
+        part number ``part`` of the layer. ``norm`` and ``dropout`` are the attributes ``norm<part>`` and
+        ``dropout<part>``.
         """
         norm, dropout = getattr(self, f"norm{part}"), getattr(self, f"dropout{part}")
         if self.norm_first:
@@ -107,10 +110,11 @@ class _Layer(Module):
 
 
 def _attention_of_queries(attention: Any, memory: Tensor | None, mask: Mask, padding: Mask, is_causal: bool) -> Any:
-    """Return a function that maps queries to the output of the layer ``attention``.
+    """Return a function that maps a tensor of queries to the output of the layer ``attention``.
 
-    The keys and values are ``memory``, or the queries if ``memory`` is None. ``mask``, ``padding`` and ``is_causal``
-    are passed to ``attention`` as ``attn_mask``, ``key_padding_mask`` and ``is_causal``.
+    If ``memory`` is None, the queries are also the keys and values (self-attention). Otherwise the keys and values are
+    ``memory``. ``mask``, ``padding`` and ``is_causal`` are passed to ``attention`` as ``attn_mask``,
+    ``key_padding_mask`` and ``is_causal``.
     """
 
     def attend(x: Tensor) -> Tensor:
@@ -194,8 +198,8 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """Return the output of the encoder for ``src``, of the same shape as ``src``.
 
-        ``mask`` and ``src_key_padding_mask`` are passed to each layer. ``is_causal`` is true if ``mask`` is the causal
-        mask; if ``is_causal`` is None, ``mask`` is compared with the causal mask.
+        ``mask`` and ``src_key_padding_mask`` are passed to each layer. ``is_causal`` is a hint whether ``mask`` is the
+        causal mask; if it is None, ``mask`` is compared with the causal mask.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(mask, is_causal, src, batch_first)
@@ -220,8 +224,8 @@ class TransformerDecoder(Module):
     ) -> Tensor:  # fmt: skip
         """Return the output of the decoder for ``tgt``, of the same shape; ``memory`` is the output of the encoder.
 
-        The masks are passed to each layer. ``tgt_is_causal`` is true if ``tgt_mask`` is the causal mask; if
-        ``tgt_is_causal`` is None, ``tgt_mask`` is compared with the causal mask.
+        The masks are passed to each layer. ``tgt_is_causal`` is a hint whether ``tgt_mask`` is the causal mask; if it
+        is None, ``tgt_mask`` is compared with the causal mask.
         """
         batch_first = getattr(getattr(self.layers[0], "self_attn", None), "batch_first", False)
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)

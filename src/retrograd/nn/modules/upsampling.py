@@ -61,7 +61,8 @@ class UpsamplingNearest2d(Upsample):
 class UpsamplingBilinear2d(Upsample):
     """Layer that resizes images by bilinear interpolation.
 
-    Corners are aligned: the centres of the corner elements of the input and of the output are at the same positions.
+    The centres of the corner elements of the input and of the output are at the same positions
+    (``align_corners=True``).
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:

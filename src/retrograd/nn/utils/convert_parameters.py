@@ -15,7 +15,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Assign consecutive slices of the vector ``vec`` to the values of ``parameters``, in order.
+    """Set ``parameters`` in order to consecutive parts of the vector ``vec``, each in the shape of the parameter.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.Linear(2, 1)

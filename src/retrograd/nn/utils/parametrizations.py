@@ -60,7 +60,7 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        """Return the orthogonal matrix that is computed from the matrix ``X``, of the same shape as ``X``.
+        """Return an orthogonal matrix of the shape of ``X``, computed from ``X``.
 
         The rows of the result are orthonormal if ``X`` has more columns than rows. Otherwise the columns are
         orthonormal.
@@ -73,11 +73,11 @@ class _Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _exponential_map(self, X: Tensor) -> Tensor:
-        """Return the matrix exponential of ``A = L - L.mH``, where L is the lower triangle of ``X``.
+        """Return the orthogonal matrix that is computed from ``A = L - L.mH``, where L is the lower triangle of ``X``.
 
-        If the attribute ``orthogonal_map`` is ``"cayley"``, the Cayley transform of ``A`` is returned instead. The
-        matrix is orthogonal in both cases. If ``X`` has fewer columns than rows, L is padded with zeros to a square
-        matrix, and the first columns of the result are returned.
+        It is the matrix exponential of ``A`` or, if the attribute ``orthogonal_map`` is ``"cayley"``, the Cayley
+        transform of ``A``. If ``X`` has fewer columns than rows, L is padded with zeros to a square matrix, and only
+        the first columns of the orthogonal matrix are returned.
         """
         rows, columns = X.shape[-2:]
         X = X.tril()
@@ -103,9 +103,11 @@ class _Orthogonal(Module):
     def right_inverse(self, Q: Tensor) -> Tensor:
         """Return a matrix that ``forward`` maps to the orthogonal matrix ``Q``.
 
-        If the module was constructed with ``use_trivialization=True``, ``Q`` may be any matrix: the orthogonal factor
-        of its QR decomposition is stored as ``base``. Otherwise NotImplementedError is raised unless ``orthogonal_map``
-        is ``"householder"``.
+        If the module was constructed with ``use_trivialization=True``, ``Q`` may be any matrix: it is first made
+        orthogonal by a QR decomposition. The orthogonal matrix is then stored as ``base``, by which ``forward``
+        multiplies its result.
+
+        With ``use_trivialization=False``, NotImplementedError is raised unless ``orthogonal_map`` is ``"householder"``.
         """
         if Q.shape != self.shape:
             raise ValueError(
@@ -143,8 +145,8 @@ def orthogonal(
     """Constrain the matrix (or the batch of matrices) ``name`` of ``module`` to be orthogonal; return ``module``.
 
     ``orthogonal_map`` is ``"matrix_exp"`` (default for square matrices), ``"cayley"`` or ``"householder"`` (default for
-    other matrices). If ``use_trivialization`` is true, the result is multiplied by a stored orthogonal matrix ``base``,
-    so that any orthogonal matrix can be assigned.
+    other matrices). If ``use_trivialization`` is true, any orthogonal matrix can be assigned to the parameter: it is
+    stored as the buffer ``base``, by which the computed matrix is multiplied.
 
     >>> import retrograd as torch
     >>> layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(2, 4))
@@ -248,9 +250,9 @@ def spectral_norm(
     """Divide the parameter ``name`` of ``module`` by its largest singular value (Miyato et al. 2018).
 
     The quotient is computed by a parametrization. In training mode, each computation first improves the estimate of the
-    singular value by ``n_power_iterations`` power iterations. ``eps`` is a lower bound of the norms by which vectors
-    are divided. ``dim`` is the dimension of the output channels: by default 1 for transposed convolutions, otherwise 0.
-    Returns ``module``.
+    singular value by ``n_power_iterations`` power iterations. The norms by which the power iterations divide vectors
+    are at least ``eps``. ``dim`` is the dimension of the output channels: by default 1 for transposed convolutions,
+    otherwise 0. Returns ``module``.
     """
     weight = _tensor_of(module, name)
     if dim is None:

@@ -49,10 +49,10 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 
 class ParametrizationList(ModuleList):
-    """List of the parametrizations of one tensor in order of application, and the tensor to which they are applied.
+    """List of the parametrizations of one tensor of a module, in order of application.
 
-    The tensor is the attribute ``original``. If the first parametrization takes several tensors, the tensors are the
-    attributes ``original0``, ``original1`` and so on.
+    The first parametrization is applied to the tensor in the attribute ``original``. If it takes several tensors, they
+    are the attributes ``original0``, ``original1`` and so on.
     """
 
     original: Any
@@ -154,9 +154,9 @@ class ParametrizationList(ModuleList):
 
 
 def _assign(own: Any, value: Tensor) -> None:
-    """Copy ``value`` into the tensor ``own``; if the shapes differ, ``own`` gets the storage of ``value``.
+    """Overwrite the values of the tensor ``own`` by ``value``; ``own`` remains the same object.
 
-    ``own`` remains the same object.
+    If the shapes are equal, the elements are copied. Otherwise ``own`` gets the shape and the storage of ``value``.
     """
     if value.shape == own.shape:
         own.data.copy_(value)
@@ -192,9 +192,10 @@ def _specialise_class(module: Module) -> None:
 
 
 def _install_property(module: Module, name: str) -> None:
-    """Add a property ``name`` to the class of ``module``.
+    """Add a property ``name`` to the class of ``module``, which replaces the parametrized tensor ``name``.
 
-    The getter computes the parametrized tensor. The setter calls ``right_inverse`` of the ParametrizationList.
+    The getter computes the tensor from the original tensors. The setter sets the original tensors, by ``right_inverse``
+    of the ParametrizationList.
     """
 
     def compute(self: Any) -> Any:
@@ -214,11 +215,12 @@ def _install_property(module: Module, name: str) -> None:
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
     """Replace the parameter or buffer ``tensor_name`` of ``module`` by ``parametrization(original)``.
 
-    Several parametrizations of a tensor are applied in order of registration. ``parametrization`` may have a method
-    ``right_inverse``, the inverse of its ``forward``. If a value is assigned to the parametrized tensor, ``original``
-    is set to ``right_inverse(value)``; without this method the assignment raises RuntimeError. The initial ``original``
-    is ``right_inverse`` of the present tensor, or the present tensor itself. If ``unsafe`` is true, the shape and the
-    dtype may change. Returns ``module``.
+    ``original`` is the present tensor, or ``right_inverse`` of the present tensor if ``parametrization`` has this
+    method, the inverse of its ``forward``. If a value is assigned to the parametrized tensor, ``original`` is set to
+    ``right_inverse(value)``; without this method the assignment raises RuntimeError.
+
+    Several parametrizations of a tensor are applied in order of registration. If ``unsafe`` is true, the
+    parametrization may change the shape and the dtype. Returns ``module``.
 
     >>> import retrograd as torch
     >>> from retrograd import nn

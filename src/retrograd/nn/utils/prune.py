@@ -34,7 +34,8 @@ class BasePruningMethod(ABC):
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the new mask, which is 0 for the elements to prune and 1 for all other elements.
 
-        ``t`` has the importance scores of the elements. The new mask must also be 0 where ``default_mask`` is 0.
+        ``t`` has the importance scores of the elements. ``default_mask`` is the mask of earlier prunings; the new mask
+        must also be 0 where ``default_mask`` is 0.
         """
 
     def apply_mask(self, module: Module) -> Tensor:
@@ -82,7 +83,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """Return ``t`` times the mask ``compute_mask(importance_scores, default_mask)``.
+        """Return the pruned tensor ``t``: ``t`` times the mask ``compute_mask(importance_scores, default_mask)``.
 
         The default of ``importance_scores`` is ``t``, and the default of ``default_mask`` is a mask of ones.
         """
@@ -102,7 +103,10 @@ class BasePruningMethod(ABC):
 
 
 def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
-    """Return ``(id, hook)`` of the forward pre-hook that prunes the parameter ``name`` of ``module``, or None."""
+    """Return ``(id, hook)`` of the forward pre-hook that prunes the parameter ``name`` of ``module``.
+
+    The result is None if the parameter is not pruned.
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             return key, hook
@@ -144,12 +148,12 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return a mask that is 0 where ``default_mask`` is 0 and for the elements that the last method selects.
+        """Return ``default_mask`` with additional zeros at the elements that the last method in the container prunes.
 
-        ``t`` has the importance scores of the elements. The last pruning method in the container selects the elements
-        by these scores. Its attribute ``PRUNING_TYPE`` determines which elements can be selected: those where
-        ``default_mask`` is 1 (``"unstructured"``), those in the slices in which ``default_mask`` has a 1
-        (``"structured"``), or all elements (``"global"``).
+        ``t`` has the importance scores of the elements. The attribute ``PRUNING_TYPE`` of the method determines the
+        elements that it can select. With ``"unstructured"``, these are the elements that are not pruned yet. With
+        ``"structured"``, these are the slices that are not completely pruned yet. With ``"global"``, these are all
+        elements.
         """
         method, mask = self._pruning_methods[-1], default_mask.to(dtype=t.dtype)
         place: Any
@@ -183,7 +187,7 @@ class _AmountMethod(BasePruningMethod):
         self.amount = amount
 
     def chosen(self, t: Tensor) -> int:
-        """Return the number of elements of ``t`` to prune."""
+        """Return the number of elements of ``t`` to prune, computed from ``amount``."""
         return _count(self.amount, t.nelement())
 
 
@@ -217,7 +221,7 @@ class _Structured(_AmountMethod):
         self.dim = dim
 
     def channels(self, t: Tensor) -> int:
-        """Return the number of slices of ``t`` along ``dim`` to prune.
+        """Return the number of slices along ``dim`` to prune, computed from ``amount``.
 
         A slice has all elements of ``t`` with the same index along ``dim``.
         """
@@ -233,7 +237,8 @@ class _Structured(_AmountMethod):
     def mask_of(self, t: Tensor, chosen: Tensor, default_mask: Tensor) -> Tensor:
         """Return a mask of the shape of ``t`` that keeps only the slices ``chosen`` along ``dim``.
 
-        ``chosen`` is a tensor of indices. The mask is equal to ``default_mask`` in these slices, and 0 in all others.
+        ``chosen`` is a tensor of indices, or a boolean tensor that is true for the slices to keep. The mask is equal to
+        ``default_mask`` in these slices, and 0 in all others.
         """
         mask = zeros_like(t)
         mask[(slice(None),) * (self.dim % t.dim()) + (chosen,)] = 1
@@ -241,7 +246,10 @@ class _Structured(_AmountMethod):
 
 
 class RandomStructured(_Structured):
-    """Pruning method that prunes random slices along ``dim``."""
+    """Pruning method that prunes random slices along ``dim``.
+
+    A slice has all elements with the same index along ``dim``.
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return ``default_mask`` with zeros in random slices along ``dim``; the result has the shape of ``t``."""
@@ -254,7 +262,10 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Pruning method that prunes the slices along ``dim`` with the smallest norms of order ``n``."""
+    """Pruning method that prunes the slices along ``dim`` with the smallest norms of order ``n``.
+
+    A slice has all elements with the same index along ``dim``.
+    """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
         super().__init__(amount, dim)
@@ -332,7 +343,8 @@ def l1_unstructured(module: Module, name: str, amount: float, importance_scores:
 def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
     """Prune random slices along ``dim`` of the parameter ``name`` of ``module``; return ``module``.
 
-    ``amount`` is a fraction (float) or a number (int) of slices.
+    A slice has all elements with the same index along ``dim``. ``amount`` is a fraction (float) or a number (int) of
+    slices.
     """
     RandomStructured.apply(module, name, amount, dim)
     return module
@@ -343,8 +355,9 @@ def ln_structured(
 ) -> Module:
     """Prune the slices along ``dim`` of the parameter ``name`` with the smallest norms of order ``n``.
 
-    ``amount`` is a fraction (float) or a number (int) of slices. If ``importance_scores`` is not None, the norms of the
-    slices of ``importance_scores`` are compared instead. Returns ``module``.
+    A slice has all elements with the same index along ``dim``. ``amount`` is a fraction (float) or a number (int) of
+    slices. If ``importance_scores`` is not None, the norms of the slices of ``importance_scores`` are compared instead.
+    Returns ``module``.
     """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module

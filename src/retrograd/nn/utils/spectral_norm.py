@@ -29,8 +29,8 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
 def power_iteration(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float, v_first: bool) -> None:
     """Improve the estimates ``u`` and ``v`` of the first left and right singular vectors of ``matrix`` in place.
 
-    The method is power iteration with ``times`` iterations. ``eps`` is a lower bound of the norms by which vectors are
-    divided. If ``v_first`` is true, each iteration updates ``v`` before ``u``, otherwise ``u`` before ``v``.
+    The method is power iteration with ``times`` iterations. The norms by which ``u`` and ``v`` are divided are at least
+    ``eps``. If ``v_first`` is true, each iteration updates ``v`` before ``u``, otherwise ``u`` before ``v``.
     """
     with no_grad():
         for _ in range(times):
@@ -109,7 +109,10 @@ class SpectralNorm:
 
 
 class _StateHook:
-    """Base class of hooks of ``state_dict`` and ``load_state_dict`` for a module with the SpectralNorm hook ``fn``."""
+    """Base class of the hooks of ``state_dict`` and ``load_state_dict`` that :class:`SpectralNorm` registers.
+
+    ``fn`` is the SpectralNorm hook of the module.
+    """
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -138,8 +141,8 @@ def spectral_norm(
     """Divide the parameter ``name`` of ``module`` by its largest singular value in each call (Miyato et al. 2018).
 
     In training mode, each call of ``module`` improves the estimate of the singular value by ``n_power_iterations``
-    power iterations. ``eps`` is a lower bound of the norms by which vectors are divided. ``dim`` is the dimension of
-    the output channels: by default 1 for transposed convolutions, otherwise 0. Returns ``module``.
+    power iterations. The norms by which the power iterations divide vectors are at least ``eps``. ``dim`` is the
+    dimension of the output channels: by default 1 for transposed convolutions, otherwise 0. Returns ``module``.
     """
     if dim is None:
         dim = 1 if isinstance(module, TRANSPOSED) else 0

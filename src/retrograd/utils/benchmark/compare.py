@@ -21,9 +21,9 @@ class Colorize(enum.Enum):
 
 
 class Compare:
-    """Table of measurements, with one column for each description and one row for each sub-label.
+    """Table of measurements, with one column for each ``description`` and one row for each ``sub_label``.
 
-    The rows are grouped by number of threads.
+    These are arguments of :class:`Timer`. The rows are grouped by number of threads.
 
     >>> import retrograd as torch
     >>> spec = torch.utils.benchmark.TaskSpec("x + 1", "", label="sums", sub_label="small", description="here")
@@ -102,7 +102,7 @@ class Compare:
         """Return the texts of the cells in one column, aligned at the decimal point.
 
         ``found`` has the measurement of each cell, or None for an empty cell, whose text is empty. ``scale`` is the
-        unit of the table in seconds, by which times are divided.
+        unit of the times in the table (1e-6 for microseconds).
         """
         there = [each for each in found if each is not None]
         leading = [math.ceil(math.log10(each.median / scale)) for each in there]
@@ -123,11 +123,12 @@ class Compare:
     def _among(
         self, cells: dict[Any, Measurement], columns: list[Any], rows: list[Any], row: Any, column: Any
     ) -> list[float]:
-        """Return the median times with which the cell at ``row`` and ``column`` is compared to select its colour.
+        """Return the median times that determine the colour of the cell at ``row`` and ``column``.
 
-        With colours by row, these are the times of the same row. With colours by column, they are the times of the same
-        column and number of threads. Without colours, the list is empty. ``cells`` maps ``(*row, column)`` to a
-        measurement; ``rows`` and ``columns`` are all rows and columns of the table.
+        The colour depends on the ratio of the cell's time to the least of the returned times. With colours by row,
+        these are the times of the same row. With colours by column, these are the times of the same column and number
+        of threads. Without colours, the list is empty. ``cells`` maps ``(*row, column)`` to a measurement; ``rows`` and
+        ``columns`` are all rows and columns of the table.
         """
         if self._colors is Colorize.NONE:
             return []
@@ -144,10 +145,10 @@ def _row(each: Measurement) -> tuple[int, str, str]:
 
 
 def _row_names(rows: list[tuple[int, str, str]]) -> list[str]:
-    """Return the texts of the first column, one for each of ``rows``.
+    """Return the texts of the first column, one for each of ``rows``: the environment, followed by the name.
 
-    Each row is a tuple (number of threads, environment, name). A text contains the name and, unless the row above has
-    the same number of threads and the same environment, also the environment.
+    Each row is a tuple (number of threads, environment, name). The environment is omitted if the row above has the same
+    number of threads and the same environment.
     """
     widest = max(len(env) for _, env, _ in rows) + 4
     names = []

@@ -20,7 +20,7 @@ _UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("milli
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """Return the unit in which to show a time of ``t`` seconds, such as ``"us"``, and this unit in seconds.
+    """Return the unit in which to show a time of ``t`` seconds, such as ``"us"``, and its length in seconds.
 
     >>> select_unit(2e-5)
     ('us', 1e-06)
@@ -53,7 +53,7 @@ def ordered_unique(elements: Iterable[Any]) -> list[Any]:
 
 
 def _with_heading(name: str, text: str) -> str:
-    """Return ``text`` after the heading ``name``; text of several lines is indented below it."""
+    """Return ``"name: text"``; if ``text`` has several lines, they are indented below the line ``name:``."""
     return f"{name}:\n{textwrap.indent(text, '  ')}\n" if "\n" in text else f"{name}: {text}"
 
 
@@ -72,7 +72,7 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """Label or, without a label, statement of the task, followed by the sub-label if there is one."""
+        """Title of the task: its label (or its statement, if it has no label), followed by its sub-label, if any."""
         more = f": {self.sub_label}" if self.sub_label else ""
         if self.label is not None:
             return self.label + more
@@ -130,7 +130,7 @@ class Measurement:
     def significant_figures(self) -> int:
         """Number of significant digits of the median (1 to 4).
 
-        The number is computed from the standard deviation of the times between the first and the third quartile.
+        The number is estimated from the standard deviation of the middle half of the times (between the quartiles).
         """
         times = self._all()
         middle = times[len(times) // 4 : math.ceil(3 * len(times) / 4)]
@@ -148,7 +148,7 @@ class Measurement:
 
     @property
     def title(self) -> str:
-        """Label or, without a label, statement of the task, followed by the sub-label if there is one."""
+        """Title of the task: its label (or its statement, if it has no label), followed by its sub-label, if any."""
         return self.task_spec.title
 
     @property
@@ -195,7 +195,10 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """Return a list with one measurement for each task, which has the times of all ``measurements`` of the task."""
+        """Return a list with one measurement for each task.
+
+        The measurements of the same task are combined into one measurement with the times of all.
+        """
         grouped: dict[TaskSpec, list[Measurement]] = {}
         for each in measurements:
             grouped.setdefault(each.task_spec, []).append(each)

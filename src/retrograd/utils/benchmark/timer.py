@@ -103,10 +103,11 @@ class Timer:
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def _block_size(self, min_run_time: float) -> int:
-        """Return the number of runs of the statement between two readings of the clock, a power of 10.
+        """Return the number of executions of the statement for which the clock is read once, a power of 10.
 
-        The number is large enough that the reading takes at most 1e-4 of the time and that the runs take at least
-        ``min_run_time / 1000`` seconds.
+        The number is so large that reading the clock takes at most 1e-4 of the time, and that the executions take at
+        least ``min_run_time / 1000`` seconds. It is not increased further once the executions take more than
+        ``min_run_time`` seconds.
         """
         with set_torch_threads(self._task_spec.num_threads):
             overhead = float(numpy.median([self._timeit(0) for _ in range(5)]))
@@ -131,8 +132,9 @@ class Timer:
     def blocked_autorange(self, callback: Any = None, min_run_time: float = 0.2) -> Measurement:
         """Return a measurement of at least ``min_run_time`` seconds.
 
-        The clock is read once for many runs of the statement, so that the reading takes at most 1e-4 of the time. After
-        each reading, ``callback(number, seconds)`` is called with the number of runs and their time.
+        The statement is executed many times between two readings of the clock, so that the readings take at most 1e-4
+        of the time. After each reading, ``callback(number, seconds)`` is called with the number of executions and their
+        time.
         """
         number, times = self._block_size(min_run_time), list[float]()
         return self._until(number, times, lambda: sum(times) >= min_run_time, callback)
@@ -143,7 +145,8 @@ class Timer:
         """Return a measurement that ends when the interquartile range is less than ``threshold`` times the median.
 
         The measurement takes at least ``min_run_time`` and at most about ``max_run_time`` seconds. After each reading
-        of the clock, ``callback(number, seconds)`` is called with the number of runs and their time.
+        of the clock, ``callback(number, seconds)`` is called with the number of executions since the last reading and
+        their time.
         """
         number, times = self._block_size(0.05), list[float]()
 

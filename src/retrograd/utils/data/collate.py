@@ -21,9 +21,10 @@ Collators = dict[Any, Callable[..., Any]]
 
 
 def _like_container(like: Any, parts: Any) -> Any:
-    """Return a container of the same class as ``like`` with the elements ``parts``, a dict or a list.
+    """Return a container of the same class as ``like`` with the elements ``parts``.
 
-    If the class cannot be constructed from ``parts`` (TypeError), ``parts`` itself is returned.
+    ``parts`` is a dict if ``like`` is a mapping, otherwise a list. If the class cannot be constructed from ``parts``
+    (TypeError), ``parts`` itself is returned.
     """
     try:
         if isinstance(like, MutableMapping):

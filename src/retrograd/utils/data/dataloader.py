@@ -28,7 +28,10 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 
 
 class _Endless:
-    """Sampler for an iterable data set, which has no indices: the sampler yields None without end."""
+    """Sampler for an iterable data set, which has no indices.
+
+    It yields None without end, so that a BatchSampler determines only the number of samples in a batch.
+    """
 
     def __iter__(self) -> Iterator[None]:
         while True:
@@ -219,12 +222,14 @@ def _check_order(
 
 
 def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, dataset: Any) -> Callable[[Any], Any]:
-    """Return a function that takes a list of indices and returns the batch of ``dataset`` at these indices.
+    """Return a function that loads a batch of ``dataset``: it takes a list of indices and returns the batch.
 
-    The function ``collate`` combines a list of samples into a batch. If ``batched`` is false, the argument is one
-    index, and the result is ``collate(sample)``. For an iterable data set, the batch has the next samples, as many
-    as there are indices. The function then raises EndOfData after the last sample and, if ``drop_last`` is true, for an
-    incomplete batch.
+    The batch is ``collate(samples)``, where ``samples`` is the list of the samples at the indices. If ``batched`` is
+    false, the function takes a single index and returns ``collate(sample)``.
+
+    If ``dataset`` is iterable, the indices are not used: the samples are the next samples of the data set, as many as
+    there are indices. After the last sample, the function raises EndOfData. If ``drop_last`` is true, it also raises
+    EndOfData instead of returning an incomplete batch.
     """
     if not isinstance(dataset, IterableDataset):
         return lambda index: collate(fetch_samples(dataset, index) if batched else dataset[index])
@@ -395,12 +400,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         raise StopIteration
 
     def _next_ready(self) -> int | None:
-        """Remove the next batch to yield from the queue of requested batches, and return its number.
+        """Return the number of the next batch to yield, and remove the batch from the queue of requests.
 
-        The result is None if this batch has not arrived yet. If ``in_order`` of the DataLoader is true, the next batch
-        is the first in the queue, otherwise the first that has arrived. A worker that has reached the end of an
-        iterable data set does not answer its remaining requests. Such requests at the front of the queue are removed
-        first.
+        If ``in_order`` of the DataLoader is true, the next batch is the first in the queue; the result is None if it
+        has not arrived yet. Otherwise it is the first that has arrived; the result is None if none has arrived.
+
+        A worker that has reached the end of an iterable data set does not answer its remaining requests. Such requests
+        at the front of the queue are removed first.
         """
         while self._tasks and not self._open[self._tasks[0][1]] and self._tasks[0][0] not in self._results:
             self._tasks.popleft()

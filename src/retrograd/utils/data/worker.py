@@ -1,7 +1,8 @@
-"""Worker processes of a DataLoader, and their messages to and from the loader, the process that iterates.
+"""Worker processes of a DataLoader, and the messages between a worker and the loader.
 
-Each worker has its own pipe and processes requests in order. A separate thread of the worker sends the results, so that
-the worker computes the next batch while the loader is busy.
+The loader is the process that iterates over the DataLoader. Each worker has its own pipe to the loader and processes
+requests in order. A separate thread of the worker sends the results, so that the worker computes the next batch while
+the loader is busy.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class WorkerInfo:
 
 
 class _ProcessState:
-    """State of this process: ``info`` is the result of :func:`get_worker_info`, None outside of workers."""
+    """Global variable ``info``: the WorkerInfo of this process, or None if this process is not a worker."""
 
     info: WorkerInfo | None = None
 
@@ -79,7 +80,11 @@ class Failure:
 
 
 class _Verbatim(str):
-    """String whose ``repr`` has no quotes. Python shows the message of a KeyError by the ``repr`` of the message."""
+    """String whose ``repr`` is the string itself, used as the message of a KeyError.
+
+    Python shows the message of a KeyError by the ``repr`` of the string, which normally adds quotes and escapes line
+    breaks.
+    """
 
     __slots__ = ()
 
@@ -106,9 +111,9 @@ def failure(error: BaseException, where: str) -> Failure:
 
 
 def send(pipe: Connection, message: Any) -> None:
-    """Send ``message``, which can be pickled, through ``pipe``.
+    """Send ``message``, which can be pickled, through ``pipe``; :func:`receive` returns it at the other end.
 
-    The data of arrays in ``message`` is not copied into the pickle of ``message``, but sent separately.
+    The data of NumPy arrays in ``message`` is sent after the pickle, not as a part of it, which avoids a copy.
     """
     pieces: list[Any] = []
     body = pickle.dumps(message, 5, buffer_callback=lambda piece: pieces.append(piece.raw()))
@@ -119,7 +124,7 @@ def send(pipe: Connection, message: Any) -> None:
 
 
 def receive(pipe: Connection) -> Any:
-    """Return the next message from ``pipe``, sent by :func:`send`; its arrays are writable."""
+    """Return the next message from ``pipe``, sent by :func:`send`; NumPy arrays in the message are writable."""
     lengths = pipe.recv()
     body = pipe.recv_bytes()
     pieces = []
@@ -180,11 +185,12 @@ def seed_everything(base_seed: int, id: int) -> int:
 
 
 def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
-    """Process the requests that the loader sends through ``pipe``; the main function of a worker process.
+    """Load the batches that the loader requests through ``pipe``; this is the main function of a worker process.
 
-    A request is a pair of the number of a batch and its indices. The function returns when the request is None or the
-    loader has closed the pipe. ``inherited`` are the loader's connections that a forked process has copied; they are
-    closed first.
+    A request is a pair of the number of a batch and the indices of its samples. The function returns when the request
+    is None or the loader has closed the pipe. ``inherited`` are connections of the loader of which this process has
+    copies, because it was forked. The copies are closed first; otherwise the connections would remain open when the
+    loader closes them.
     """
     for each in inherited:  # a forked process holds the loader's ends too, and would never see them closed
         each.close()
@@ -234,7 +240,7 @@ def start(context: Any, job: Job, others: list[Connection]) -> tuple[Any, Connec
     """Start a worker process for ``job``; return the process and the loader's connection to the worker.
 
     ``context`` is a context of ``multiprocessing``. ``others`` are the loader's connections to the workers that were
-    started before; a forked worker closes its copies of them.
+    started before. A forked worker has copies of these connections, and closes them.
     """
     ours, theirs = context.Pipe()
     forked = context.get_start_method() == "fork"

@@ -34,7 +34,8 @@ def _tensors(value: Any) -> list[Tensor]:
 class _NodeNames:
     """Names of the autograd nodes that one call of ``model`` records, for :func:`graph_of`.
 
-    The name of a node begins with the path of a module: the first module to return an output that depends on the node.
+    A name consists of the path of a module and the operation of the node, for example ``"Sequential/Linear[0]/Addmm"``.
+    The module is the first that returned an output which depends on the node.
     """
 
     def __init__(self, model: Any) -> None:
@@ -57,9 +58,10 @@ class _NodeNames:
         return "/".join(parts)
 
     def seen(self, module: Any, inputs: Any, output: Any) -> None:
-        """Assign names to the autograd nodes on which ``output`` depends and which have no name yet.
+        """Assign names to the autograd nodes that the call of ``module`` recorded.
 
-        This method is a forward hook of every module: ``output`` is the output of ``module``.
+        These are the nodes on which ``output`` depends and which have no name yet. The method is registered as a
+        forward hook of every module: ``inputs`` and ``output`` are those of ``module``.
         """
         found, pending = [], [each.grad_fn for each in _tensors(output)]
         while pending:
@@ -77,7 +79,7 @@ class _NodeNames:
 
 
 def graph_of(model: Any, given: Any) -> Any:
-    """Return the autograd graph of the call ``model(*given)``, as a GraphDef of TensorBoard.
+    """Return the autograd graph of the call ``model(*given)``, as a GraphDef (TensorBoard's message for graphs).
 
     ``given`` is a tuple or list of arguments, or a single argument.
     """

@@ -26,10 +26,11 @@ def _write(folder: str, name: str, rows: Any) -> None:
 
 
 def add(config: Any, log_dir: str, name: str, points: Any, labels: Any, header: Any, images: Any, tag: str) -> None:
-    """Write the embeddings ``points`` to the folder ``name`` in ``log_dir``, and list them in ``config`` as ``tag``.
+    """Write the embeddings ``points`` to files in the folder ``name`` in ``log_dir``, for TensorBoard's projector.
 
     ``points`` has one row for each embedding. ``labels`` and ``images``, which may be None, have one entry for each row
-    of ``points``. ``header``, which may be None, contains the names of the columns of ``labels``.
+    of ``points``. ``header``, which may be None, contains the names of the columns of ``labels``. The embeddings are
+    added under the name ``tag`` to the configuration ``config``, which is also written.
     """
     if labels is not None and len(labels) != len(points):
         raise AssertionError("#labels should equal with #data points")

@@ -45,7 +45,7 @@ def array_of(value: Any) -> Any:
 def _message(array: Any, elements: str | None = None) -> Any:
     """Return ``array`` as a TensorProto, TensorBoard's message for arrays.
 
-    ``elements`` is the name of the dtype of the message, by default the dtype of ``array``.
+    ``elements`` is the name of the dtype with which the elements are stored, by default the dtype of ``array``.
     """
     name, field = _ELEMENTS[elements or array.dtype.name]
     flat = array.reshape(-1)
@@ -79,7 +79,8 @@ def _value(tag: str, **fields: Any) -> Any:
 def scalar(tag: str, value: Any, new_style: bool, double: bool) -> Any:
     """Return a TensorBoard summary named ``tag`` of the number ``value``.
 
-    If ``new_style`` is true, the number is stored as a tensor of dtype float64 (``double`` is true) or float32.
+    If ``new_style`` is true, the number is stored as a tensor, of dtype float64 if ``double`` is true and otherwise
+    float32. If ``new_style`` is false, it is stored as a plain value.
     """
     array = array_of(value).squeeze()
     if array.ndim:
@@ -140,7 +141,10 @@ def histogram(tag: str, values: Any, bins: Any, most: int | None) -> Any:
 
 
 def raw_histogram(tag: str, **fields: Any) -> Any:
-    """Return a TensorBoard summary named ``tag`` of a histogram with the ``fields`` of a HistogramProto message."""
+    """Return a TensorBoard summary named ``tag`` of a histogram whose counts are already computed.
+
+    ``fields`` are the fields of TensorBoard's message HistogramProto, for example ``bucket``, the counts, and ``min``.
+    """
     return _value(tag, histo=_summaries.HistogramProto(**fields))
 
 
@@ -223,7 +227,8 @@ def layout(categories: dict[str, dict[str, Any]]) -> Any:
     """Return a TensorBoard summary that groups scalars in charts.
 
     ``categories[title][name]`` describes the chart ``name`` in the category ``title``. It is a pair ``(kind, tags)``,
-    where ``kind`` is ``"Multiline"`` or ``"Margin"`` and ``tags`` are the names of the scalars.
+    where ``tags`` are names of scalars. If ``kind`` is ``"Multiline"``, the chart has one line for each scalar. If
+    ``kind`` is ``"Margin"``, the three scalars are a value, its lower limit and its upper limit.
     """
     found = []
     for title, charts in categories.items():
@@ -242,10 +247,10 @@ def layout(categories: dict[str, dict[str, Any]]) -> Any:
 
 
 def mesh(tag: str, config: Any, **parts: Any) -> list[Any]:
-    """Return a list of TensorBoard summaries of the mesh called ``tag``, one for each array in ``parts``.
+    """Return a list of TensorBoard summaries of the mesh called ``tag``: one for each of its arrays.
 
-    ``parts`` contains ``VERTEX`` and, if not None, ``FACE`` and ``COLOR``. ``config`` is a dict of options of
-    TensorBoard's viewer, or None.
+    The arrays are the keyword arguments ``VERTEX``, ``FACE`` (or None) and ``COLOR`` (or None). ``config`` is a dict of
+    options of TensorBoard's viewer, or None.
     """
     kinds = _meshes.MeshPluginData.ContentType
     given = {name: array for name, array in parts.items() if array is not None}
@@ -279,8 +284,9 @@ def _typed(value: Any) -> tuple[Any, str]:
 def hyperparameters(given: dict[str, Any], measures: dict[str, Any], discrete: dict[str, Any] | None) -> list[Any]:
     """Return three summaries for TensorBoard's hyperparameter plugin: experiment, session start and session end.
 
-    ``given`` contains the hyperparameters by name, and ``measures`` the metrics by name. ``discrete`` maps names of
-    hyperparameters to lists of their possible values.
+    The first contains the names of the hyperparameters and metrics, the second the values of the hyperparameters, and
+    the third the final status. ``given`` maps names to hyperparameters, and ``measures`` maps names to metrics.
+    ``discrete`` maps names of hyperparameters to lists of their possible values.
     """
     if not isinstance(given, dict) or not isinstance(measures, dict):
         raise TypeError("hparam_dict and metric_dict should be dictionary.")

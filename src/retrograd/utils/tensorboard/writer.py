@@ -25,7 +25,7 @@ When = float | None
 
 
 class FileWriter:
-    """Writer of events to one event file in the folder ``log_dir``."""
+    """Writer of one TensorBoard event file in the folder ``log_dir``."""
 
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
         self.event_writer = _files.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
@@ -50,7 +50,10 @@ class FileWriter:
         self.add_event(_events.Event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_def: Any, walltime: When = None) -> None:
-        """Write ``graph_def``, the graph of a model, and TensorBoard's metadata of a run on the CPU."""
+        """Write ``graph_def``, the graph of a model, as an event.
+
+        A second event contains a RunMetadata message of TensorBoard, which names the CPU as the device.
+        """
         self.add_event(_events.Event(graph_def=graph_def.SerializeToString()), None, walltime)
         stats = _steps.StepStats(dev_stats=[_steps.DeviceStepStats(device="/device:CPU:0")])
         run = _runs.RunMetadata(step_stats=stats).SerializeToString()
@@ -65,7 +68,7 @@ class FileWriter:
         self.event_writer.close()
 
     def reopen(self) -> None:
-        """Open a new file after :meth:`close`."""
+        """Open a new event file, after the file was closed by :meth:`close`."""
         self.event_writer.reopen()
 
 
