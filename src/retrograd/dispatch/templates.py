@@ -3,7 +3,7 @@
 The first parameter ``form`` of a template describes the function to be generated: it is a :class:`~.form.Form`, for a
 vjp (vector-Jacobian product) a ``VjpForm``. ``dispatch/fast_path.py`` generates a copy of the template for each
 function (``runtime/specialization.py``), in which the attributes of ``form`` are constants. With
-``RETROGRAD_CODEGEN=0`` the templates themselves run.
+``RETROGRAD_CODEGEN=0``, and in the first calls of a function, the templates themselves run.
 
 All templates use the same names. ``args`` are the values of the function's named parameters, ``rest`` and ``unknown``
 further positional and keyword arguments of the call, and ``out`` is its argument ``out=``. Three lists have one item

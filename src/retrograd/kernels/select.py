@@ -22,7 +22,7 @@ or value) returns None; then the next one is tried. The NumPy implementation sup
 ``kernels/thresholds.py``.
 
 Note [Specialised dispatchers]. Small arrays are computed in less than a microsecond, so a choice must take nanoseconds.
-The dispatcher is a copy of the function ``choose``, specialised for the variants of the kernel at its first call
+The dispatcher is a copy of the function ``choose``, specialised for the variants of the kernel at its 32nd call
 (``runtime/specialization.py``): it adds 20 to 40 ns to a call, where the function itself would add 300. With
 ``RETROGRAD_CODEGEN=0`` it runs the function itself.
 """
