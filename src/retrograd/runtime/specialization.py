@@ -663,6 +663,10 @@ class _Specializer:
                 made = ast.Constant(self.value(made))
             elif isinstance(made, ast.IfExp) and isinstance(made.test, ast.Constant):
                 return made.body if made.test.value else made.orelse
+            elif isinstance(made, ast.Attribute) and isinstance(made.value, ast.Name):
+                module = self.space.get(made.value.id)
+                if isinstance(module, ModuleType):  # numpy.asarray: 30 ns faster as a global variable
+                    return self.global_variable(f"{made.value.id}_{made.attr}", getattr(module, made.attr), hole)
             return _at(made, hole) if "lineno" in node._attributes else made
 
         return moved(body, frozenset())
