@@ -10,8 +10,9 @@ import numpy
 import pytest
 
 import retrograd as torch
+from retrograd.dispatch.op import OPS
 from retrograd.dispatch.transform_tensor import active_levels
-from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap
+from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap, vmap_rules
 from retrograd.utils import _pytree
 from tests.conformance.golden import load
 from tests.conformance.sample_derivatives import weighted_sum
@@ -384,3 +385,10 @@ def test_transforms_differentiate_tensors_created_in_inference_mode() -> None:
         assert torch.func.vjp(lambda a: a * 3, x)[1](x)[0].tolist() == [3.0, 3.0]
         assert torch.func.hessian(lambda a: (a**3).sum())(x).tolist() == [[6.0, 0.0], [0.0, 6.0]]
         assert torch.vmap(torch.func.grad(lambda a: a**2))(x).tolist() == [2.0, 2.0]
+
+
+def test_every_vmap_rule_is_of_an_operation_or_a_kind() -> None:
+    """A rule whose name is misspelt would never be used, and the operation would run slice by slice."""
+    kinds = {each.vmap for each in OPS.values() if isinstance(each.vmap, str)}
+    undeclared = {"elementwise", "leading", "matrices", "rows", "shared", "unknown"}
+    assert set(vmap_rules.RULES) <= set(OPS) | kinds | undeclared

@@ -574,7 +574,7 @@ def _summed_products(run: VmapRun, op: Any, tensors: Operands, params: Operands)
 _PLACES = {"select": (0,), "slice": (0,), "diagonal": (1, 2)}
 
 
-@rule(*(f"{name}_scatter_block {name}_scatter_block_hole" for name in _PLACES))
+@rule(*(f"{name}_scatter_block{end}" for name in _PLACES for end in ("", "_hole")))
 def _written_into(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     places = _PLACES[op.name.partition("_")[0]]
     arguments = tuple(shift_dims(each) if i in places else each for i, each in enumerate(params[0]))
