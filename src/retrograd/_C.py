@@ -13,10 +13,10 @@ _disabled_torch_function_impl = torch_function.disabled
 
 
 class _OverridesOff:
-    """Base class of context managers that disable overrides of functions by ``__torch_function__``.
+    """Base class of context managers in which ``__torch_function__`` of classes does not override functions.
 
-    The attribute ``level`` of a subclass determines whether overrides by a ``TorchFunctionMode`` stay active: ``MODES``
-    keeps them, and ``NONE`` disables them (constants of ``core/torch_function.py``).
+    In a subclass, the attribute ``level`` is a constant of ``core/torch_function.py``. With ``MODES``, active
+    ``TorchFunctionMode`` contexts still override functions; with ``NONE``, they do not.
     """
 
     __module__ = "torch._C"

@@ -1,7 +1,7 @@
-"""Functions that a pickle calls to rebuild objects, under names that stay valid when the code is moved.
+"""Functions that a pickle calls to rebuild objects, under names that do not change when the code is moved.
 
-A pickle refers to each function by a name in this module, which ``compat.pickle_names.pickled_as`` assigns. The module
-that defines a function is imported when the function is first used.
+A pickle contains the name of such a function in this module; ``compat.pickle_names.pickled_as`` defines these names.
+The module that defines a function is imported when the function is first used.
 """
 
 from __future__ import annotations

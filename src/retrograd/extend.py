@@ -12,10 +12,12 @@ declaration is a kernel, which computes with arrays, and one derivative rule for
         return np.cbrt(self)
 
 The first parameter of the kernel is the array module, NumPy or CuPy. The parameters before the slash are tensors, which
-the kernel gets as arrays; those after it are other values. The names of a rule's arguments determine what it gets: ``g``
-is the incoming gradient, ``out`` the result, the name of a tensor its value, the name of a parameter its value, and
-``F`` the namespace of functions that a rule may call, because a rule runs on arrays and on tensors. The declared
-operations are in ``F``, too. docs/design.md, "Declaring an operation", explains the rest.
+the kernel gets as arrays; those after it are other values.
+
+The names of a rule's arguments determine what it gets. ``g`` is the incoming gradient, and ``out`` is the result of the
+operation. The name of a tensor or of a parameter is its value. ``F`` is a namespace of functions, which also contains
+the declared operations; a rule calls these functions because it runs on arrays and on tensors. docs/design.md,
+"Declaring an operation", explains the rest.
 """
 
 from __future__ import annotations
@@ -125,10 +127,11 @@ def op(
 
 
 def _declaring(decorator: Callable[..., Any], name: str | None) -> Callable[[Callable[..., Any]], Operation]:
-    """Return a decorator that declares an operation by ``decorator`` and makes it public in the kernel's module.
+    """Return the decorator that :func:`pointwise` and :func:`op` return: it turns a kernel into a public operation.
 
-    ``decorator`` is an internal decorator, which turns a kernel into an operation. ``name`` is the name of the
-    operation; None means the name of the kernel.
+    ``decorator`` is the corresponding decorator of the package, which declares an internal operation. The public
+    operation becomes a function of the module that defines the kernel. ``name`` is the name of the operation; None
+    means the name of the kernel.
     """
 
     def declared(kernel: Callable[..., Any]) -> Operation:

@@ -1,9 +1,8 @@
 """Table of the modules of ``torch`` that consist mainly of constants, no-ops, settings and errors.
 
-Examples are ``torch.backends`` and ``torch.xpu``. Each module is described by a function, called a block: the argument
-of its decorator is the name of the module, its docstring becomes the module's docstring, and its result is a dictionary
-of the module's names. A key with parentheses is the signature of a function, and its value, called the answer,
-determines the function's body:
+Examples are ``torch.backends`` and ``torch.xpu``. A function with the decorator :func:`namespace` describes each
+module: its docstring becomes the module's docstring, and it returns a dictionary of the module's names. If a key has
+parentheses, it is the signature of a function, and its value determines the behaviour of the function:
 
     "device_count() -> int": 0                             returns a constant
     "empty_cache() -> None": None                          does nothing
@@ -11,8 +10,8 @@ determines the function's body:
     "version() -> str": some_function                      calls a function with the same arguments
 
 Any other key is the name of an attribute: a constant, a class, a function, a checked setting (:class:`Flag`), or
-``PART`` for a submodule. ``compat/missing_names.py`` calls :func:`find` for modules of the package that have no file; a
-block is evaluated when its module is first imported.
+``PART`` for a submodule. ``compat/missing_names.py`` calls :func:`find` for modules of the package that have no file.
+The function that describes a module is called when the module is first imported.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ def namespace(name: str) -> Callable[[Callable[[], Names]], Callable[[], Names]]
 
 
 class Flag:
-    """Descriptor of a setting that is an attribute of a module, usually a bool.
+    """Descriptor of a setting, which stores the value of an attribute of a module.
 
-    If ``setter`` is not empty, a value that is not a bool raises RuntimeError, and the message contains ``setter``, the
-    name of PyTorch's function that sets the value. If ``setter`` is empty, every value is accepted.
+    If ``setter`` is empty, every value is accepted. Otherwise the value must be a bool: another value raises
+    RuntimeError, and the message contains ``setter``, the name of PyTorch's function that sets the value.
     """
 
     def __init__(self, default: Any, setter: str = "") -> None:
@@ -154,7 +153,7 @@ class Group:
 
 
 class ByName:
-    """Implementation of a public function whose behaviour depends on the name of its module.
+    """Implementation of a public function whose behaviour depends on its module, such as ``set_flags``.
 
     The public function returns ``function(module, arguments)``, where ``module`` is the name of the module and
     ``arguments`` is a dictionary of the arguments. ``doc`` is the docstring of the public function.
@@ -188,9 +187,9 @@ def _values(given: Names, unchanged: tuple[str, ...]) -> Names:
 def flag_setter(*unchanged: str) -> ByName:
     """Return the implementation of the function ``set_flags`` of a module in ``torch.backends``.
 
-    Each parameter of ``set_flags`` is named after a setting of the module. The function assigns each argument that is
-    not None to its setting, and returns a tuple of the previous values. Like PyTorch's function, it ignores the
-    arguments for the settings in ``unchanged``.
+    Each parameter of ``set_flags`` is named after a setting of the module. ``set_flags`` assigns each argument that is
+    not None to its setting, and returns a tuple of the previous values. ``unchanged`` are the names of settings that it
+    does not assign, as in PyTorch.
     """
     return ByName(
         lambda module, given: tuple(_swap(module, _values(given, unchanged)).values()),
@@ -201,9 +200,9 @@ def flag_setter(*unchanged: str) -> ByName:
 def flag_context(*unchanged: str) -> ByName:
     """Return the implementation of the function ``flags`` of a module in ``torch.backends``.
 
-    Each parameter of ``flags`` is named after a setting of the module. The function returns a context manager in which
-    the settings have the values of the arguments. Like PyTorch's function, it ignores the arguments for the settings in
-    ``unchanged``.
+    Each parameter of ``flags`` is named after a setting of the module. ``flags`` returns a context manager in which the
+    settings have the values of the arguments. ``unchanged`` are the names of settings that it does not change, as in
+    PyTorch.
     """
 
     @contextmanager
@@ -225,10 +224,10 @@ def documented(doc: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def getter_and_setter(getter: str, setter: str, store: Names, key: str) -> Names:
-    """Return a getter and a setter of ``store[key]``, as a dictionary from the signatures to the two functions.
+    """Return the public getter and setter of ``store[key]``, a setting without effect.
 
-    ``getter`` is the name of the getter. ``setter`` is the name of the setter, followed by its parameter in
-    parentheses.
+    The result is a dictionary with two items, from the signature of a function to the function. ``getter`` is the name
+    of the getter. ``setter`` is the name of the setter with its parameter, such as ``"enable_math_sdp(enabled)"``.
     """
     setter_name, _, parameter = setter.rstrip(")").partition("(")
     return {
@@ -918,11 +917,11 @@ def _annotation(tree: ast.expr | None) -> Any:
 
 
 def _behaviour(answer: Any, returns: str) -> tuple[Callable[[str, BoundArguments], Any], str]:
-    """Return the implementation of a public function, and the docstring of the public function.
+    """Return two items for a public function: its implementation and its docstring.
 
-    ``answer`` determines what the public function does: it is a constant to return, an exception to raise, or a
-    function to call. ``returns`` is the annotation of the result. The implementation is called with the name of the
-    module and the bound arguments.
+    ``answer`` determines the implementation: it is a constant to return, an exception to raise, or a function to call.
+    The implementation is called with the name of the module and the bound arguments. ``returns`` is the annotation of
+    the function's result.
     """
     if isinstance(answer, BaseException):
         kind, words = type(answer), str(answer)
@@ -967,9 +966,10 @@ def _function(module_name: str, key: str, answer: Any) -> Any:
 
 
 def _argument_error(function: Any, args: tuple[Any, ...], kwargs: Names) -> TypeError:
-    """Return Python's TypeError for a call whose arguments do not fit the signature of ``function``.
+    """Return the TypeError for ``function(*args, **kwargs)``, a call whose arguments do not fit the signature.
 
-    The text is that of a call of a Python function, which differs from that of :meth:`inspect.Signature.bind`.
+    The message is Python's, such as ``f() missing 1 required positional argument: 'x'``. The error that
+    :meth:`inspect.Signature.bind` raises has a different message.
     """
     try:
         getcallargs(function, *args, **kwargs)  # has the words of Python's errors, and ignores the slash
@@ -983,9 +983,9 @@ def _argument_error(function: Any, args: tuple[Any, ...], kwargs: Names) -> Type
 
 
 def _adopted(value: Any, name: str, module_name: str) -> Any:
-    """Return ``value``, an object that becomes the attribute ``name`` of the module ``module_name``.
+    """Return ``value``, which becomes the attribute ``name`` of the module ``module_name``.
 
-    If it is a function defined in this file, its ``__name__`` and ``__module__`` are set to these names first.
+    If it is a function defined in this file, its ``__name__`` and ``__module__`` are changed to these names.
     """
     if isinstance(value, FunctionType) and value.__module__ == __name__:
         _adopted(getattr(value, "__wrapped__", None), name, module_name)
@@ -995,18 +995,20 @@ def _adopted(value: Any, name: str, module_name: str) -> Any:
 
 
 def _parts(name: str) -> dict[str, str]:
-    """Return a dictionary that maps the name of each direct submodule of the module ``name`` to itself.
+    """Return a dictionary whose keys are the names of the direct submodules of the module ``name``.
 
-    The dictionary is an argument of :func:`module_getattr`, which imports these submodules on first use.
+    The value of each key is the same name, in the form that :func:`module_getattr` uses to import the submodules on
+    first use.
     """
     below = [each.removeprefix(name + ".") for each in BLOCKS if each.startswith(name + ".")]
     return {each: each for each in below if "." not in each}
 
 
 class TableLoader(Loader):
-    """Loader of the modules that functions in this file describe, such as ``_backends_cuda``.
+    """Loader of the modules of the table in this file.
 
-    The loader calls the function of the module, and adds the items of the returned dictionary to the module.
+    Each module is described by a function, such as ``_backends_cuda``. The loader calls this function, and adds the
+    items of the returned dictionary to the module.
     """
 
     def create_module(self, spec: ModuleSpec) -> None:

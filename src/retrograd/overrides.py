@@ -186,9 +186,10 @@ def is_tensor_like(inp: Any) -> bool:
 
 @functools.cache
 def _overridables() -> dict[Any, Overridable]:
-    """Return a dictionary from each overridable function to an :class:`Overridable`, which describes it.
+    """Return a dictionary of the public functions that ``__torch_function__`` can override, with their descriptions.
 
-    A key is the object that ``__torch_function__`` receives as ``func``.
+    A key is the object that ``__torch_function__`` receives as ``func``. The value is an :class:`Overridable`, which
+    describes the function.
     """
     for place in torch_function_overrides.PLACES:
         importlib.import_module(f"{__package__}.{place}".rstrip("."))

@@ -19,11 +19,11 @@ COORDINATE_BITS, MAX_DIMENSION = 30, 21201
 
 @functools.cache
 def _polynomials() -> tuple[Any, Any]:
-    """Return a pair of integer arrays: the primitive polynomials and the initial direction numbers of Sobol sequences.
+    """Return two integer arrays that define the Sobol sequences of each dimension, read from SciPy's data.
 
-    Both arrays have one item or row for each dimension. A polynomial is an integer whose bits are its coefficients. The
-    direction numbers are those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional projections",
-    2008), from SciPy's data.
+    The first has a primitive polynomial for each dimension, an integer whose bits are the coefficients. The second has
+    a row for each dimension with the first direction numbers (see :func:`_direction_numbers`), those of Joe and Kuo
+    ("Constructing Sobol sequences with better two-dimensional projections", 2008).
     """
     place = resources.files("scipy.stats") / "_sobol_direction_numbers.npz"
     with place.open("rb") as file, numpy.load(file) as found:
@@ -31,7 +31,9 @@ def _polynomials() -> tuple[Any, Any]:
 
 
 def _direction_numbers(dimension: int) -> Any:
-    """Return the direction numbers of a Sobol sequence, an integer array of shape (``dimension``, number of bits).
+    """Return the integers (direction numbers) whose bitwise XORs are the coordinates of the points of a Sobol sequence.
+
+    The result is an integer array of shape (``dimension``, number of bits of a coordinate).
 
     Source: Bratley and Fox, "Algorithm 659: Implementing Sobol's quasirandom sequence generator", 1988.
     """
@@ -86,9 +88,10 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self) -> None:
-        """Draw the random shift of the points, and multiply the direction numbers by random lower triangular matrices.
+        """Draw a random shift of the points, and multiply the direction numbers by random binary matrices.
 
-        A direction number is multiplied as a vector of bits, modulo 2. There is one matrix for each dimension.
+        A direction number is treated as a vector of bits, and the products are taken modulo 2. There is one lower
+        triangular matrix for each dimension.
         """
         generator = None
         if self.seed is not None:
@@ -104,10 +107,10 @@ class SobolEngine:
         state[...] = (odd * weights[:, None]).sum(1)
 
     def _steps(self, count: int) -> Any:
-        """Return the differences between successive points: the bitwise XOR of each point and the preceding point.
+        """Return the bitwise XOR of each of the next ``count`` points and its predecessor.
 
-        The result is an integer array of shape (``count``, number of dimensions) for the next ``count`` points. At the
-        beginning of the sequence it has one row less, because the first point has no preceding point.
+        The caller computes the points from these. The result is an integer array of shape (``count``, number of
+        dimensions). At the beginning of the sequence it has one row less, because the first point has no predecessor.
         """
         if self.num_generated == 0:  # the first point needs no step
             count -= 1

@@ -77,7 +77,7 @@ def save(
 
 
 class _WriteOnlyFile:
-    """File object for :func:`save` that wraps ``target``, a user's object that may have only a method ``write``."""
+    """File object that :func:`save` uses if the user's object ``target`` has a method ``write``, but no ``seek``."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -340,8 +340,8 @@ _TYPES_HINT = (
 class _PickleReader:
     """Reader of the pickles in one file, used by :func:`load`.
 
-    If ``weights_only`` is true, it uses an interpreter of pickles that executes no code from the file, otherwise
-    ``pickle_module.Unpickler``. ``options`` are keyword arguments of this ``Unpickler``.
+    If ``weights_only`` is true, the pickles are read by an interpreter that executes no code from the file. Otherwise
+    they are read by ``pickle_module.Unpickler``, with the keyword arguments ``options``.
     """
 
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
@@ -351,8 +351,8 @@ class _PickleReader:
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
         """Return the object of the pickle that begins at the current position of ``source``.
 
-        Afterwards, the position is the end of the pickle. ``persistent(id)`` is a function that returns the storage
-        with the persistent id ``id``. With ``weights_only``, UnpicklingError is raised if the pickle is damaged or
+        Afterwards, the position is the end of the pickle. ``persistent(id)`` is a function that returns the storage to
+        which the pickle refers by ``id``. With ``weights_only``, UnpicklingError is raised if the pickle is damaged or
         contains a name that is not allowed.
         """
         if not self.weights_only:
@@ -423,10 +423,11 @@ class _PickleReader:
 
 
 class _StorageReader:
-    """Callable that returns ``read(id)``, the storage with the persistent id ``id``.
+    """Function that returns the storage with a given id, and stores the exception if it raises one.
 
-    An exception that ``read`` raises is stored in the attribute ``error``. The caller can then distinguish an exception
-    of the user's ``map_location`` from an error of the pickle.
+    The storage is ``read(id)``, where ``id`` is the id by which a pickle refers to the storage. The exception is stored
+    in the attribute ``error``, so that the caller can distinguish an exception of the user's ``map_location`` from an
+    error of the pickle.
     """
 
     def __init__(self, read: Callable[[Any], Any]) -> None:

@@ -117,9 +117,10 @@ _FALLBACK_RULES = {"lstm": _first}
 class _Casting(Handler):
     """Handler of function calls that converts tensor arguments while autocast is enabled.
 
-    Each affected function has a dtype rule: ``rule(x, tensors, half)`` returns the dtype to which the argument ``x`` is
-    converted. ``tensors`` are the floating-point tensors among the arguments of the call, except those of dtype
-    float64, and ``half`` is the half-precision dtype of autocast.
+    A dtype rule selects the dtype to which the arguments of a function are converted. It is a function
+    ``rule(x, tensors, half)``, which returns the dtype for the argument ``x``. ``tensors`` are the floating-point
+    tensors among the arguments of the call, except those of dtype float64, and ``half`` is the half-precision dtype of
+    autocast.
     """
 
     def __init__(self) -> None:
@@ -142,11 +143,12 @@ class _Casting(Handler):
             return found
 
     def around(self, known: Any, call: Call) -> Any:
-        """Run ``call`` with converted arguments and return its result.
+        """Run ``call`` with converted arguments and return its result; ``known`` is the dtype rule of the function.
 
-        ``known`` is the dtype rule of the function. If no argument may be converted, ``GO_ON`` is returned, and the
-        function then runs with its original arguments. If the function does nothing while autocast is enabled, None is
-        returned.
+        If the arguments must not be converted, for example because the argument ``out`` is passed, the result is
+        ``GO_ON``. The function then runs with its original arguments.
+
+        If ``known`` marks a function that does nothing while autocast is enabled, the result is None.
         """
         on, args, kwargs = _on.get(), call.args, call.kwargs
         if kwargs.get("out") is not None:
@@ -217,10 +219,11 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
 
 
 def _key_of(function: Any) -> Any:
-    """Return the key of ``function`` in the dictionary of dtype rules, or None for an in-place function.
+    """Return the key under which the dtype rule of ``function`` is stored, or None for an in-place function.
 
-    If ``function`` is generated for an operation, the key is the ``Op`` that describes the operation. If ``function``
-    is a generated wrapper of a Python function, the key is the wrapped function. Otherwise the key is ``function``.
+    Several functions may be generated from the same object; their key is this object. It is the ``Op`` that describes
+    an operation, or a Python function for which a wrapper is generated. The key of any other function is the function
+    itself.
     """
     front = getattr(function, "front", None)
     if front is not None:

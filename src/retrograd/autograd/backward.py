@@ -36,11 +36,11 @@ def _as_gradients(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[tuple[Any, Any]]:
-    """Return the starting points of a backward pass: a pair (gradient edge, incoming gradient) for each of ``outputs``.
+    """Return the starting points of a backward pass: a list of pairs (place in the graph, gradient) for ``outputs``.
 
-    ``grads`` has an incoming gradient for each output, or None, which means a gradient of 1. If ``record`` is true, the
-    backward pass is recorded, and the incoming gradients are returned as Tensors; otherwise they are returned as
-    arrays.
+    The place is the gradient edge of the output: a graph node, or one of several results of a node. The gradient is the
+    item of ``grads``, or ones if this item is None. The gradients are Tensors if ``record`` is true, because the
+    backward pass is then recorded. Otherwise they are arrays.
     """
     roots: list[tuple[Any, Any]] = []
     for index, (out, grad) in enumerate(zip(outputs, grads, strict=False)):
@@ -225,10 +225,10 @@ add_method("backward", _backward_of)
 
 
 def gradient_edge_of(tensor: Any) -> Any:
-    """Return the object that represents the gradient edge of ``tensor`` in the backward engine.
+    """Return the place in the autograd graph (gradient edge) at which the gradient of ``tensor`` is computed.
 
-    This is a graph node, or an OutputEdge (one of several results of a node). ``tensor`` is a Tensor or a
-    ``GradientEdge``. The result is None for a Tensor that requires no gradient.
+    The result is a graph node, or an OutputEdge (one of several results of a node). It is None for a Tensor that
+    requires no gradient. ``tensor`` is a Tensor or a ``GradientEdge``.
     """
     if tensor.__class__ is not Tensor and isinstance(tensor, graph.GradientEdge):
         return graph.engine_edge_of(tensor)

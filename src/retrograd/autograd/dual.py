@@ -40,7 +40,7 @@ _CONSTANTS = ("value", "fill")
 
 
 class Dual(TransformTensor):
-    """Dual tensor of forward mode: the primal ``_inner`` (its value) and a ``_tangent`` of the same shape."""
+    """Dual tensor of forward mode: a value (the primal, ``_inner``) and its tangent ``_tangent`` of the same shape."""
 
     __slots__ = ()
     _tangent: Tensor
@@ -132,10 +132,10 @@ class Dual(TransformTensor):
 
 
 def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
-    """Return a dual tensor of ``primal`` and ``tangent`` that belongs to the forward-mode call ``run``.
+    """Return a dual tensor of ``primal`` and ``tangent``, or ``primal`` if ``tangent`` is None.
 
-    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``. If ``tangent`` is None,
-    ``primal`` is returned.
+    ``run`` represents the active call of ``torch.func.jvp``, or the active ``dual_level``, to which the tangent
+    belongs.
     """
     if tangent is None:
         return primal
@@ -150,9 +150,9 @@ def make_dual_tensor(run: Any, primal: Any, tangent: Any) -> Any:
 
 
 def primal_at(x: Any, run: Any) -> Any:
-    """Return the primal of ``x`` in the forward-mode call ``run``; return ``x`` if ``x`` has no tangent in this call.
+    """Return the primal of the dual tensor ``x``, or ``x`` if it has no tangent that belongs to ``run``.
 
-    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
+    ``run`` represents an active call of ``torch.func.jvp``, or an active ``dual_level``.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
@@ -162,9 +162,9 @@ def primal_at(x: Any, run: Any) -> Any:
 
 
 def tangent_at(x: Any, run: Any) -> Any:
-    """Return the tangent of ``x`` in the forward-mode call ``run``, or None if ``x`` has no tangent in this call.
+    """Return the tangent of the dual tensor ``x``, or None if it has no tangent that belongs to ``run``.
 
-    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
+    ``run`` represents an active call of ``torch.func.jvp``, or an active ``dual_level``.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return None
@@ -181,9 +181,9 @@ def tangent_at(x: Any, run: Any) -> Any:
 
 
 def _has_tangent(x: Any, run: Any) -> bool:
-    """Whether ``x``, or a tensor wrapped by ``x``, has a tangent in the forward-mode call ``run``.
+    """Whether ``x``, or a tensor that ``x`` wraps, has a tangent that belongs to ``run``.
 
-    ``run`` is an active call of ``torch.func.jvp``, or the block of an active ``dual_level``.
+    ``run`` represents an active call of ``torch.func.jvp``, or an active ``dual_level``.
     """
     if not isinstance(x, TransformTensor):
         return False
@@ -203,11 +203,12 @@ def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
 
 
 def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, params: Any) -> Any:
-    """Write the result of the in-place operation ``op`` into ``x``, update the tangent of ``x``, and return ``x``.
+    """Run the in-place operation ``op``, one of whose operands is a dual tensor, and return its first operand ``x``.
 
-    ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for a missing
-    tangent. ``params`` are the parameters of ``op``. If an operand has a tangent and ``x`` has none, ``x`` becomes a
-    dual tensor of ``run``, an active call of ``torch.func.jvp`` or the block of an active ``dual_level``.
+    The primal and the tangent of ``x`` are updated. If ``x`` has no tangent but another operand has one, ``x`` becomes
+    a dual tensor. ``primals`` and ``tangents`` are the primals and tangents of the operands, with None for an operand
+    without tangent. ``params`` are the parameters of ``op``. ``run`` represents the call of ``torch.func.jvp``, or the
+    ``dual_level``, to which the tangents belong.
     """
     tangent = None
     if any(each is not None for each in tangents) and op.has_rules:
@@ -227,11 +228,11 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
 
 
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
-    """Set the tangent of ``x``, and make ``x`` a dual tensor if it is not one.
+    """Set the tangent of ``x``; if ``x`` is not a dual tensor, it becomes one.
 
-    If ``x`` has a tangent already, the new one is copied into its memory if possible, because the tangents of views of
-    ``x`` share that memory. ``run`` is the call of ``torch.func.jvp``, or the block of ``dual_level``, in which ``x``
-    has the tangent.
+    If ``x`` has a tangent, the new values are copied into its memory if possible, because the tangents of views of
+    ``x`` share this memory. ``run`` represents the call of ``torch.func.jvp``, or the ``dual_level``, to which the
+    tangent belongs.
     """
     if not (isinstance(x, Dual) and x._run is run):
         if isinstance(x, TransformTensor):
@@ -255,8 +256,8 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
 def _can_hold(held: Any, value: Any) -> bool:
     """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
-    A leaf cannot be overwritten, and neither can an expanded tensor, because its elements share memory. In nested
-    transforms, ``held`` must be batched if ``value`` is batched, and have a tangent if ``value`` has a tangent.
+    This is impossible if ``held`` is a leaf that requires a gradient, or an expanded tensor, whose elements share
+    memory. In nested transforms, it is also impossible if ``value`` is a batched or dual tensor and ``held`` is not.
     """
     special = innermost((held, value))
     if special is None:
@@ -279,9 +280,9 @@ def _zeros_in_order_of(x: Tensor) -> Tensor:
 
 
 def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
-    """Turn the Tensor object ``x`` in place into a dual tensor with the tangent ``tangent``.
+    """Turn the Tensor object ``x`` itself into a dual tensor, so that all references to it refer to the dual tensor.
 
-    ``run`` is the call of ``torch.func.jvp``, or the block of ``dual_level``, to which the dual tensor belongs.
+    ``run`` represents the call of ``torch.func.jvp``, or the ``dual_level``, to which ``tangent`` belongs.
     """
     inner: Tensor = new(Tensor)
     for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
@@ -303,11 +304,12 @@ _CAPTURED = (
 
 
 def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
-    """Return the results of the custom ``Function`` class ``function`` for ``args``, as dual tensors.
+    """Return the results of a custom ``Function`` class for arguments with tangents, as dual tensors.
 
-    The tangents of the results are computed by the method ``jvp`` of ``function``. If ``function`` does not define
-    ``jvp``, or inside another transform, the method ``backward`` is differentiated instead. ``run`` is the call of
-    ``torch.func.jvp``, or the block of ``dual_level``, in which some of ``args`` have tangents.
+    ``function`` is the class, and ``args`` are the arguments of ``apply``. The tangents of the results are computed by
+    the method ``jvp`` of ``function``. If ``function`` has no ``jvp``, or another transform has wrapped arguments too,
+    the method ``backward`` is differentiated instead. ``run`` represents the call of ``torch.func.jvp``, or the
+    ``dual_level``, to which the tangents of ``args`` belong.
     """
     primals = tuple([primal_at(each, run) for each in args])
     tangents = tuple([tangent_at(each, run) for each in args])
@@ -333,11 +335,11 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return the tangents of the results ``outs``, computed by the ``jvp`` method of the class ``function``.
+    """Return the tangents of ``outs``, the results of a custom ``Function`` class, computed by its method ``jvp``.
 
-    ``function`` is a custom ``Function``, and ``ctx`` is the context of its call. ``primals`` and ``tangents`` are the
-    primals and tangents of the arguments. RuntimeError is raised unless ``jvp`` returns, for each of ``outs``, a
-    tangent of the same shape or None.
+    ``function`` is the class, and ``ctx`` is the context of the call. ``primals`` and ``tangents`` are the primals and
+    tangents of the arguments. ``jvp`` must return a tangent of the same shape, or None, for each of ``outs``; otherwise
+    RuntimeError is raised.
     """
     in_tangents = [
         zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
@@ -378,13 +380,13 @@ def _jvp_hint(function: Any) -> str:
 
 
 def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int) -> list[Any]:
-    """Return the tangents of the results of the custom ``Function`` class ``function``, which has no ``jvp``.
+    """Return the tangents of the results of ``function``, a custom ``Function`` class, computed without its ``jvp``.
+
+    The method ``backward`` computes ``Jᵀ g`` from the gradient ``g``, where ``J`` is the Jacobian of ``forward``. The
+    result is linear in ``g``. Its vector-Jacobian product with the tangents ``t`` of the arguments is ``J t``, the
+    tangents of the results.
 
     ``primals`` and ``tangents`` are the primals and tangents of the arguments, and ``count`` is the number of results.
-
-    The method ``backward`` computes ``Jᵀ g`` from gradients ``g``, where ``J`` is the Jacobian of ``forward``. This
-    function is linear in ``g``. Its vector-Jacobian product with the tangents ``t`` is ``J t``: the tangents of the
-    results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
     record = bool(recording()) and any(map(_is_recorded, members))
@@ -405,7 +407,7 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
 
 
 def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
-    """Return a copy of ``x`` with a new gradient edge, with respect to which the caller differentiates.
+    """Return a copy of ``x`` with its own place in the graph, so that the caller can differentiate with respect to it.
 
     The copy is ``x`` plus zeros. Inside vmap, it is batched if ``x`` or one of the tensors ``members`` is batched.
     """
@@ -417,7 +419,7 @@ def _with_new_edge(x: Any, members: Sequence[Any]) -> Any:
 
 
 def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequence[Any]) -> list[Any]:
-    """Return a list of the tangents of ``outs``, the results of the operation ``op``; None means no tangent.
+    """Return the tangents of ``outs``, the results of the operation ``op``, as a list; None means no tangent.
 
     ``primals`` and ``tangents`` are the primals and tangents of the operands of ``op``, with None for an operand
     without tangent. ``params`` are the parameters of ``op``.
@@ -467,7 +469,7 @@ def _sum(terms: Sequence[Any]) -> Any:
 
 
 def _same_layout(primals: Any, tangents: Any) -> bool:
-    """Whether each primal and its tangent have the same shape, strides and storage offset."""
+    """Whether each tangent has the memory layout (shape, strides and storage offset) of its primal."""
     return all(
         isinstance(a, Tensor)
         and isinstance(b, Tensor)
@@ -480,10 +482,10 @@ def _same_layout(primals: Any, tangents: Any) -> bool:
 
 
 def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[int]) -> Any:
-    """Return the tangent of the result of the linear operation ``op``, computed by applying ``op`` to ``tangents``.
+    """Return the tangent of the result of the linear operation ``op``, computed by applying ``op`` to the tangents.
 
-    ``ruled`` are the indices of the differentiable operands. Each of these is replaced by its tangent, or by zeros if
-    it has no tangent; the other operands keep their values in ``primals``. A parameter in ``params`` that ``op`` writes
+    Each differentiable operand is replaced by its tangent, or by zeros if it has no tangent; ``ruled`` are the indices
+    of these operands. The other operands keep their values in ``primals``. A parameter in ``params`` that ``op`` writes
     into the result as a constant, such as a fill value, is replaced by 0.
     """
     parts = list(primals)
@@ -497,10 +499,10 @@ def _linear(op: Any, primals: Any, tangents: Any, params: Any, ruled: Sequence[i
 
 
 def _is_direct(op: Any, primals: Any, outs: Any) -> bool:
-    """Whether the gradient rules of the pointwise operation ``op`` can also be applied to tangents.
+    """Whether the gradient rules of the pointwise operation ``op`` compute the tangent of the result from tangents.
 
-    Such a rule multiplies the incoming gradient by the derivative of each element. Multiplied by the tangent of the
-    operand, the same derivative gives the tangent of the result. This holds if all operands are real, or if ``op`` is
+    A gradient rule multiplies the incoming gradient by the derivative of each element. The tangent of the result is the
+    tangent of the operand multiplied by the same derivative. For complex operands this is only correct if ``op`` is
     holomorphic and its result is complex. The result is False if one rule computes the gradients of several operands.
     ``primals`` are the operands, and ``outs`` the results.
     """
@@ -522,9 +524,9 @@ def _pointwise(op: Any, primals: Any, tangents: Any, params: Any, outs: Any, liv
 
 
 def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
-    """Return the operands ``primals`` of ``op``; if ``op`` is pointwise, cast to the dtype in which ``op`` computes.
+    """Return the operands ``primals`` in the dtype in which the operation ``op`` computes.
 
-    Python numbers are not cast.
+    Only Tensors are cast, and only if ``op`` is pointwise.
     """
     if op.kind != "pointwise":
         return tuple(primals)
@@ -539,11 +541,11 @@ def _promoted_operands(op: Any, primals: Any) -> tuple[Any, ...]:
 def _saved_values(
     op: Any, primals: Any, params: Any, outs: Any, live: Sequence[int], change: Callable[[Any], Any] | None = None
 ) -> dict[str, Any]:
-    """Return the values that the gradient rules of the operation ``op`` read, as a dictionary from names to values.
+    """Return the values that the gradient rules of the operation ``op`` read, as a dictionary by name.
 
-    A value is an operand in ``primals``, a parameter in ``params``, a result in ``outs``, or a shape, strides, dtype or
-    device. ``live`` are the indices of the operands whose rules are used. If ``change`` is not None, it is applied to
-    each Tensor among the values.
+    A value is an operand (from ``primals``), a parameter (from ``params``), a result (from ``outs``), or a shape,
+    strides, dtype or device of a tensor. Only the rules of the operands with the indices ``live`` are considered. If
+    ``change`` is not None, it is applied to each Tensor among the values.
     """
     values: dict[str, Any] = {}
     for each in op.saved():
@@ -568,11 +570,12 @@ def _saved_values(
 
 
 def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
-    """Return the gradient that the gradient rule ``rule`` computes from the incoming gradient or tangent ``g``.
+    """Apply the gradient rule ``rule`` to ``g``, an incoming gradient or a tangent, and return the result.
 
-    ``rule`` is a number by which ``g`` is multiplied, the name of such a factor in ``saved``, or a function. A function
-    with a parameter ``g`` returns the gradient; any other function returns a factor of ``g``. ``saved`` is a dictionary
-    from the names of the function's parameters to their values.
+    If the rule is a number, the result is ``g`` times this number; for 0 it is None. If the rule is a string, it is the
+    name of a factor in ``saved``. If it is a function with a parameter ``g``, its return value is the result. The
+    return value of any other function is a factor by which ``g`` is multiplied. ``saved`` is a dictionary from the
+    names of the function's parameters to their values.
     """
     if isinstance(rule, (int, float)):
         return g if rule == 1 else None if rule == 0 else g * rule
@@ -584,7 +587,10 @@ def _rule_value(rule: Any, g: Any, saved: dict[str, Any]) -> Any:
 
 
 class _TensorSpec:
-    """Shape and dtype of the tensor ``like``, to which ``validate_gradient`` converts a gradient."""
+    """Shape and dtype of the tensor ``like``, to which :func:`validate_gradient` converts a gradient.
+
+    An object of this class replaces a graph node in the arguments of that function.
+    """
 
     def __init__(self, like: Tensor) -> None:
         self.shape, self.dtype, self.edges = like._array.shape, like._array.dtype, ()
@@ -595,8 +601,8 @@ def _transposed(
 ) -> Any:
     """Return the tangents of ``outs``, computed by differentiating the gradient rules of the operation ``op``.
 
-    The gradient rules compute ``Jᵀ g`` from gradients ``g``, where ``J`` is the Jacobian of ``op``. This function is
-    linear in ``g``. Its vector-Jacobian product with the tangents ``t`` of the operands is ``J t``: the tangents of the
+    The gradient rules compute ``Jᵀ g`` from the gradient ``g``, where ``J`` is the Jacobian of ``op``. The result is
+    linear in ``g``. Its vector-Jacobian product with the tangents ``t`` of the operands is ``J t``, the tangents of the
     results.
 
     ``primals`` are the operands of ``op``, ``tangents`` their tangents, and ``params`` the parameters. ``live`` are the

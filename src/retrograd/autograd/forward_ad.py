@@ -22,9 +22,9 @@ from .dual import Dual, make_dual_tensor, primal_at, tangent_at
 
 
 class DualRun(TransformLevel):
-    """Level of forward mode: the time from :func:`enter_dual_level` to :func:`exit_dual_level`.
+    """Open level of forward mode, which exists from :func:`enter_dual_level` to :func:`exit_dual_level`.
 
-    In a level, dual tensors can be created. At most one level is open at a time.
+    Dual tensors can be created only while a level is open. At most one level is open at a time.
     """
 
     __slots__ = ()

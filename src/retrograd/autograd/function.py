@@ -33,9 +33,10 @@ from ..runtime.user_frame import warn
 
 
 class _SavedResult:
-    """Saved tensor that is a result of the node that saves it.
+    """Saved tensor that is a result of the operation whose graph node saves it.
 
-    It is stored as its array and its version counter, because a reference to the Tensor would form a reference cycle.
+    The node stores its array and its version counter. A reference to the Tensor would form a reference cycle, because
+    the Tensor references the node.
     """
 
     __slots__ = ("array", "counter", "position", "version")
@@ -52,7 +53,10 @@ class _SavedResult:
 
 
 class _SavedTensor:
-    """Saved tensor that is not a result of the node that saves it, such as an argument of a custom ``Function``."""
+    """Saved tensor that is stored as a reference to the Tensor, such as an argument of a custom ``Function``.
+
+    Results of the node that saves them are stored as :class:`_SavedResult` instead.
+    """
 
     __slots__ = ("source", "version")
 
@@ -69,7 +73,7 @@ class _SavedTensor:
 
 
 class _SavedPacked:
-    """Saved tensor that is stored as the object returned by the pack hook of ``saved_tensors_hooks``."""
+    """Saved tensor that is stored as the return value of the user's pack hook (see ``saved_tensors_hooks``)."""
 
     __slots__ = ("edge", "packed", "position")
 
@@ -385,9 +389,9 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
-        """Call ``forward`` with ``args``; return ``ctx`` and the result, recorded in the graph.
+        """Call ``forward`` with ``args``, record the call in the graph, and return the pair of ``ctx`` and the result.
 
-        ``args`` contains no batched or dual tensor of an active transform, such as ``vmap``. If ``split`` is true, the
+        No argument is a batched or dual tensor of an active transform, such as ``vmap``. If ``split`` is true, the
         class defines ``setup_context``, and ``forward`` has no parameter ``ctx``.
         """
         ctx = cls._backward_cls()
@@ -411,10 +415,10 @@ class Function(metaclass=FunctionMeta):
 
 
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
-    """Return the tensor in ``args`` that was created by the innermost transform, such as ``vmap``.
+    """Return the argument that the innermost active transform, such as ``vmap``, has wrapped, or None.
 
-    The result is None if no transform created a tensor in ``args``. ``split`` is true if ``cls`` defines
-    ``setup_context``; if it does not, and a transform of ``torch.func`` is active, RuntimeError is raised.
+    Such an argument is a batched or dual tensor among ``args``. ``split`` is true if ``cls`` defines ``setup_context``.
+    If it is false and a transform of ``torch.func`` is active, RuntimeError is raised.
     """
     special = innermost(args)
     if not split and any(each.strict for each in active_levels()):
@@ -428,10 +432,9 @@ def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> Tra
 
 
 def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any], split: bool) -> tuple[Any, ...]:
-    """Return the arguments of a call of ``apply`` as a tuple, in the order of the parameters of ``forward``.
+    """Return the positional arguments of ``forward``, without ``ctx``, for a call ``apply(*args, **kwargs)``.
 
-    ``args`` and ``kwargs`` are the arguments passed to ``apply``. ``split`` is true if ``cls`` defines
-    ``setup_context``; then the default values of missing arguments are included.
+    ``split`` is true if ``cls`` defines ``setup_context``; then the default values of missing arguments are included.
     """
     signature = inspect.signature(cls.forward)
     bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
@@ -441,10 +444,10 @@ def _arguments(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: Any) -> Any:
-    """Return ``output``, the result of ``forward``, with gradient edges; store the saved tensors in the node ``ctx``.
+    """Connect ``output``, the result of ``forward``, to its graph node ``ctx``, and return it.
 
-    ``args`` are the arguments of ``forward``. ``recorded`` is true if the call is recorded in the graph; otherwise the
-    results have no gradient edges and no tensors are saved.
+    The tensors passed to ``save_for_backward`` are stored in the node. ``args`` are the arguments of ``forward``. If
+    ``recorded`` is false, the call is not recorded: the results are not connected, and no tensors are stored.
     """
     outs = list(output) if isinstance(output, tuple) else [output]
     if ctx.dirty_tensors:
@@ -485,10 +488,11 @@ def _saved_form(index: int, each: Any, results: dict[int, int]) -> Any:
 
 
 def save_value(tensor: Tensor, position: int | None = None) -> _SavedTensor | _SavedResult | _SavedPacked:
-    """Return an object that a graph node stores in place of ``tensor``; its method ``tensor(node)`` returns the tensor.
+    """Return an object that a graph node stores in place of ``tensor``, which it saves for the backward pass.
 
-    If saved-tensor hooks are active, the pack hook is called. ``position`` is the index of ``tensor`` among the results
-    of the node, or None if ``tensor`` is not a result of the node.
+    The method ``tensor(node)`` of this object returns the tensor. If saved-tensor hooks are active, the pack hook is
+    called. ``position`` is the index of ``tensor`` among the results of the node, or None if ``tensor`` is not a result
+    of the node.
     """
     saved = _SavedTensor(tensor) if position is None else _SavedResult(tensor, position)
     hooks = active_hooks()
@@ -516,10 +520,11 @@ VIEW = "a view of a leaf Variable that requires grad is being"
 
 
 def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified: bool, recorded: Any) -> Tensor:
-    """Return ``out``, the result of ``forward`` at index ``position``, with a gradient edge if it is differentiable.
+    """Return ``out``, the result of ``forward`` at index ``position``, connected to its graph node ``ctx``.
 
-    ``given`` is true if ``out`` is also an argument of ``forward``, and ``modified`` is true if ``forward`` modified
-    ``out`` in place. If ``recorded`` is false, the call is not recorded, and the result has no gradient edge.
+    It is not connected if it is not differentiable, or if ``recorded`` is false, which means that the call is not
+    recorded. ``given`` is true if ``out`` is also an argument of ``forward``. ``modified`` is true if ``forward``
+    modified ``out`` in place.
     """
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
     if not recorded or fixed or out._array.dtype.kind not in "fcV":

@@ -71,7 +71,7 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, Tensors]:
 
 
 def _with_new_edges(tensors: Tensors, create_graph: bool, track: bool) -> Tensors:
-    """Return tensors that share memory with ``tensors`` and have new gradient edges.
+    """Return tensors that share memory with ``tensors``, but have their own places in the graph.
 
     The derivatives are computed with respect to the returned tensors. A function that also reads the original tensors,
     for example as global variables, therefore gets the derivative with respect to its arguments only.
@@ -114,13 +114,14 @@ def _scalar_output(func: Function, inputs: Tensors, function: str, strict: bool)
 
 
 def _vector(v: Any, like: Tensors, several: bool, create_graph: bool, function: str, single: str) -> Tensors | None:
-    """Return ``v``, the vector of a product, as a tuple of tensors; raise RuntimeError unless it matches ``like``.
+    """Check ``v``, the vector in a product with a Jacobian or Hessian, and return it as a tuple of tensors.
 
-    ``v`` must have one tensor for each tensor in ``like``, of the same shape. If ``like`` is a single tensor of one
-    element, ``v`` may be None, and None is returned. If ``create_graph`` is true, the tensors stay connected to the
-    graph of ``v``. The other arguments are for error messages: ``several`` is true if the user passed ``like`` as a
-    tuple, ``function`` is the name of the calling function, and ``single`` is the condition under which ``v`` may be
-    None.
+    ``v`` must have one tensor for each tensor in ``like``, of the same shape; otherwise RuntimeError is raised. If
+    ``like`` is a single tensor of one element, ``v`` may be None, and None is returned. If ``create_graph`` is true,
+    the tensors stay connected to the graph of ``v``.
+
+    The other arguments are for error messages. ``several`` is true if the user passed ``like`` as a tuple. ``function``
+    is the name of the calling function. ``single`` is the condition under which ``v`` may be None.
     """
     if v is None:
         if len(like) != 1 or like[0].nelement() != 1:
@@ -173,11 +174,12 @@ def _gradients(
 def _zeros_for_none(
     products: Sequence[Tensor | None], like: Tensors, function: str, strict: bool, create_graph: bool
 ) -> Tensors:
-    """Return ``products`` with None replaced by zeros shaped like the tensor at the same index in ``like``.
+    """Return ``products``, the products of a vector with a Jacobian or Hessian, with zeros in place of None.
 
-    ``products`` are products of a vector with a Jacobian or Hessian. An item is None if the function does not depend on
-    this input; if ``strict`` is true, RuntimeError is raised instead. If ``create_graph`` is true too, RuntimeError is
-    also raised for a product that requires no gradient. ``function`` is the name of the calling function.
+    There is one product for each input in ``like``, and the zeros have its shape. A product is None if the function
+    does not depend on the input; if ``strict`` is true, RuntimeError is raised instead. If ``strict`` and
+    ``create_graph`` are both true, RuntimeError is also raised for a product that requires no gradient. ``function`` is
+    the name of the calling function.
     """
     for index, each in enumerate(products if strict else ()):
         if each is None:
@@ -193,11 +195,11 @@ def _zeros(like: Tensor) -> Tensor:
 
 
 def _seeds(like: Tensors) -> Tensors:
-    """Return tensors of ones shaped like ``like``, which require gradients.
+    """Return ones shaped like ``like``, with respect to which the caller differentiates a vector-Jacobian product.
 
-    They are the vector of a vector-Jacobian product that the caller differentiates with respect to this vector. The
-    derivative of the product is the same at every vector, because the product is linear. Zeros would fail for some
-    gradient rules, such as that of ``logcumsumexp``, which takes the logarithm of the gradient.
+    They are the vector of this product. The product is linear in the vector, so that its derivative is the same for
+    every vector. Zeros would fail for some gradient rules, such as that of ``logcumsumexp``, which takes the logarithm
+    of the gradient.
     """
     return tuple(each.new_ones(each.shape, requires_grad=True) for each in like)
 

@@ -213,10 +213,10 @@ def _random_grad(like: Tensor, gaps: bool) -> Tensor:
 
 
 def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, index: Any = None) -> list[Tensor]:
-    """Return the finite difference ``(f(x + step) - f(x - step)) / (2 * eps)`` of a function ``f``.
+    """Return the finite differences ``(f(x + step) - f(x - step)) / (2 * eps)`` of the outputs of a function ``f``.
 
-    The result is a list with one flat Tensor for each output of ``f``. ``run()`` returns the outputs of ``f`` for the
-    current values of ``x``, one of its inputs; these values are changed in place and then restored. ``index`` is the
+    The result is a list with one flat Tensor for each output. ``run()`` calls ``f`` with the current values of its
+    input ``x`` and returns the outputs. The values of ``x`` are changed in place and then restored. ``index`` is the
     index of the changed element for error messages, or None if ``step`` changes several elements.
     """
     before = x.clone()
@@ -241,10 +241,10 @@ def _difference(run: Callable[[], Any], x: Tensor, step: Tensor, eps: float, ind
 def _derivative(
     run: Callable[[], Any], x: Tensor, steps: tuple[Any, Any], eps: float, index: Any = None
 ) -> list[Tensor]:
-    """Return the numerical derivative of the outputs of ``run``, as a list with one flat Tensor for each output.
+    """Return the numerical derivative of each output of a function in one direction, as a list of flat Tensors.
 
-    ``x`` is an input of ``run``, which returns the outputs for the current values of ``x``. If ``x`` is real, the
-    result is the derivative in the direction ``steps[0]``. If ``x`` is complex, the result is the derivative in the
+    ``run()`` calls the function with the current values of its input ``x`` and returns the outputs. If ``x`` is real,
+    the result is the derivative in the direction ``steps[0]``. If ``x`` is complex, the result is the derivative in the
     direction ``steps[0]`` plus 1j times the derivative in the direction ``1j * steps[1]``.
 
     ``eps`` is the step size. ``index`` is the index of the changed element for error messages, or None.
@@ -287,10 +287,10 @@ def _real(dtype: Any) -> Any:
 
 
 def _rows(rows: list[list[Tensor]], k: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return the Jacobian of ``out``, the output at index ``k``, with respect to the input ``x`` as a matrix.
+    """Combine derivatives with respect to single elements of ``x`` to the Jacobian of the output ``out``, a matrix.
 
-    ``rows[i]`` is a list with one item for each output: the 1-d derivative with respect to element ``i`` of ``x``. Row
-    ``i`` of the matrix is ``rows[i][k]``. Its dtype is that of ``x`` if ``x`` is complex, otherwise that of ``out``.
+    Row ``i`` is ``rows[i][k]``, the 1-d derivative of ``out`` with respect to element ``i`` of ``x``; ``k`` is the
+    index of ``out`` among the outputs. The dtype is that of ``x`` if ``x`` is complex, otherwise that of ``out``.
     """
     jacobian = out.new_zeros((len(rows), out.numel()), dtype=x.dtype if x.is_complex() else out.dtype)
     for number, row in enumerate(rows):
@@ -533,10 +533,11 @@ def _part_of_outputs(func: Callable[..., Any], taken: Callable[[Tensor], Tensor]
 def _of_part_of_inputs(
     func: Callable[..., Any], complex_ones: list[int], inputs: tuple[Any, ...], part: str
 ) -> Callable[..., Any]:
-    """Return ``func`` as a function that takes only the real or only the imaginary part of each complex input.
+    """Return a function of real inputs that calls ``func`` with complex inputs, of which one part is fixed.
 
-    ``part`` is the part that the returned function takes, ``"real"`` or ``"imaginary"``. The other part keeps its value
-    in ``inputs``, the inputs of the check. ``complex_ones`` are the indices of the complex inputs.
+    ``complex_ones`` are the indices of the complex inputs. The real inputs of the returned function are their real or
+    their imaginary parts, as ``part`` (``"real"`` or ``"imaginary"``) specifies. The other parts are those of
+    ``inputs``.
     """
 
     def shown(*args: Any) -> Any:
@@ -569,10 +570,11 @@ def _random_steps(x: Tensor, generator: Generator) -> tuple[Tensor, Tensor | Non
 def _numerical_products(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: list[Any], eps: float
 ) -> list[list[Tensor]]:
-    """Return, for each input that requires a gradient, a list of the derivatives of the outputs in one direction.
+    """Return the numerical derivatives of the outputs of ``func`` in one direction for each differentiable input.
 
-    ``tangents`` has the direction for each of these inputs: a pair of vectors, one for the real and one for the
-    imaginary part, returned by :func:`_random_steps`. ``eps`` is the step size of the finite differences.
+    The result has one list for each input that requires a gradient, with one flat Tensor for each output. ``tangents``
+    has the direction for each of these inputs: a pair of vectors for the real and the imaginary part, returned by
+    :func:`_random_steps`. ``eps`` is the step size of the finite differences.
     """
     run = _running(func, inputs)
     found = []
@@ -592,8 +594,9 @@ def _dot(vector: Tensor, steps: tuple[Tensor, Tensor | None]) -> Tensor:
 def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
     """Return the factor of the tolerance in fast mode: the sum of the elements of ``steps``.
 
-    Fast mode compares products of Jacobians with the random vectors ``steps``, a pair returned by
-    :func:`_random_steps`. The tolerance for one element of a Jacobian is multiplied by the sum.
+    Fast mode compares products of the Jacobians with random vectors ``steps``, a pair returned by
+    :func:`_random_steps`. An element of such a product is a sum of many elements of the Jacobian, each multiplied by an
+    element of ``steps``. Therefore the tolerance for one element is multiplied by the sum of these factors.
     """
     return sum(float(each.sum()) for each in steps if each is not None)
 
@@ -604,11 +607,11 @@ def _weight(steps: tuple[Tensor, Tensor | None]) -> float:
 def _jvp(
     func: Callable[..., Any], inputs: Sequence[Any], tangents: dict[int, Tensor], check_dtypes: bool
 ) -> list[Tensor]:
-    """Return the tangents of the outputs of ``func`` as Tensors with one dimension.
+    """Return the tangents of the outputs of ``func``, computed by forward mode, as 1-d Tensors.
 
-    The inputs that require a gradient are numbered from 0. ``tangents`` is a dictionary from these numbers to the
-    tangents of the inputs; missing tangents are zeros. If ``check_dtypes`` is true, GradcheckError is raised if an
-    output is complex and its tangent is real, or the reverse.
+    ``tangents`` has the tangents of the inputs. Its keys number the inputs that require a gradient, from 0; missing
+    tangents are zeros. If ``check_dtypes`` is true, GradcheckError is raised if an output is complex and its tangent is
+    real, or the reverse.
     """
     forward_ad = autograd.forward_ad
     with forward_ad.dual_level():

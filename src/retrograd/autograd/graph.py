@@ -35,9 +35,10 @@ class Node(metaclass=_NodeInstanceCheck):
 
 
 class GradientEdge(NamedTuple):
-    """Reference to the gradient of a tensor: result number ``output_nr`` of the graph node ``node``.
+    """Place in the autograd graph where the gradient of a tensor is computed.
 
-    ``ownership_token`` is the backward engine's object for the edge, or None in a tuple that the user created.
+    The tensor is result number ``output_nr`` of the graph node ``node``. ``ownership_token`` is the backward engine's
+    object for this place, or None in a tuple that the user created.
     """
 
     node: Any
@@ -58,9 +59,10 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 def engine_edge_of(edge: GradientEdge) -> Any:
-    """Return the object that the backward engine uses for the ``GradientEdge`` ``edge``.
+    """Convert a ``GradientEdge`` to the object that the backward engine uses for it.
 
-    The object is a node with a single result, an AccumulateGrad, or an OutputEdge (one of several results of a node).
+    The object is AccumulateGrad for a leaf, the node itself if the node has a single result, or an OutputEdge, which is
+    one of several results of a node.
     """
     if edge.ownership_token is not None or edge.node.__class__ is AccumulateGrad or edge.node.single:
         return edge.node if edge.ownership_token is None else edge.ownership_token
@@ -68,7 +70,7 @@ def engine_edge_of(edge: GradientEdge) -> Any:
 
 
 def zeros_like_edge(edge: GradientEdge) -> Tensor:
-    """Return a Tensor of zeros whose gradient edge is ``edge``.
+    """Return a Tensor of zeros whose gradient edge (place in the autograd graph) is ``edge``.
 
     The Tensor has the shape and dtype of the gradient that a backward pass accumulates at ``edge``.
     """
@@ -77,9 +79,10 @@ def zeros_like_edge(edge: GradientEdge) -> Tensor:
 
 
 def zero_gradient(edge: Any, require_grad: bool) -> Tensor:
-    """Return a Tensor of zeros, the gradient of an input on which the differentiated outputs do not depend.
+    """Return the gradient of an input on which the differentiated outputs do not depend: a Tensor of zeros.
 
-    ``edge`` is the gradient edge of the input. If ``require_grad`` is true, the Tensor of zeros requires a gradient.
+    ``edge`` is the place of the input in the graph. If ``require_grad`` is true, the Tensor of zeros requires a
+    gradient.
     """
     return wrap(numpy.zeros(edge.shape, edge.dtype)).requires_grad_(require_grad)
 
@@ -144,9 +147,10 @@ def _hook_for_first(fn: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
 
 
 def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Callable[[Tensor], None]]:
-    """Return a list with a hook for each of ``edges``; the hook that runs last in a backward pass calls ``fn``.
+    """Return a list of hooks, one for each of ``edges``, by which ``fn`` is called when all gradients are computed.
 
-    ``fn`` receives the list of the gradients of all ``edges``, with None for an edge without gradient in this pass.
+    ``edges`` are the places in the graph at which the hooks are registered. In each backward pass, the hook that runs
+    last calls ``fn`` with the list of the gradients, which has None for an edge without gradient in this pass.
     """
     # Keyed weakly by the plan of a backward pass, which no other object references after the pass.
     collected: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
@@ -258,7 +262,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class _SavedArray:
-    """Array of a saved tensor, which is replaced by a copy before the tensor is modified."""
+    """Array of a saved tensor; before the tensor is modified, the array is replaced by a copy with the old values."""
 
     __slots__ = ("__weakref__", "array", "counter")
 
@@ -267,7 +271,7 @@ class _SavedArray:
 
 
 class AllowMutation:
-    """State of a ``with`` statement of :func:`allow_mutation_on_saved_tensors`: the tensors saved inside it."""
+    """Tensors that were saved for the backward pass inside one :func:`allow_mutation_on_saved_tensors` context."""
 
     def __init__(self) -> None:
         self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays
@@ -290,10 +294,7 @@ class AllowMutation:
         return wrap(saved.array)
 
     def copy(self, tensor: Tensor) -> None:
-        """Replace each saved array that shares memory with ``tensor`` by a copy.
-
-        This method is called before ``tensor`` is modified in place.
-        """
+        """Replace the saved arrays that share memory with ``tensor`` by copies, before ``tensor`` is modified."""
         for number, each in list(self.saved.items()):
             if each.counter is tensor._version_counter:
                 del self.saved[number]

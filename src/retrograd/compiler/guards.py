@@ -1,8 +1,8 @@
-"""Guards: the generated functions that test whether a recording is valid for a call.
+"""Guards: generated functions that test whether ``torch.compile`` can replay a recorded call for a new call.
 
-A recording is valid if the arguments have the recorded shapes, dtypes, strides and Python values, and if the other
-objects that the function reads are unchanged: its global and closure variables, and the attributes of modules that
-their ``forward`` reads. The generated function takes 1 to 2 µs.
+A recorded call can be replayed if the new arguments have the recorded shapes, dtypes, strides and Python values, and if
+the other objects that the compiled function reads are unchanged: its global and closure variables, and the attributes
+of modules that their ``forward`` reads. The generated function takes 1 to 2 µs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_DEPTH, MAX_ITEMS = 6, 64
 
 
 class Guards:
-    """Builder of a guard function, which tests whether a recorded call may be replayed.
+    """Builder of a guard function, which tests whether a recorded call of a compiled function may be replayed.
 
     Each string in ``lines`` is a source line of the guard function, which tests one condition or assigns a local
     variable.
@@ -48,13 +48,13 @@ class Guards:
         self.unfit: str | None = None  # reason why the call can not be guarded
 
     def constant(self, thing: object) -> str:
-        """Store the object ``thing`` in the namespace of the guard function, and return its name there."""
+        """Make the object ``thing`` available to the guard function, and return its name in the source text."""
         name = f"k{len(self.space)}"
         self.space[name] = thing
         return name
 
     def demand(self, condition: str) -> None:
-        """Add a condition to the guard function: the expression with the source text ``condition`` must be true."""
+        """Add a condition to the guard function; ``condition`` is the source of an expression that must be true."""
         self.lines.append(f"if not ({condition}): return False")
 
     # -- Arguments
@@ -106,7 +106,7 @@ class Guards:
         self.demand(_grad_condition(name, x))
 
     def simple(self, path: str, value: Guarded) -> bool:
-        """Add the condition that the expression ``path`` equals ``value``, if ``value`` is a plain Python value.
+        """If ``value`` is a plain Python value, add the condition that the expression ``path`` equals ``value``.
 
         Return whether ``value`` is a plain Python value, such as a number, string or None.
         """
@@ -129,9 +129,8 @@ class Guards:
     def held(self, path: str, value: Guarded, depth: int) -> None:
         """Add the conditions that the expression ``path`` still has the value ``value``, with unchanged contents.
 
-        Only the elements of tensors may change.
-        ``value`` is the value of a variable or an attribute, or an item of a container. ``depth`` is the number of
-        references from the compiled function to ``value``.
+        ``value`` is the value of a variable or an attribute, or an item of a container. If it is a tensor, its elements
+        may change. ``depth`` is the number of references that lead from the compiled function to ``value``.
         """
         if isinstance(value, Tensor):
             self.captured(path, value)
@@ -154,8 +153,8 @@ class Guards:
     def thing(self, value: Guarded, depth: int = 0) -> None:
         """Add the conditions that the contents of ``value`` are unchanged: its items, attributes or closure variables.
 
-        The guard function tests elsewhere that ``value`` is the same object. ``depth`` is the number of references that
-        lead from the compiled function to ``value``; beyond ``MAX_DEPTH``, no conditions are added.
+        Other conditions test that ``value`` is still the same object. ``depth`` is the number of references that lead
+        from the compiled function to ``value``; beyond ``MAX_DEPTH``, no conditions are added.
         """
         if id(value) in self.seen or depth > MAX_DEPTH:
             return
@@ -207,9 +206,9 @@ class Guards:
     def globals_of(self, code: CodeType, space: dict[str, object], depth: int = 0) -> None:
         """Add the conditions that the global variables that ``code`` reads are unchanged.
 
-        If such a variable is a module, the conditions are those for the attributes of the module that ``code`` reads.
-        ``space`` is the dictionary of the globals. ``depth`` is the number of references from the compiled function to
-        the function with this code.
+        If such a variable is a Python module, the attributes of the module that ``code`` reads must be unchanged.
+        ``space`` is the dictionary of the globals. ``depth`` is the number of references that lead from the compiled
+        function to the function with this code.
         """
         key = id(code), id(space)
         if key in self.seen:
@@ -229,10 +228,10 @@ class Guards:
                 self.held(f"{where}[{name!r}]", value, depth + 1)
 
     def module(self, value: Module, depth: int) -> None:
-        """Add the conditions that the module ``value`` is unchanged: training flag, hooks, parameters, submodules.
+        """Add the conditions that ``value``, a ``torch.nn.Module``, is unchanged.
 
-        Buffers, and the attributes that the ``forward`` method of ``value`` reads, are tested too. ``depth`` is the
-        number of references from the compiled function to ``value``.
+        Its training flag, hooks, parameters, buffers and submodules are tested, and the attributes that its ``forward``
+        reads. ``depth`` is the number of references that lead from the compiled function to ``value``.
         """
         space = value.__dict__
         name = self.constant(space)
@@ -255,9 +254,10 @@ class Guards:
             self.thing(type(value).forward, depth)
 
     def attributes(self, value: Guarded, names: set[str] | None, depth: int) -> None:
-        """Add the conditions that the attributes ``names`` of the object ``value`` are unchanged; None means all.
+        """Add the conditions that the attributes ``names`` of the object ``value`` are unchanged.
 
-        ``depth`` is the number of references from the compiled function to ``value``.
+        If ``names`` is None, all attributes are tested. ``depth`` is the number of references that lead from the
+        compiled function to ``value``.
         """
         space = getattr(value, "__dict__", None)
         if space is None:

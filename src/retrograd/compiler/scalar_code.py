@@ -172,7 +172,10 @@ class _ArrayModule:
     __name__ = "numpy"
 
     def asarray(self, value: object, dtype: ArrayDType | None = None) -> object:
-        """Return ``value`` if it is an element, else ``numpy.asarray(value, dtype)``."""
+        """Return ``numpy.asarray(value, dtype)``, or ``value`` itself if it is an :class:`Element`.
+
+        An :class:`Element` represents one element of an array in the expression of a loop.
+        """
         return value if value.__class__ is Element else numpy.asarray(value, dtype)
 
 

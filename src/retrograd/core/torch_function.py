@@ -206,9 +206,11 @@ def unlisten(handler: object) -> None:
 
 
 class _Interceptor:
-    """Object by which the package ``core`` calls the function ``intercept`` of ``dispatch/intercept.py``.
+    """Holder of a reference to the function ``intercept`` of ``dispatch/intercept.py``.
 
-    ``core`` cannot import that module. Therefore that module sets the attribute ``intercept`` when it is imported.
+    Functions of the package ``core`` use it to call ``intercept``, which applies modes and other handlers to a call.
+    ``core`` cannot import ``dispatch/intercept.py``, because that module imports ``core`` (circular import). Therefore
+    that module sets the attribute ``intercept`` when it is imported.
     """
 
     intercept: Callable[[Function, Args, Kwargs], Intercepted]

@@ -49,7 +49,7 @@ class Stream:
         self._stream.wait_event(event._event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Make all work submitted to this stream after the call wait for the work submitted to ``stream`` before."""
+        """Make later work in this stream wait until ``stream`` has completed all work submitted to it so far."""
         self.wait_event(stream.record_event())
 
     def __eq__(self, other: object) -> bool:

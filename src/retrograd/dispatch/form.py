@@ -270,9 +270,13 @@ class Form(FunctionForm):
         self.when_arguments = tuple([self.args.index(each) for each in arguments(self.when)])
 
     def _set_parameters(self) -> None:
-        """Set the attributes that describe the operation's parameters and the variants of its kernel.
+        """Set the attributes from which code for the operation's parameters and kernel is generated.
 
-        The variants are the lambda expressions ``inline`` and ``write`` of the declaration.
+        A parameter is an argument without a gradient, such as ``dim``. The attribute ``parameters`` describes for each
+        parameter whether it is passed by the caller, computed or constant.
+
+        The declaration of an operation may have two lambda expressions: ``inline``, a short form of the kernel, and
+        ``write``, a short form of the in-place operation. The attributes for them are set too.
         """
         op, fixed = self.op, {} if self.spec is None else self.spec.fixed
         self.parameters: list[tuple[int, str, ParameterSource, tuple[int, ...]]] = []

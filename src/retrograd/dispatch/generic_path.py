@@ -565,10 +565,10 @@ _FILLS = {
 
 
 def _write_changed(op: Op, array: Array, result: Array) -> None:
-    """Write those elements of ``result`` that differ from ``array`` into ``array``.
+    """Write the result of an in-place operation into ``array``, an expanded array with several elements per address.
 
-    Several elements of ``array`` have the same address, because it is expanded. Equal elements are not written, because
-    they would overwrite a new value at this address.
+    Only the elements of ``result`` that differ from those of ``array`` are written. If all were written, an element
+    that the operation did not change would overwrite the new value of another element at the same address.
     """
     if _FILLS[op.name]:
         user_frame.warn(

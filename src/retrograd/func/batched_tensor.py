@@ -34,7 +34,7 @@ from ..runtime.user_frame import warn
 
 
 class VmapRun(TransformLevel):
-    """One active call of vmap; calls of vmap and other transforms can be nested.
+    """One active call of vmap.
 
     ``size`` is the number of slices, the size of the batch dimension. ``randomness`` is ``"error"``, ``"same"`` or
     ``"different"``, as for :func:`vmap`.
@@ -48,7 +48,7 @@ class VmapRun(TransformLevel):
         self.size, self.randomness = size, randomness
 
     def differs(self) -> bool:
-        """Whether a random operation draws different values for each slice of the batch (else the same for all).
+        """Whether a random operation draws different numbers for each slice, instead of the same numbers for all.
 
         Raises RuntimeError if ``randomness`` is ``"error"``.
         """
@@ -136,17 +136,18 @@ class Batch(TransformTensor):
         return batch(self._run, expand_over_slices(copy_per_slice(self._inner, made), self._run).clone())
 
     def picked(self, x: Any, picks: list[Any]) -> Any:
-        """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched tensors.
+        """Return ``x[tuple(picks)]``, computed for all slices, as a batched tensor.
 
-        ``picks`` has an index tensor, or None for all elements, for each indexed dimension.
+        ``picks[i]`` is the index tensor for dimension ``i`` of a slice of ``x``, or None for all elements along it.
+        ``x`` or some of ``picks`` are batched tensors.
         """
         return picked(self._run, x, picks)
 
     def put_picked(self, x: Any, picks: list[Any], values: Any, accumulate: bool) -> None:
         """Assign ``values`` to ``x[tuple(picks)]`` in place for all slices, or add them if ``accumulate`` is true.
 
-        ``x``, ``values`` or some of ``picks`` are batched tensors. ``picks`` has an index tensor, or None for all
-        elements, for each indexed dimension.
+        ``picks[i]`` is the index tensor for dimension ``i`` of a slice of ``x``, or None for all elements along it.
+        ``x``, ``values`` or some of ``picks`` are batched tensors.
         """
         x.copy_(self.by_slices(index_put_values, (x, picks, values, accumulate), {}))
 
@@ -254,17 +255,17 @@ def move_dim(x: Any, source: int, to: int) -> Any:
 
 
 def expand_over_slices(x: Any, run: VmapRun) -> Any:
-    """Return a view of ``x``, which is not batched, expanded along a new first dimension.
+    """Return a view that repeats ``x``, which is not batched, along a new first dimension.
 
-    The new dimension has one index for each slice of the vmap call ``run``, so that every slice is ``x``.
+    The size of this dimension is the number of slices of the vmap call ``run``: each slice of the view is ``x``.
     """
     return expand(x, (run.size, *x._array.shape))
 
 
 def slices_to_front(x: Any, run: VmapRun) -> Any:
-    """Return the tensor that contains all slices of the batched ``x`` along its first dimension.
+    """Return the tensor that contains all slices of ``x`` along its first dimension.
 
-    If ``x`` is not batched by the vmap call ``run``, ``x`` is expanded: every slice is ``x``.
+    If ``x`` is not batched by the vmap call ``run``, the result repeats ``x`` for each slice.
     """
     value, dim = unwrap_batch(x, run)
     return expand_over_slices(value, run) if dim is None else move_dim(value, dim, 0)
@@ -273,8 +274,8 @@ def slices_to_front(x: Any, run: VmapRun) -> Any:
 def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
     """Return the tensor that contains all slices of ``x`` along its first dimension, each with ``rank`` dimensions.
 
-    If a slice has fewer dimensions, dimensions of size 1 are inserted after the first dimension. If ``x`` is not
-    batched by the vmap call ``run``, ``x`` is returned unchanged.
+    The caller broadcasts the result against other tensors. If a slice has fewer dimensions, dimensions of size 1 are
+    inserted before its first dimension. If ``x`` is not batched by the vmap call ``run``, ``x`` is returned unchanged.
     """
     value, dim = unwrap_batch(x, run)
     if dim is None:
@@ -292,9 +293,9 @@ def slice_at(x: Any, run: VmapRun, index: int) -> Any:
 
 
 def first_slice(x: Any) -> Any:
-    """Return the first slice of ``x`` in the innermost active call of a transform, which must be a call of vmap.
+    """Return the first slice of ``x``, a tensor that is batched by the innermost active call of vmap.
 
-    If ``x`` is not batched by this call, ``x`` itself is returned.
+    If ``x`` is not batched by this call, ``x`` is returned. No other transform may be active inside the call.
     """
     return slice_at(x, active_levels()[-1], 0)  # type: ignore[arg-type]
 
@@ -310,10 +311,10 @@ def is_batched_at(x: Any, run: VmapRun) -> bool:
 
 
 def inner_to_front(x: Any, run: VmapRun) -> Any:
-    """Return ``x`` with the batch dimension of the vmap call ``run`` as an ordinary first dimension.
+    """Return ``x`` with its slices of the vmap call ``run`` along an ordinary first dimension.
 
-    If transforms inside ``run`` have wrapped ``x`` (as a batched or dual tensor), the result is wrapped in the same
-    way. If ``x`` is not batched by ``run``, it is expanded along a new first dimension.
+    ``x`` may also be wrapped, as a batched or dual tensor, by transforms that were called inside ``run``; the result is
+    wrapped in the same way. If ``x`` is not batched by ``run``, the result repeats it for each slice.
     """
     if not isinstance(x, TransformTensor) or x._run.depth <= run.depth:
         return slices_to_front(x, run)
@@ -325,10 +326,10 @@ def inner_to_front(x: Any, run: VmapRun) -> Any:
 
 
 def inner_batch(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return ``x`` with its dimension ``dim`` turned into the batch dimension of the vmap call ``run``.
+    """Return ``x`` as a tensor that is batched by the vmap call ``run``: its slices are those along dimension ``dim``.
 
-    If transforms inside ``run`` have wrapped ``x`` (as a batched or dual tensor), the result is wrapped in the same
-    way. With ``dim=0`` this is the inverse of :func:`inner_to_front`.
+    ``x`` may also be wrapped, as a batched or dual tensor, by transforms that were called inside ``run``; the result is
+    wrapped in the same way. With ``dim=0`` this is the inverse of :func:`inner_to_front`.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return batch(run, x, dim)
@@ -351,8 +352,9 @@ DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "first", "second"))
 def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...], in_place: bool) -> Any:
     """Return the result of the operation ``op`` for all slices of the vmap call ``run``.
 
-    The result is computed by the batching rule of ``op``, or for each slice in turn if ``op`` has no rule. ``tensors``
-    are the operands and ``params`` the parameters of ``op``. If ``in_place`` is true, the first operand is modified.
+    The result is computed by the batching rule of ``op``, a function that treats all slices at once. If ``op`` has no
+    rule, it runs once for each slice. ``tensors`` are the operands and ``params`` the parameters of ``op``. If
+    ``in_place`` is true, the first operand is modified.
     """
     if in_place:
         return _apply_inplace(run, op, tensors, params)
@@ -368,7 +370,11 @@ def run_block(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any
 
 
 def _derived_rule(op: Any) -> str:
-    """Return the name of the batching rule that follows from the kind and the parameters of ``op``."""
+    """Return the name of the general batching rule for ``op``, an operation that does not declare a rule.
+
+    The name is ``"elementwise"`` for a pointwise operation, and ``"leading"`` for an operation of one tensor with a
+    parameter such as ``dim``. For any other operation it is ``"unknown"``: the operation runs once for each slice.
+    """
     if op.kind == "pointwise":
         return "elementwise"
     return "leading" if len(op.tensors) == 1 and not DIMS.isdisjoint(op.params) else "unknown"
@@ -391,7 +397,7 @@ def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params:
 
 
 def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
-    """Return the results of ``op`` for each slice of ``tensors`` in turn, stacked to a batched tensor.
+    """Apply ``op`` to each slice of ``tensors`` in turn, and return the stacked results as a batched tensor.
 
     ``params`` are the parameters of ``op``. If ``op`` has several results, return a tuple of batched tensors.
     """
@@ -402,10 +408,10 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Call ``surface`` for each slice of its arguments in turn, and return the results stacked to batched tensors.
+    """Call the function ``surface`` for each slice of its arguments, and return the stacked results as batched tensors.
 
-    ``surface`` is a function of tensors, and ``args`` and ``kwargs`` are its batched arguments. ``run`` is the call of
-    vmap. The arguments and the result may be nested structures (pytrees) of tensors.
+    ``args`` and ``kwargs`` are the arguments, some of which are batched by the vmap call ``run``. The arguments and the
+    result may be nested structures (pytrees) of tensors.
     """
     rows = []
     for i in range(run.size):
@@ -418,10 +424,10 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
 
 
 def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
-    """Return slice number ``index`` of ``x``, where the slices are those of the vmap call ``run``.
+    """Return slice number ``index`` of ``x`` in the vmap call ``run``.
 
-    If transforms inside ``run`` have wrapped ``x`` (as a batched or dual tensor), the result is wrapped in the same
-    way. If ``x`` is not batched by ``run``, it is returned unchanged.
+    ``x`` may also be wrapped, as a batched or dual tensor, by transforms that were called inside ``run``; the result is
+    wrapped in the same way. If ``x`` is not batched by ``run``, it is returned unchanged.
     """
     if not isinstance(x, TransformTensor) or x._run.depth < run.depth:
         return x
@@ -429,9 +435,10 @@ def inner_slice_at(x: Any, run: VmapRun, index: int) -> Any:
 
 
 def picked(run: VmapRun, x: Any, picks: list[Any]) -> Any:
-    """Return ``x[tuple(picks)]`` for all slices; ``x`` or some of ``picks`` are batched tensors.
+    """Return ``x[tuple(picks)]``, computed for all slices of the vmap call ``run``, as a batched tensor.
 
-    ``picks`` has an index tensor, or None for all elements, for each indexed dimension.
+    ``picks[i]`` is the index tensor for dimension ``i`` of a slice of ``x``, or None for all elements along it. ``x``
+    or some of ``picks`` are batched tensors.
     """
     value, dim = unwrap_batch(x, run)
     positions = [i for i, each in enumerate(picks) if each is not None]

@@ -28,10 +28,11 @@ def jacrev(
     """Return a function that computes the Jacobian of ``func`` by reverse mode, which is efficient for few outputs.
 
     For an output of shape ``o`` and an argument of shape ``i`` the Jacobian has shape ``o + i``. If ``func`` returns a
-    nested structure (pytree) of tensors, the result has the same structure. If an argument is a pytree, the result has
-    a pytree with the structure of the argument in place of each Jacobian. ``chunk_size`` is the number of rows of the
-    Jacobian that are computed at a time; None means all. ``argnums`` and ``has_aux`` have the same meaning as in
-    :func:`grad`.
+    nested structure (pytree) of tensors, the result has the same structure, with a Jacobian for each tensor. If the
+    argument is a pytree, each Jacobian is a pytree with one item for each tensor in the argument.
+
+    ``chunk_size`` is the number of rows of the Jacobian that are computed at a time; None means all. ``argnums`` and
+    ``has_aux`` have the same meaning as in :func:`grad`.
 
     >>> import retrograd as torch
     >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -144,7 +145,7 @@ def _check_real(name: str, what: str, tensors: list[Any]) -> None:
 
 
 def _leaf_last(part: Any, leaf: Any) -> Any:
-    """Return ``part``, a part of a Jacobian, with the dimension of the input's elements moved to the end and split.
+    """Return ``part``, a part of a Jacobian, with the dimensions of the input after those of the output.
 
     ``part`` has the shape ``(n, *result)``, where n is the number of elements of the input tensor ``leaf``, and
     ``result`` is the shape of an output. The returned tensor has the shape ``(*result, *leaf.shape)``.

@@ -1,4 +1,4 @@
-"""``functional_call`` and other functions with which ``grad`` and ``vmap`` apply to modules.
+"""``functional_call`` and other functions for using ``grad`` and ``vmap`` with modules.
 
 This file does not import from ``nn``. A module is any object that stores parameters, buffers and submodules in the same
 attributes as ``nn.Module``.
@@ -80,10 +80,10 @@ def _names(module: Any) -> dict[str, Any]:
 
 
 def _tie_names(every: dict[str, Any], given: Any) -> dict[str, Any]:
-    """Return ``given``, the replacements by name, extended by all other names of the replaced tensors.
+    """Extend the dictionary ``given`` so that a tensor shared by several submodules is replaced under all its names.
 
-    ``every`` is the dictionary of all names and tensors of the module; a shared tensor has several names. Raises
-    ValueError if ``given`` has different replacements for one tensor.
+    ``given`` maps names to new tensors, and ``every`` maps all names in the module to the current tensors. The extended
+    dictionary is returned. Raises ValueError if ``given`` has different replacements for one tensor.
     """
     groups: dict[int, list[str]] = {}
     for name, tensor in every.items():
@@ -134,8 +134,8 @@ def _find_dictionary(module: Any, name: str) -> tuple[dict[str, Any], str]:
 def _swap_tensors(module: Any, values: dict[str, Any], given: Any) -> Iterator[None]:
     """Context manager that replaces tensors of ``module`` by ``values``, a dictionary by name, and restores them.
 
-    ``given`` is the user's dictionary of replacements, the argument of :func:`functional_call`. If the code in the
-    ``with`` statement assigns another tensor to a name in ``given``, such as a new buffer, that tensor is stored there.
+    ``given`` is the dictionary that the user passed to :func:`functional_call`. If ``module`` assigns a new tensor to a
+    name in ``given`` inside the context, such as an updated buffer, the new tensor is stored in ``given``.
     """
     for value in values.values():
         if not isinstance(value, Tensor) and value is not None:

@@ -1,10 +1,12 @@
 """``grad``, ``vjp``, ``jvp`` and ``linearize``: functions that compute derivatives of a given function.
 
-Reverse mode uses the ordinary autograd graph. The function is called with an alias of each argument: a tensor with the
-same elements and a new gradient edge. Gradients are computed with respect to the aliases. Therefore only uses of the
-argument inside the function contribute to the gradient, also in nested calls. Inside vmap the alias is a batched
-tensor, because every slice has a different gradient. Inside jvp it is a dual tensor. The backward pass is recorded only
-if its result may be differentiated outside the transform.
+Reverse mode uses the ordinary autograd graph. The given function is called with an alias of each argument: a tensor
+with the same elements, but its own place in the graph. The gradient is computed with respect to the alias. Therefore
+only uses of the argument inside the function contribute to the gradient, also if the calls are nested.
+
+Inside vmap the alias is a batched tensor, because the gradient is different for each slice. The alias of a dual tensor
+(a tensor with a tangent) is a dual tensor. The backward pass is recorded only if its result can be differentiated
+outside the call.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ Argnums = int | tuple[int, ...]
 
 
 class GradRun(TransformLevel):
-    """One active reverse-mode call, such as a call of :func:`grad`.
+    """One active call that computes gradients by reverse mode, such as a call of :func:`grad`.
 
-    ``level`` is the state of the call. Unlike a call of vmap or jvp, this call does not wrap tensors.
+    Unlike calls of vmap and jvp, which wrap their arguments as batched or dual tensors, this call does not wrap
+    tensors. ``level`` describes the arguments of the call (see :class:`Level`).
     """
 
     __slots__ = ("level",)
@@ -42,7 +45,7 @@ class GradRun(TransformLevel):
 
 
 class JvpRun(TransformLevel):
-    """One active forward-mode call, such as a call of :func:`jvp`."""
+    """One active call of :func:`jvp`, in which the arguments are dual tensors (tensors with tangents)."""
 
     __slots__ = ()
 
@@ -57,10 +60,10 @@ def _check_tensor(x: Any) -> Tensor:
 
 
 def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
-    """Return ``x`` as a tensor that is batched by every call of vmap in ``around``.
+    """Return ``x`` as a tensor that is batched by every active call of vmap.
 
-    ``around`` is the list of the active calls of transforms, from the innermost to the outermost. If ``x`` is not
-    batched by a call of vmap, it is expanded: every slice is ``x``.
+    If a call has not batched ``x``, the result has ``x`` as each of its slices. ``around`` is a list of the active
+    calls of transforms, the innermost first.
     """
     if not around:
         return x
@@ -75,7 +78,7 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
 
 
 def _without_inference(x: Any) -> Any:
-    """Return an ordinary tensor that shares the memory of the inference tensor ``x``.
+    """Return an ordinary tensor that shares the memory of ``x``, if ``x`` was created in inference mode.
 
     Any other value ``x`` is returned unchanged.
     """
@@ -83,7 +86,11 @@ def _without_inference(x: Any) -> Any:
 
 
 def _alias(x: Any) -> Any:
-    """Return a tensor with the elements of ``x``, its wrappers (batched or dual tensors), and a new gradient edge."""
+    """Return a tensor with the elements of ``x`` that has its own place in the autograd graph.
+
+    This is a helper of :func:`make_alias`. If ``x`` is a batched tensor, so is the result. If ``x`` is a dual tensor,
+    the result has an alias of the primal, and the same tangent.
+    """
     if isinstance(x, Batch):
         return batch(x._run, _alias(x._inner), x._dim)
     if isinstance(x, Dual):
@@ -96,10 +103,10 @@ def _alias(x: Any) -> Any:
 
 
 def make_alias(x: Any) -> Any:
-    """Return the alias of the argument ``x``: a tensor with the same elements and a new gradient edge.
+    """Return the alias of the argument ``x``, which the differentiated function gets in place of ``x``.
 
-    Inside vmap the alias is a batched tensor, even if ``x`` is not. Raises RuntimeError unless the dtype of ``x`` is
-    floating point or complex.
+    The alias is a tensor with the same elements, but with its own place in the autograd graph. Inside vmap it is a
+    batched tensor, even if ``x`` is not. Raises RuntimeError unless the dtype of ``x`` is floating point or complex.
     """
     _check_tensor(x)
     if not (x.is_floating_point() or x.is_complex()):
@@ -109,9 +116,10 @@ def make_alias(x: Any) -> Any:
 
 
 def _edges_of(x: Any) -> list[Any]:
-    """Return the gradient edges of the ordinary tensors that ``x`` wraps.
+    """Return the places in the autograd graph (gradient edges) at which the gradients of ``x`` are computed.
 
-    A dual tensor contributes the edges of its primal and of its tangent.
+    A batched tensor has the edge of the tensor that it wraps. A dual tensor has the edges of its primal and of its
+    tangent. The list is empty if ``x`` requires no gradient.
     """
     if isinstance(x, TransformTensor):
         return _edges_of(x._inner) + (_edges_of(x._tangent) if isinstance(x, Dual) else [])
@@ -120,10 +128,10 @@ def _edges_of(x: Any) -> list[Any]:
 
 
 class Level:
-    """State of a call of :func:`grad` or :func:`vjp`: the gradient edges of the aliases of its arguments.
+    """Places in the autograd graph of the arguments of one call of :func:`grad`, :func:`vjp` or :func:`linearize`.
 
-    An alias is a tensor with the elements of the argument and a new gradient edge. With these edges,
-    :meth:`leads_outside` tests whether a graph contains tensors other than the arguments.
+    The gradients are computed with respect to aliases of the arguments (see :func:`make_alias`). This object stores
+    where the aliases are in the graph, so that :meth:`leads_outside` can recognise the arguments.
     """
 
     def __init__(self) -> None:
@@ -141,10 +149,10 @@ class Level:
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
-        """Whether the graph of ``tensors`` contains tensors other than the arguments of this call.
+        """Whether ``tensors`` depend on a tensor that requires a gradient and is not an argument of this call.
 
-        These are leaf tensors other than the aliases of this call, and aliases of enclosing calls. If the caller is
-        inside ``no_grad``, the result is False.
+        Examples are a parameter that the function reads as a global variable, and an argument of an enclosing call of
+        :func:`grad`. If the caller is inside ``no_grad``, the result is False.
         """
         if not self.recording:
             return False
@@ -169,9 +177,10 @@ class Level:
         return False
 
     def for_caller(self, x: Any) -> Any:
-        """Return ``x``, detached from its graph if the graph contains only the arguments of this call.
+        """Return ``x``, a result of this call, detached from the graph unless the caller may differentiate it.
 
-        If the graph contains other tensors, such as those of an enclosing call, ``x`` is returned with its graph.
+        The caller may do this if ``x`` depends on a tensor that is not an argument of this call (see
+        :meth:`leads_outside`).
         """
         if isinstance(x, Dual):
             return make_dual_tensor(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
@@ -186,9 +195,9 @@ def detached(x: Any) -> Any:
 
 
 def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function`` decorated so that it runs in ``no_grad`` mode instead of inference mode.
+    """Decorate ``function`` so that it runs in ``no_grad`` mode if it is called in inference mode.
 
-    Derivatives can not be computed in inference mode. Outside of inference mode the function runs unchanged.
+    Derivatives can not be computed in inference mode. Outside of inference mode, the function runs unchanged.
     """
 
     @functools.wraps(function)
@@ -203,10 +212,10 @@ def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @outside_inference
 def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
-    """Return ``level_run()``, called as the body of a new reverse-mode call whose state is ``level``.
+    """Call ``level_run``, a function without arguments, and return its result.
 
-    A reverse-mode call is a call such as that of :func:`grad`. Operations in ``level_run`` are recorded in the autograd
-    graph even if the caller is inside ``no_grad`` or inference mode.
+    Its operations are recorded in the autograd graph, even if the caller is inside ``no_grad`` or inference mode.
+    During the call, a :class:`GradRun` with the attribute ``level`` is the innermost active transform.
     """
     before = set_recording(True)
     try:
@@ -219,10 +228,10 @@ def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
 
 
 def check_argnums(argnums: Any, count: int) -> Any:
-    """Return ``argnums``, an int or a tuple of ints, with negative numbers replaced by non-negative ones.
+    """Return ``argnums``, positions of arguments, with negative positions replaced by non-negative ones.
 
-    ``count`` is the number of arguments, which is added to negative numbers. Raises RuntimeError for numbers out of
-    range, equal numbers, an empty tuple and other types.
+    ``argnums`` is an int or a tuple of ints, and ``count`` is the number of arguments. Raises RuntimeError for
+    positions out of range, equal positions, an empty tuple and other types.
     """
     if isinstance(argnums, int):
         return _argnum(argnums, count)
@@ -246,7 +255,7 @@ def _argnum(number: int, count: int) -> int:
 
 
 def select_args(args: tuple[Any, ...], argnums: Any) -> Any:
-    """Return ``args[argnums]`` for an int ``argnums``, or for a tuple of ints the tuple of these items of ``args``."""
+    """Return the arguments at the positions ``argnums``: one argument for an int, a tuple for a tuple of ints."""
     return args[argnums] if isinstance(argnums, int) else tuple(args[each] for each in argnums)
 
 
@@ -287,10 +296,10 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """Return a function that returns a pair of the gradient and the value of ``func``.
+    """Return a function that returns the gradient and the value of ``func`` as a pair.
 
-    If ``has_aux`` is true, ``func`` returns a pair ``(value, aux)``, and the result is ``(gradient, (value, aux))``.
-    The parameters have the same meaning as in :func:`grad`.
+    If ``has_aux`` is true, ``func`` returns a pair ``(value, aux)``, and the returned function returns ``(gradient,
+    (value, aux))``. The parameters have the same meaning as in :func:`grad`.
     """
 
     @functools.wraps(func)
@@ -347,8 +356,9 @@ def _check_scalar(output: Any) -> None:
 def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any], keep: bool = False) -> list[Any]:
     """Return the gradients of ``outs`` with respect to ``inputs``, with zeros for unused inputs.
 
-    ``grads`` are the gradients of ``outs``. The backward pass is recorded if the graph contains tensors other than the
-    arguments of the call whose state is ``level``. If ``keep`` is true, the graph is not freed.
+    ``grads`` has the incoming gradient of each output; None means 1. If ``keep`` is true, the graph is kept for another
+    backward pass. The backward pass is recorded if its result depends on tensors other than the arguments of the call
+    that ``level`` describes, so that the caller may differentiate it.
     """
     cotangents = [each for each in grads if each is not None]
     record = level.leads_outside(outs) or (level.recording and level.leads_outside(cotangents))
@@ -360,10 +370,10 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
 
 
 def _recorded_gradient(level: Level, grad: Any) -> Any:
-    """Return ``grad``, the result of a recorded backward pass, detached where its graph is not needed.
+    """Return ``grad``, the result of a recorded backward pass; detach the parts of a dual tensor where possible.
 
-    If ``grad`` is a dual tensor, its primal and its tangent are each detached if their graph contains only the
-    arguments of the call whose state is ``level``. Any other ``grad`` is returned unchanged.
+    The primal or the tangent is detached if it depends only on the arguments of the call that ``level`` describes. If
+    ``grad`` is not a dual tensor, it is returned unchanged.
     """
     return level.for_caller(grad) if isinstance(grad, Dual) else grad
 
@@ -397,7 +407,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) -> Any:
-    """Return the result of ``vjp(func, *primals, has_aux=has_aux)``."""
+    """Return the result of ``vjp(func, *primals, has_aux=has_aux)``; this function implements :func:`vjp`."""
     level = Level()
 
     def run() -> tuple[Any, Any, Any]:
@@ -455,11 +465,11 @@ def _check_cotangent(index: int, out: Any, cotangent: Any) -> None:
 
 
 def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
-    """Return the value and the auxiliary result of ``output``, which a differentiated function returned.
+    """Split ``output``, the result of the differentiated function, into a pair ``(value, aux)``.
 
-    If ``has_aux`` is true, ``output`` must be a pair of the two. Otherwise the auxiliary result is None. Raises
-    RuntimeError unless all leaves of ``output`` are tensors. ``name`` is the name of the transform, and ``call`` is the
-    text of the call at the beginning of error messages.
+    If ``has_aux`` is true, ``output`` must be such a pair. If it is false, ``value`` is ``output`` and ``aux`` is None.
+    Raises RuntimeError unless all leaves of ``value`` and ``aux`` are tensors. ``name`` is the name of the transform,
+    and ``call`` is the text of the call at the beginning of error messages.
     """
     aux = None
     if has_aux:
@@ -482,9 +492,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     """Return the value of ``func`` at ``primals`` and its derivative in the direction ``tangents``, by forward mode.
 
     ``primals`` and ``tangents`` are tuples of the same structure. The result is ``(output, tangent)``. If ``has_aux``
-    is true, ``func`` returns a pair ``(output, aux)``, and the result is ``(output, tangent, aux)``. If ``strict`` is
-    true, raise RuntimeError for an output that does not depend on ``primals``; if it is false, the derivative of such
-    an output is zero.
+    is true, ``func`` returns a pair ``(output, aux)``, and the result is ``(output, tangent, aux)``.
+
+    The derivative of an output that does not depend on ``primals`` is zero. If ``strict`` is true, RuntimeError is
+    raised for such an output instead.
 
     >>> import retrograd as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
@@ -551,8 +562,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """Return the value of ``func`` at ``primals``, and a function that computes directional derivatives there.
 
     The arguments of the returned function are one tangent for each of ``primals``, and its result is the derivative
-    that :func:`jvp` returns. For many tangents it is faster than :func:`jvp`, because ``func`` is called only once.
-    Each call of the returned function takes one backward pass through the graph of the derivative.
+    that :func:`jvp` returns. For many tangents it is faster than :func:`jvp`, because ``func`` is called only once, and
+    each call of the returned function runs only a backward pass.
 
     >>> import retrograd as torch
     >>> y, push = torch.func.linearize(lambda x: x**3, torch.tensor(2.0))

@@ -67,10 +67,10 @@ def check_randomness(randomness: str) -> None:
 def over_slices(
     func: Any, in_dims: Any, out_dims: Any, randomness: str, chunk: int | None, args: tuple[Any, ...], kwargs: Any
 ) -> Any:
-    """Return the results of ``func`` for all slices of ``args``, computed in chunks of ``chunk`` slices.
+    """Return the results of ``func`` for all slices of ``args``; this function implements :func:`vmap`.
 
-    If ``chunk`` is None, all slices are computed at once. ``kwargs`` are keyword arguments, which are the same for all
-    slices. The other parameters have the same meaning as in :func:`vmap`.
+    If ``chunk`` is not None, only this number of slices is computed at a time. ``kwargs`` are keyword arguments, which
+    are the same for all slices. The other parameters have the same meaning as in :func:`vmap`.
     """
     size, dims, leaves, spec = _flatten_inputs(func, in_dims, args)
     if chunk is None or chunk >= size:
@@ -135,10 +135,11 @@ def _name(func: Any) -> str:
 
 
 def _flatten_inputs(func: Any, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, list[Any], list[Any], TreeSpec]:
-    """Return the number of slices, the batch dimension of each leaf of ``args``, the leaves, and their structure.
+    """Flatten ``args``, the arguments of a call of vmap, and check that ``in_dims`` matches them.
 
-    The leaves are the tensors and other values in the nested structure ``args``. Raises ValueError if ``in_dims`` does
-    not match ``args`` (``func`` is named in the message).
+    The result is a tuple of four items: the number of slices; a list with the batch dimension, or None, of each leaf; a
+    list of the leaves, which are the tensors and other values in ``args``; and the nested structure of ``args``. Raises
+    ValueError if ``in_dims`` does not match (``func`` is named in the message).
     """
     name = _name(func)
     if not isinstance(in_dims, (int, tuple)):

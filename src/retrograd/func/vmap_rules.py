@@ -1,8 +1,8 @@
 """Batching rules: functions that compute an operation for all slices of a call of vmap at once.
 
-Most operations declare one of a few general rules, or the rule follows from their kind and parameters (the option
-``vmap`` of ``op`` in ``dispatch/declare.py``). The operations whose rules are defined here by name need to know which
-of their operands are batched.
+Most operations use one of the general rules, which depend only on the declaration of the operation: its option ``vmap``
+(see ``op`` in ``dispatch/declare.py``), or its kind and parameters. The other rules in this file are for single
+operations, whose computation depends on which operands are batched.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ Operands = tuple[Any, ...]
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Return a decorator that registers a function as the batching rule of the operations, or of the kind, ``names``."""
+    """Return a decorator that registers a batching rule: a function that computes an operation for all slices at once.
+
+    A name in ``names`` is the name of an operation, or a value of the option ``vmap`` in declarations of operations.
+    """
 
     def enter(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -59,8 +62,8 @@ def rank_of(x: Any) -> int:
 def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
     """Return ``tensors`` as ordinary tensors, each of which contains its slices along the first dimension.
 
-    A tensor that is not batched by the vmap call ``run`` is expanded. Values that are not tensors are returned
-    unchanged.
+    A tensor that is not batched by the vmap call ``run`` is repeated for each slice. Values that are not tensors are
+    returned unchanged.
     """
     return tuple([slices_to_front(each, run) if isinstance(each, Tensor) else each for each in tensors])
 
@@ -72,8 +75,8 @@ def all_front(tensors: Sequence[Any], run: VmapRun) -> Operands:
 def elementwise(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Return the result of ``op``, an operation that broadcasts its operands, for all slices.
 
-    After the batch dimension, dimensions of size 1 are inserted until all operands have the same number of dimensions.
-    The operands then broadcast in the same way as single slices.
+    Dimensions of size 1 are inserted after the batch dimension of an operand if its slices have fewer dimensions than
+    those of other operands. The operands then broadcast in the same way as single slices.
     """
     rank = max(map(rank_of, tensors))
     operands = tensors
@@ -108,11 +111,12 @@ _SHAPES = frozenset(("shape", "size"))
 
 
 def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands:
-    """Return ``params``, the parameters of ``op``, changed for an operand whose first dimension is the batch dimension.
+    """Return ``params``, the parameters of ``op``, changed for operands with an additional first dimension.
 
-    Parameters that are dimensions are increased by 1; None and ``()`` are replaced by all ``rank`` dimensions of a
-    slice. Parameters that are shapes get the number of slices as an additional first item. A memory format that
-    depends on the rank is replaced by the contiguous format.
+    This dimension contains the slices. Dimensions are increased by 1. None and ``()``, which mean all dimensions, are
+    replaced by the ``rank`` dimensions of a slice. Shapes get the number of slices as an additional first item. The
+    memory formats ``channels_last`` and ``channels_last_3d`` are replaced by the contiguous format, because they
+    require a fixed number of dimensions.
     """
     found = []
     for name, value in zip(op.params, params, strict=True):
@@ -128,11 +132,11 @@ def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands
 
 @rule("leading")
 def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op`` for all slices, computed with 1 added to its dimension parameters.
+    """Return the result of ``op`` for all slices, computed by one call in which each dimension parameter is 1 larger.
 
-    ``op`` runs once, on tensors that contain the slices along their first dimension. It runs once for each slice if 1
-    cannot be added, for example to a dimension of slices that are 0-d, or if a parameter is a tensor with a value for
-    each slice.
+    The operands of this call contain the slices along their first dimension, so that dimension 0 of a slice is
+    dimension 1 of the operand. ``op`` runs once for each slice if a dimension parameter refers to slices that are 0-d,
+    or if a parameter is an empty tuple or an array.
     """
     rank = rank_of(tensors[0])
     lone = rank == 0 and not DIMS.isdisjoint(op.params) and op.name not in ("unsqueeze", "diag_embed_block")
@@ -143,9 +147,10 @@ def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands
 
 @rule("matrices")
 def of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op`` for all slices, where ``op.vmap`` has a number of last dimensions for each operand.
+    """Return the result of ``op``, an operation on batches of matrices or vectors, for all slices.
 
-    The dimensions before these are filled with dimensions of size 1 until all operands have equally many.
+    ``op.vmap`` has a number for each operand: 2 if its last dimensions are a matrix, 1 for a vector, 0 for a number.
+    Before these, dimensions of size 1 are inserted where operands have fewer of them, so that the operands broadcast.
     """
     cores = list(op.vmap)
     if "vector" in op.params and params[op.params.index("vector")]:
@@ -160,9 +165,10 @@ def of_matrices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 @rule("rows")
 def by_rows(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op``, which reduces all elements, computed by a reduction of the rows of a matrix.
+    """Return the result of ``op``, which reduces all elements of a tensor, for all slices.
 
-    ``op.vmap`` is the name of this other operation, followed by its parameters. Only its first result is used.
+    Each slice becomes a row of a matrix, and another operation reduces the rows. ``op.vmap`` is the name of this
+    operation, followed by its parameters. If it has several results, the first is returned.
     """
     name, *given = op.vmap
     found = apply(
@@ -173,7 +179,11 @@ def by_rows(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 @rule("loss")
 def reduced_loss(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op``, a loss or its gradient, computed elementwise and reduced for each slice."""
+    """Return the result of ``op``, a loss function or its gradient, for all slices.
+
+    The losses are computed without reduction, and then reduced for each slice. The gradient is computed for each
+    element; if the reduction is the mean, the incoming gradient is first divided by the number of elements of a slice.
+    """
     at = op.params.index("reduction")
     reduction, each_element = params[at], (*params[:at], "none", *params[at + 1 :])
     if op.tensors[0] != "grad_output":
@@ -191,10 +201,11 @@ def reduced_loss(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 
 @rule("shared")
 def with_shared_operands(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op`` for all slices, computed with shifted dimensions.
+    """Return the result of ``op`` for all slices, if certain operands are the same for all slices.
 
-    ``op.vmap`` is a set of the names of tensors that must be the same for all slices. If one is not, ``op`` runs once
-    for each slice.
+    ``op.vmap`` is the set of the names of these operands. ``op`` then runs once; the other operands contain the slices
+    along their first dimension. If one of the operands in ``op.vmap`` is batched, or the slices are 0-d, ``op`` runs
+    once for each slice.
     """
     rank, names = rank_of(tensors[0]), op.tensors
     same = [unwrap_batch(each, run)[1] is None for each in tensors]
@@ -206,10 +217,10 @@ def with_shared_operands(run: VmapRun, op: Any, tensors: Operands, params: Opera
 
 @rule("samples")
 def more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of ``op``, whose operands are batches of samples, for all slices.
+    """Return the result of ``op`` for all slices, where the first dimension of each operand is a batch of samples.
 
-    The samples of all slices are merged into one large batch, on which ``op`` runs once. Optional operands must be the
-    same for all slices.
+    The samples of all slices are merged into one large batch, on which ``op`` runs once. If an optional operand, such
+    as a weight, is different for each slice, ``op`` runs once for each slice.
     """
     given = []
     for name, each in zip(op.tensors, tensors, strict=True):
@@ -233,7 +244,10 @@ def more_samples(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> 
 
 @rule("random")
 def drawn_by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the random numbers that ``op`` draws for all slices; RuntimeError if they are to be the same."""
+    """Return the random numbers that ``op`` draws for all slices, which are different for each slice.
+
+    Raises RuntimeError if vmap was called with another value of ``randomness`` than ``"different"``.
+    """
     if not run.differs():
         raise RuntimeError(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
@@ -243,7 +257,10 @@ def drawn_by_slices(run: VmapRun, op: Any, tensors: Operands, params: Operands) 
 
 @rule("dynamic")
 def of_dynamic_shape(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Raise RuntimeError, except for ``masked_select`` with a mask that is the same for all slices."""
+    """Raise RuntimeError, because the shape of the result of ``op`` could be different for each slice.
+
+    The exception is ``masked_select`` with a mask that is the same for all slices, whose result is returned.
+    """
     known, along = unwrap_batch(tensors[-1], run)
     if along is not None or isinstance(known, TransformTensor):
         raise dynamic_shape_error({"unique": "_unique2"}.get(op.shown, op.shown))
@@ -340,9 +357,9 @@ def _traced(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 
 
 def _product(a: Any, b: Any, run: VmapRun) -> Any:
-    """Return the matrix products of the slices of ``a`` and ``b``, stacked along the first dimension.
+    """Return the product of the matrices in ``a`` and ``b`` for each slice, stacked along the first dimension.
 
-    If ``b`` is a matrix that is not batched, the slices of ``a`` are combined to one large matrix, so that one matrix
+    If ``b`` is a matrix that is not batched, the rows of all slices of ``a`` form one large matrix, so that one matrix
     product is enough.
     """
     (x, at), (y, beside) = unwrap_batch(a, run), unwrap_batch(b, run)
@@ -418,10 +435,11 @@ def _indexed_rank(picks: Sequence[Any]) -> int:
 
 
 def _slices_dim(picks: Sequence[Any]) -> int:
-    """Return the dimension of the slices in ``x[(slice(None), *picks)]``, where the first of ``x`` contains the slices.
+    """Return the dimension along which the slices are found in the result of ``x[(slice(None), *picks)]``.
 
-    ``picks`` has an index tensor, or None for all elements, for each further dimension. As in NumPy, the indexed
-    dimensions move to the front if a None separates the index tensors. Otherwise they keep their position.
+    ``x`` contains the slices along its first dimension. ``picks[i]`` is the index tensor for dimension ``i`` of a
+    slice, or None for all elements along it. If a None separates index tensors, the slices follow the dimensions of the
+    index tensors, which come first as in NumPy. Otherwise they are along dimension 0.
     """
     places = [i for i, each in enumerate(picks) if each is not None]
     return _indexed_rank(picks) if places and places[-1] - places[0] + 1 != len(places) else 0
@@ -491,9 +509,9 @@ def _likelihood(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _merge_slices(x: Any, dim: int) -> Any:
-    """Return ``x`` with its first dimension, the batch dimension of vmap, merged into dimension ``dim`` of the slices.
+    """Return ``x``, which contains slices along its first dimension, with these concatenated along dimension ``dim``.
 
-    All slices then form one tensor without batch dimension, with the elements of slice 0 first along ``dim``.
+    ``dim`` is a dimension of a slice. The result has one dimension less than ``x``.
     """
     x = move_dim(x, 0, dim)
     shape = x._array.shape
@@ -501,10 +519,9 @@ def _merge_slices(x: Any, dim: int) -> Any:
 
 
 def _unmerge_slices(x: Any, run: VmapRun, dim: int) -> Any:
-    """Return ``x``, whose dimension ``dim`` contains all slices one after the other, as a batched tensor.
+    """Return ``x``, in which slices are concatenated along dimension ``dim``, as a batched tensor.
 
-    This is the inverse of :func:`_merge_slices`, which merges the slices into dimension ``dim``. ``run`` is the vmap
-    call.
+    This is the inverse of :func:`_merge_slices`. ``run`` is the vmap call.
     """
     shape = x._array.shape
     return batch(run, F.reshape(x, (*shape[:dim], run.size, shape[dim] // run.size, *shape[dim + 1 :])), dim)
@@ -516,9 +533,11 @@ def _times(shape: Sequence[int], dim: int, run: VmapRun) -> tuple[int, ...]:
 
 @rule("convolution_block", "convolution_output", "convolution_input", "convolution_weight")
 def _convolved(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
-    """Return the result of a convolution, or of its gradient, for all slices.
+    """Return the result of a convolution, or of its gradient, for all slices, computed by one convolution.
 
-    The slices are additional samples if they have the same weight, otherwise additional groups of channels.
+    If all slices have the same weight, they are treated as additional samples. Otherwise, and for the gradient of the
+    weight, they are treated as additional groups of channels. Transposed convolutions with a different weight for each
+    slice run once for each slice.
     """
     x, *others = tensors
     first, *rest, groups = params
@@ -607,7 +626,7 @@ def _normalised(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> A
 
 
 def _channels(x: Any, run: VmapRun) -> Any:
-    """Return ``x``, a tensor with an element for each channel, as a 1-d tensor with the channels of all slices.
+    """Return ``x``, whose slices have one element for each channel, as a 1-d tensor with the elements of all slices.
 
     If ``x`` is None, return None.
     """

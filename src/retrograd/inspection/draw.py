@@ -21,10 +21,11 @@ from .repeats import fold_repeats
 
 @dataclass
 class Box:
-    """Box of a drawing: the lines of text ``lines``, the tooltip ``title``, and the ``kind``, which selects the colour.
+    """Box of a drawing, with the lines of text ``lines`` and the tooltip ``title``.
 
-    The kinds are ``"leaf"``, ``"constant"``, ``"step"`` (an operation), ``"kept"`` (an operation with saved values),
-    ``"result"``, and ``"rest"`` (one box for all operations beyond the argument ``limit`` of :func:`draw`).
+    The attribute ``kind`` selects the colour: ``"leaf"``, ``"constant"``, ``"step"`` (an operation), ``"kept"`` (an
+    operation with saved values), ``"result"``, or ``"rest"`` (one box for all operations beyond the limit of
+    :func:`draw`).
     """
 
     kind: str
@@ -112,9 +113,9 @@ def draw(
 
 
 class _Drawer:
-    """Builder of a :class:`Drawing` from ``reading``, the :class:`GraphRecord` of an autograd graph.
+    """Builder of a :class:`Drawing` from ``reading``, the description of an autograd graph (:class:`GraphRecord`).
 
-    ``saved``, ``fold`` and ``limit`` are as for :func:`draw`.
+    ``saved``, ``fold`` and ``limit`` are the parameters of :func:`draw`.
     """
 
     def __init__(self, reading: GraphRecord, saved: bool, fold: bool, limit: int) -> None:
@@ -138,9 +139,9 @@ class _Drawer:
                 break
 
     def drawing(self) -> Drawing:
-        """Return the :class:`Drawing`, in whose list of boxes the source of each arrow is before the target.
+        """Return the :class:`Drawing`, in which each arrow leads from a box to a later box of the list.
 
-        The box of a leaf or constant is immediately before the first operation that uses the leaf or constant.
+        The box of a leaf or constant is placed immediately before the first operation that uses it.
         """
         boxes: list[Box] = []
         at: dict[Any, int] = {}
@@ -171,10 +172,12 @@ class _Drawer:
         return Drawing(boxes, list(arrows))
 
     def _source(self, operand: Operand, user: int) -> tuple[Any, Box | None]:
-        """Return a pair for the source of ``operand``: a key that identifies the source, and a new :class:`Box` for it.
+        """Return a pair (key, box) for the source of ``operand``, from which an arrow leads to the operation ``user``.
 
-        The box is None if the source is an operation, which has a box already, or a number, which is not drawn.
-        ``user`` is the number of the step (operation) that has the operand.
+        The key identifies the source, so that its box is added to the drawing only once. For a leaf or a constant, the
+        second item is a new :class:`Box`. For the result of an operation it is None, because the operation has a box
+        already; operations beyond the limit of the drawing share a new box. For a number, which is not drawn, both
+        items are None. ``user`` is the number of the operation.
         """
         if operand.leaf is not None:
             return id(operand.leaf), _leaf(operand.leaf)

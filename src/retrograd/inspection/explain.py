@@ -27,10 +27,10 @@ from .tracing import tensor_record
 
 @dataclass
 class Unreached:
-    """Operand of an explained graph that receives no gradient.
+    """Operand that receives no gradient, in the graph that :func:`explain` describes.
 
-    ``label`` is the operand's name in the program. ``users`` has a pair (step, :class:`Operand`) for each step that
-    uses the operand. ``why`` is the reason why it receives no gradient, or "" if the reason is unknown.
+    ``label`` is the operand's name in the program. ``why`` is the reason why it receives no gradient, or "" if the
+    reason is unknown. ``users`` has a pair (step, :class:`Operand`) for each step (operation) that uses the operand.
     """
 
     label: str
@@ -146,9 +146,10 @@ def _why_none(tensor: Tensor) -> str:
 
 
 def _grouped(reading: GraphRecord) -> list[Unreached]:
-    """Return a list of the operands in the graph record ``reading`` that receive no gradient, without plain numbers.
+    """Return a list of :class:`Unreached` objects for the operands in ``reading`` that receive no gradient.
 
-    Operands with equal name, shape and reason are combined into one :class:`Unreached`.
+    ``reading`` is the record of a graph. Operands with equal name, shape and reason are combined into one object. Plain
+    numbers are omitted.
     """
     groups: dict[Any, Unreached] = {}
     for step, each in reading.constants:
@@ -161,7 +162,7 @@ def _grouped(reading: GraphRecord) -> list[Unreached]:
 
 
 def total_bytes(kept: Sequence[SavedValue]) -> int:
-    """Return the total number of bytes of the saved values ``kept``, counting memory shared by several values once."""
+    """Return the number of bytes of the saved values ``kept``; memory that several values share is counted once."""
     seen: dict[int, int] = {}
     packed = 0
     for each in kept:
@@ -254,9 +255,10 @@ def _failures(found: Explanation) -> Iterator[str]:
 
 
 def _refer(operand: Operand) -> str:
-    """Return a text that identifies ``operand``: the number of the operation that computes it, its name or its shape.
+    """Return a short text that refers to ``operand`` in the printed description of a graph.
 
-    The text is empty if none of these is known.
+    For the result of a step (operation), the text is the number of the step. For another operand, it is the name of the
+    operand. If there is no name, the text contains the shape; it is empty if the shape is unknown too.
     """
     if operand.step is not None:
         return str(operand.step) + (f" (result {operand.result})" if operand.result else "")
@@ -268,9 +270,10 @@ def _refer(operand: Operand) -> str:
 
 
 def folding_key(step: Step) -> Any:
-    """Return a key of ``step``, by which :func:`fold_repeats` finds repeated steps, as in a loop.
+    """Return a value that is equal for steps (operations) that repeat each other, as in a loop.
 
-    Steps with the same operation, line of the program and shape have equal keys.
+    Steps have equal keys if their operation, their location in the program and their shape are equal.
+    :func:`fold_repeats` finds repeats by comparing keys.
     """
     return step.operation, step.node.code, step.node.instruction, step.shape
 
@@ -371,10 +374,10 @@ def _kept(found: Explanation) -> Iterator[str]:
 
 
 def _kept_line(row: list[tuple[Step, SavedValue]], other: tuple[Step, SavedValue] | None) -> str:
-    """Return one line of text for several saved values that have the same description.
+    """Return one line of text for the saved values in ``row``, which have the same description.
 
-    ``row`` has a pair (step that saves the value, value) for each of the values. If they share memory with a saved
-    value that is not in ``row``, ``other`` is the pair for that value, otherwise None.
+    ``row`` has a pair (step, saved value) for each value; the step is the operation that saves the value. ``other`` is
+    such a pair for a value that is not in ``row`` and with which the values share memory, or None if there is none.
     """
     (step, each), more = row[0], len(row) - 1
     note = " each" if more else ""

@@ -69,10 +69,11 @@ def layout_boxes(
 
 
 def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
-    """Reorder the boxes within each of ``layers``, in place, so that few arrows cross.
+    """Reorder the boxes within each layer, in place, so that few arrows cross.
 
-    ``every`` is the list of all boxes, and a layer is a list of indices into ``every``. ``above`` and ``below`` have,
-    for each box, the indices of the boxes to which arrows connect it in the layer above and in the layer below.
+    ``every`` is a list of all boxes and of all points at which arrows cross a layer; the other arguments contain
+    indices into this list. ``layers`` has one list of indices for each layer. ``above[k]`` and ``below[k]`` are the
+    indices of the items that arrows connect to item k, in the layer above and in the layer below.
     """
     rank = [0.0] * len(every)
     for layer in layers:
@@ -94,10 +95,11 @@ def _mean(values: list[float], default: float) -> float:
 def _place(
     every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]
 ) -> tuple[float, float]:
-    """Set the coordinates of all boxes in ``every``, and return the width and height of the drawing.
+    """Set the coordinates of all boxes, and return the width and height of the drawing.
 
-    ``layers`` is a list of layers, and a layer is a list of indices into ``every``. ``above`` and ``below`` have, for
-    each box, the indices of the boxes to which arrows connect it in the layer above and in the layer below.
+    ``every`` is a list of all boxes and of all points at which arrows cross a layer; the other arguments contain
+    indices into this list. ``layers`` has one list of indices for each layer. ``above[k]`` and ``below[k]`` are the
+    indices of the items that arrows connect to item k, in the layer above and in the layer below.
     """
     y = 0.0
     for layer in layers:

@@ -63,11 +63,12 @@ def line_of(code: Any, instruction: int) -> Line:
 
 @dataclass
 class SavedValue:
-    """Value that a step saves for the backward pass.
+    """Value that a step (operation) saves for the backward pass.
 
-    ``nbytes`` is its number of bytes, which it may share with other values. ``packed`` is true if saved-tensor hooks
-    have packed the value. ``changed`` is true if the value was modified in place after it was saved, so that a backward
-    pass fails; ``at`` is the line that modified it, if known. ``array`` is None if the value was freed or is packed.
+    ``nbytes`` is the size of the value in bytes; other values may share its memory. ``packed`` is true if saved-tensor
+    hooks have packed the value. ``changed`` is true if the value was modified in place after it was saved, so that a
+    backward pass fails; ``at`` is the line that modified it, if known. ``array`` is None if the value was freed or is
+    packed.
     """
 
     name: str
@@ -151,7 +152,11 @@ class GraphRecord:
 
 
 class Names:
-    """Names of the tensors of the user's program, found by the identity of a tensor's gradient edge or array."""
+    """Names of the tensors of the user's program, which are used to describe a graph.
+
+    A name is found by the identity of the tensor's array, or of its gradient edge: the tensor's place in the graph, as
+    in ``torch.autograd.graph.GradientEdge``.
+    """
 
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
@@ -266,7 +271,10 @@ def _constant(tensor: Tensor, names: Names) -> Operand:
 
 
 def _nodes(edges: Iterable[Any]) -> list[Any]:
-    """Return the nodes that can be reached from the gradient edges ``edges``, the last recorded node first."""
+    """Return the nodes that can be reached from ``edges``, the last recorded node first, without the leaves.
+
+    Each of ``edges`` is a gradient edge (a tensor's place in the graph) or None.
+    """
     seen: dict[Any, None] = {}
     stack = [edge for edge in edges if edge is not None]
     while stack:
@@ -293,8 +301,8 @@ def operation_of(node: Any) -> str:
 def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
     """Yield a tuple of four items for each operand of ``node``.
 
-    The items are the operand's index, its name, its gradient edge, and whether the operation is differentiable with
-    respect to the operand.
+    The items are the operand's index, its name, its gradient edge (its place in the graph, or None if it requires no
+    gradient), and whether the operation is differentiable with respect to the operand.
     """
     edges = node.spread(node.edge) if node.lone else node.edges
     operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
@@ -309,10 +317,11 @@ def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
 
 
 def _edge_operand(edge: Any, name: str, numbers: dict[Any, int], leaves: dict[Any, Leaf], names: Names) -> Operand:
-    """Return an :class:`Operand` for the operand called ``name`` whose gradient edge is ``edge``.
+    """Return an :class:`Operand` for the operand called ``name``, whose place in the graph is ``edge``.
 
-    ``numbers`` is a dictionary from nodes to step numbers, and ``leaves`` a dictionary from edges to :class:`Leaf`
-    objects, to which a new leaf is added. ``names`` are the names of tensors.
+    If ``edge`` is a leaf, ``leaves`` is searched for its :class:`Leaf` object, and a new object is added if there is
+    none. Otherwise ``edge`` is a node or an output of a node, and ``numbers`` contains the step number of the node.
+    ``names`` are the names of tensors.
     """
     if edge is None or edge.__class__ is not AccumulateGrad:
         at = None if edge is None else numbers[edge.node]
@@ -371,9 +380,10 @@ def _saved_operand(node: Any, index: int) -> Any:
 
 
 class _MemoryIndex:
-    """Index of the memory of the leaves and saved values of a graph.
+    """Memory of the leaves and saved values of a graph, which shows why an operand has no gradient.
 
-    It is used to find the tensor of the graph with which an operand without gradient shares memory.
+    For example, a detached operand shares memory with another tensor of the graph. :meth:`note` records the memory of
+    the leaves and saved values, and :meth:`why` searches it for the memory of an operand without a gradient.
     """
 
     def __init__(self, names: Names) -> None:
@@ -381,9 +391,9 @@ class _MemoryIndex:
         self.inside: dict[int, str] = {}
 
     def note(self, node: Any, names: Names) -> None:
-        """Add to this index the leaf operands of ``node``, and the saved values of ``node`` that receive a gradient.
+        """Record the memory of the leaves that are operands of ``node``, and of the values that ``node`` saves.
 
-        ``names`` are the names of leaves, which describe them in the index.
+        Saved values that receive no gradient are omitted. ``names`` are the names of the leaves.
         """
         for edge in node.edges:
             if edge.__class__ is AccumulateGrad and edge.variable_ref is not dead_ref:
@@ -402,7 +412,7 @@ class _MemoryIndex:
             )
 
     def why(self, array: Any) -> str:
-        """Return the reason why ``array``, an operand without a gradient edge, receives no gradient.
+        """Return the reason why ``array``, an operand of an operation, receives no gradient.
 
         The result is "" if the reason is unknown.
         """
@@ -424,9 +434,9 @@ def _dtype_name(dtype: Any) -> str:
 
 
 def _in_parameters(node: Any) -> list[Any]:
-    """Return a list of the arrays among the saved parameters of ``node``, such as the index arrays of ``x[i]``.
+    """Return a list of the arrays that ``node`` saves for arguments that get no gradient, such as ``i`` in ``x[i]``.
 
-    Parameters are the arguments of an operation that get no gradient.
+    Arrays inside tuples and lists are included. Arrays without dimensions are omitted.
     """
     operation = getattr(node, "operation", None)
     saved = [] if operation is None else operation.saved()
@@ -497,7 +507,7 @@ def _kept_by_function(name: str, saved: Any) -> SavedValue:
 
 
 def _hooks(edge: Any) -> list[str]:
-    """Return a description of each hook that is registered on ``edge``, a node or the edge of a leaf."""
+    """Return a description of each hook that is registered on ``edge``, a graph node or a leaf."""
     every: list[tuple[str, Hooks]] = [] if edge.hooks is None else [("", edge.hooks)]
     for position, hooks in sorted((getattr(edge, "result_hooks", None) or {}).items()):
         every.append((f" (result {position})", hooks))

@@ -28,11 +28,11 @@ from .graph_reader import (
 
 @dataclass
 class Holding:
-    """Total of the values that equal operations at one line of the program save for the backward pass.
+    """Total of the values that one operation in one line of the program saves for the backward pass.
 
-    ``operation`` and ``line`` identify the operations, and ``steps`` is their number. ``values`` is the number of the
-    saved values, and ``nbytes`` their size in bytes. ``shared`` is the number of bytes of saved values that are not
-    included in ``nbytes``, because they share memory with a leaf or with a value that has been counted already.
+    ``steps`` is the number of calls of the operation, which may run several times, as in a loop. ``values`` is the
+    number of the saved values, and ``nbytes`` their size in bytes. If a saved value shares memory with a leaf or with a
+    value that has been counted already, its size is added to ``shared`` instead of ``nbytes``.
     """
 
     operation: str
@@ -93,11 +93,11 @@ def _row(each: Holding) -> str:
 def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int | None = 20) -> Memory:
     """Return the sizes of the memory that the graph of ``tensor`` keeps alive, by operation and line of the program.
 
-    ``tensor`` is a tensor or an iterable of tensors. ``params`` is a dictionary from names to tensors. ``limit`` is the
-    maximum number of rows in the printed text, None for all.
+    ``tensor`` is a tensor or an iterable of tensors. ``params`` is a dictionary from names to tensors, as for
+    :func:`explain`. ``limit`` is the maximum number of rows in the printed text, None for all.
 
-    Memory that several values share, such as an array and its views, is counted once, for the step recorded first. The
-    memory of the leaves is counted separately.
+    Memory that several saved values share, such as an array and its views, is counted once, for the operation recorded
+    first. The memory of the leaves is counted separately.
 
     >>> import retrograd as torch
     >>> w, x = torch.ones(10, 10, requires_grad=True), torch.ones(5, 10)
@@ -118,10 +118,10 @@ def memory(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int |
 
 
 def _hold(rows: dict[Any, Holding], step: Step, seen: set[int]) -> None:
-    """Add the saved values of ``step`` to the total in ``rows`` for the operation and line of ``step``.
+    """Add the saved values of ``step`` to the total for its operation and its line of the program.
 
-    ``rows`` is a dictionary from pairs (operation, line) to :class:`Holding` objects. ``seen`` has the identities of
-    the arrays whose memory has been counted; those of ``step`` are added to it.
+    ``rows`` is a dictionary from pairs (operation, line) to totals, which are :class:`Holding` objects. ``seen`` is the
+    set of the ``id`` of all arrays whose memory has been counted. The arrays of ``step`` are added to it.
     """
     row = rows.setdefault((step.operation, step.line), Holding(step.operation, step.line))
     row.steps += 1
@@ -149,14 +149,15 @@ class watch_leaks:
     """Context manager that warns if autograd graphs accumulate or grow from step to step of a training loop.
 
     Call ``step()`` once in every training step, after temporary tensors are deleted. ``step`` warns in two cases, with
-    the line of the program and the number of bytes kept alive. The first case is a line that computes the last
-    operation of more and more graphs during ``patience`` consecutive steps, for example because losses are stored in a
-    list. The second case is a single graph that gets longer in ``patience`` consecutive steps, for example because a
+    the line of the program and the number of bytes kept alive. The first case is that the number of graphs whose last
+    operation is in the same line increases in ``patience`` consecutive steps, for example because losses are stored in
+    a list. The second case is that a single graph gets longer in ``patience`` consecutive steps, for example because a
     state is passed from step to step.
 
-    The end of the ``with`` statement warns of each line with more than ``patience`` graphs that were recorded inside
-    the statement and are still alive. There is one warning for each line. ``step`` and both ends of the ``with``
-    statement examine all objects of the process, which takes some milliseconds for each ten thousand objects.
+    At the end of the ``with`` statement, there is a warning for each line with more than ``patience`` graphs that were
+    recorded inside the statement and are still alive. Each line causes at most one warning. ``step`` and both ends of
+    the ``with`` statement examine all objects of the process, which takes some milliseconds for each ten thousand
+    objects.
 
     >>> import retrograd as torch
     >>> w, losses = torch.ones(3, requires_grad=True), []

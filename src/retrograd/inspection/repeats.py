@@ -11,7 +11,10 @@ LONGEST = 128  # maximal length of a repeated stretch
 
 @dataclass(frozen=True)
 class Stretch:
-    """Part of a list: the ``length`` items from index ``start``, which occur ``times`` times in succession."""
+    """Part of a list: the ``length`` items from index ``start``, which may occur several times in succession.
+
+    ``times`` is the number of occurrences; it is 1 if the items are not repeated.
+    """
 
     start: int
     length: int
@@ -24,10 +27,11 @@ class Stretch:
 
 
 def fold_repeats(keys: Sequence[Any]) -> Iterator[Stretch]:
-    """Yield a :class:`Stretch` for each consecutive part of ``keys``: a single item or a repeated sequence of items.
+    """Divide ``keys`` into consecutive parts, and yield a :class:`Stretch` for each: one item or a repeated sequence.
 
     A single item counts as repeated if it occurs at least three times in a row, a longer sequence if it occurs at least
-    twice. If several repeated sequences begin at the same index, the sequence that covers the most items is chosen.
+    twice. If several repeated sequences begin at the same index, the sequence that covers the most items is chosen. In
+    the example, the parts are ``x``, three times ``ab``, ``y``, and four times ``z``.
 
     >>> [(each.start, each.length, each.times) for each in fold_repeats("xabababyzzzz")]
     [(0, 1, 1), (1, 2, 3), (7, 1, 1), (8, 1, 4)]

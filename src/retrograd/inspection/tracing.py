@@ -108,7 +108,11 @@ _DETACHING = {
 
 
 def _why(frame: FrameType, result: Tensor) -> str:
-    """Return the reason why ``result`` has no gradient, or "" if the call ``frame`` did not compute ``result``."""
+    """Return the reason why ``result``, the value that the function call ``frame`` returned, has no gradient.
+
+    The result is "" if ``result`` is an argument of the call, or if retrograd itself called a function that is not an
+    operation.
+    """
     name = frame.f_code.co_name
     at = user_frame.describe(*user_frame.user_location())
     at = f" at {at}" if at else ""
@@ -133,7 +137,10 @@ def _why(frame: FrameType, result: Tensor) -> str:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """Return the arguments of the function call ``frame`` in one list, with the items of lists and tuples."""
+    """Return the arguments of the function call ``frame`` in a flat list.
+
+    An argument that is a tuple or list is replaced by its items.
+    """
     code: CodeType = frame.f_code
     values = frame.f_locals
     arguments: list[Any] = []

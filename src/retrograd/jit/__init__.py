@@ -84,8 +84,8 @@ def _run_once(function: Any, inputs: Any) -> None:
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, **options: Any) -> Any:
     """Call ``func`` once with ``example_inputs``, and return ``func`` unchanged.
 
-    The calls of the result run as ordinary Python. Branches on values or shapes are therefore not fixed by
-    ``example_inputs``.
+    The result runs as ordinary Python. Unlike in PyTorch, branches that depend on values or shapes are therefore
+    evaluated in every call, and not fixed by ``example_inputs``.
     """
     _warn_deprecated("trace")
     kwargs = options.get("example_kwarg_inputs")
@@ -100,7 +100,7 @@ def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_tra
 def trace_module(
     mod: Any, inputs: dict[str, Any], optimize: Any = None, check_trace: bool = True, **options: Any
 ) -> Any:
-    """Call methods of the module ``mod`` once, and return ``mod`` unchanged.
+    """Call the methods of the module ``mod`` that ``inputs`` lists, once each, and return ``mod`` unchanged.
 
     The keys of ``inputs`` are the names of the methods, and the values are their arguments.
     """

@@ -234,10 +234,11 @@ def backward(
 
 
 def _add(np: Any, target: Any, owners: Any, values: Any) -> None:
-    """Add ``values``, one item for each query head, to the items of the key heads in ``target``, in place.
+    """Add the gradients ``values`` of query heads to the key heads that they use, in ``target``, in place.
 
-    ``owners`` is the index of the key head of each query head: a slice or an array. If several query heads use the same
-    key head, all of their values are added.
+    ``values`` has one item for each query head, and ``target`` one for each key head. ``owners`` is the index of the
+    key head of each query head: a slice or an array. Several query heads may use the same key head; their values are
+    summed.
     """
     if isinstance(owners, slice):
         target[owners] += values

@@ -73,8 +73,9 @@ def place(np: Any, out: Any, target: Any, values: Any) -> None:
 def _likelihood_of_few(np: Any, target: Any, x: Any, weight: Any, reduction: str, ignore: int) -> Any:
     """Return the result of :func:`likelihood_loss` for a few rows, or None for arguments that are not supported.
 
-    For a few rows a loop over Python floats is faster than NumPy. Among the arguments that are not supported are a
-    weight, the reduction "none", a target that is not a valid class, and an ``ignore`` that is a valid class.
+    For a few rows, a loop over Python floats is faster than NumPy. The loop supports a float32 matrix ``x`` and valid
+    class indices ``target``, without a weight and without the reduction "none". ``ignore`` must not be a valid class,
+    so that no row is ignored.
     """
     if weight is not None or reduction == "none" or x.ndim != 2 or target.ndim != 1:
         return None

@@ -317,10 +317,10 @@ def input_adjoint(
 
 
 def _add_input(np: Any, plan: Plan, y: Any, w: Any, x: Any, first: int, last: int) -> None:
-    """Add the contribution of some output rows to ``x``, the gradient of the input, in place.
+    """Add to ``x``, the gradient of the input, the part that comes from the output rows ``first`` to ``last - 1``.
 
-    ``y`` is the gradient of the output rows ``first`` to ``last - 1``, for the samples that ``x`` holds. ``plan`` holds
-    the sizes of the convolution, and ``w`` is the weight.
+    ``y`` is the gradient of these output rows, for the samples that ``x`` holds. ``plan`` holds the sizes of the
+    convolution, and ``w`` is the weight.
     """
     count = len(x)
     start, stop = plan.reach(first, last)

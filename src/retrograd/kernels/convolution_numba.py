@@ -117,9 +117,10 @@ def output(
 
 
 def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
-    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, by the Numba loops for few channels.
+    """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, by Numba loops without matrix products.
 
-    ``how`` holds the strides, paddings and dilations in the order of ``Shape.how``.
+    These loops are faster for few channels. ``how`` is (row stride, column stride, row padding, column padding, row
+    dilation, column dilation).
     """
     size = _flat(x.shape, w.shape, how, y.shape)
     kept = w.shape[1] if w.shape[1] * size <= BLOCK else 1
@@ -128,11 +129,11 @@ def _directly(x: Any, w: Any, bias: Any, how: Any, y: Any) -> None:
 
 
 def _flat(x: Any, w: Any, how: Any, y: Any) -> int:
-    """Return the size of the scratch memory for one channel of the padded input, in elements.
+    """Return the number of elements of scratch memory that holds one channel of the input with its padding.
 
-    The numbers of rows and columns are rounded up to multiples of the stride. ``x``, ``w`` and ``y`` are the shapes of
-    input, weight and output. ``how`` holds the strides, paddings and dilations in the order of ``Shape.how``. The
-    layout of the memory is described in Note [Flat images] of ``kernels/numba/direct_convolution.py``.
+    The numbers of rows and columns are rounded up to multiples of the stride (Note [Flat images] of
+    ``kernels/numba/direct_convolution.py``). ``x``, ``w`` and ``y`` are the shapes of input, weight and output. ``how``
+    is (row stride, column stride, row padding, column padding, row dilation, column dilation).
     """
     sizes = [
         -(-max(n + 2 * p, (o - 1) * s + d * (k - 1) + 1) // s) * s
@@ -153,9 +154,9 @@ def _tiles(x: Any, w: Any, whole: Any, bias: Any, y: Any, form: Shape, size: Any
     """Write the convolution of ``x`` with ``w`` plus ``bias`` to some elements of ``y``, by matrix products of tiles.
 
     A tile is a block of results that stay in registers. ``w`` (groups, outputs per group, channels per group, *kernel)
-    is a view, with any strides, of the contiguous array ``whole``. ``form`` holds the sizes of the convolution.
-    ``size`` is the number of rows and columns to compute. ``where`` is (first row, row step, first column, column
-    step): the position of these rows and columns in ``y``.
+    may have any strides; its memory is that of ``whole``, a contiguous array. ``form`` holds the sizes of the
+    convolution. ``size`` is the number of rows and columns to compute. ``where`` is their position in ``y``: (first
+    row, row step, first column, column step).
     """
     loops, tiles = convolve_loops(), tile_sizes()
     groups, single, channels, tall, wide = w.shape
@@ -185,12 +186,12 @@ def _plane(size: int) -> int:
 
 @lru_cache(256)
 def _offsets(channels: int, kernel: Any, stride: int, dilation: int, plane: int, width: int, whole: int) -> Any:
-    """Return, for each channel and kernel element, the offset of the image elements that it multiplies.
+    """Return, for each channel and kernel element, the offset at which the inputs that it multiplies begin.
 
-    The offsets refer to the scratch memory of the Numba loops, which holds a copy of the image in the layout of Note
-    [Lines of images] of ``kernels/numba/convolution.py``. ``plane`` is the number of elements of one channel in this
-    memory, and ``width`` the number of elements of one row. ``stride`` and ``dilation`` are those of the rows. Zeros
-    are appended until the number of offsets is a multiple of ``whole``.
+    The inputs are read from the scratch memory of the Numba loops, a copy of the image in the layout of Note [Lines of
+    images] of ``kernels/numba/convolution.py``. ``plane`` is the number of elements of one channel in this memory, and
+    ``width`` the number of elements of one row. ``stride`` and ``dilation`` are those of the rows. Zeros are appended
+    until the number of offsets is a multiple of ``whole``.
     """
     found = [
         ((j * stride + i * dilation % stride) * channels + c) * plane + i * dilation // stride * width

@@ -132,10 +132,10 @@ def extreme_of_all(np: Any, x: Any, largest: bool) -> Any:
 
 @at_least(LARGE, NUMBA)
 def _position_by_loop(np: Any, x: Any, axis: int, largest: bool) -> Any:
-    """Return the result of :func:`position_of_extreme`, computed by a Numba loop, or None if the loop is not used.
+    """Return the result of :func:`position_of_extreme`, computed by a Numba loop, or None if no loop is used.
 
-    The loop is not used if it does not support ``x``. It processes the elements after ``axis`` in memory together; if
-    there are few of them, it is not used either, because NumPy is faster.
+    No loop is used if it does not support ``x``, or if there are few elements along the axes after ``axis``, because
+    NumPy is then faster.
     """
     view = seen(x, (axis,))
     if view is None or view.array.shape[2] < ARGMAX_COLUMNS:

@@ -268,8 +268,8 @@ def dirichlet_grad(np: Any, x: Array, alpha: Array) -> Array:
 def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, for small ``x``.
 
-    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
-    distributions are ``alpha`` and ``beta``. The formula is the power series of the distribution function.
+    Helper of :func:`dirichlet_grad`, which selects one of five formulas for each element. ``alpha`` and ``beta`` are
+    the parameters of the beta distributions. The formula is the power series of the distribution function.
     """
     slope = special(np, "psi", alpha) - special(np, "psi", alpha + beta) - np.log(x)
     weight, total = np.ones_like(x), 0.0
@@ -283,8 +283,8 @@ def _beta_near_zero(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, for ``x`` near 1.
 
-    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
-    distributions are ``alpha`` and ``beta``. The formula is the power series of the distribution function in ``1 - x``.
+    Helper of :func:`dirichlet_grad`, which selects one of five formulas for each element. ``alpha`` and ``beta`` are
+    the parameters of the beta distributions. The formula is the power series of the distribution function in ``1 - x``.
     """
     rest = 1 - x
     slope = special(np, "psi", alpha + beta) - special(np, "psi", alpha)
@@ -301,9 +301,9 @@ def _beta_near_one(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 def _beta_near_mean(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``, near their means.
 
-    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
-    distributions are ``alpha`` and ``beta``. Near the mean the saddle point expansion of :func:`_beta_saddle` cannot be
-    used, because it divides 0 by 0.
+    Helper of :func:`dirichlet_grad`, which selects one of five formulas for each element. ``alpha`` and ``beta`` are
+    the parameters of the beta distributions. The formula is used where the saddle point expansion of
+    :func:`_beta_saddle` divides 0 by 0.
     """
     total, rest = alpha + beta, 1 - x
     powers = (
@@ -325,8 +325,8 @@ def _stirling(x: Array) -> Array:
 def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
-    distributions are ``alpha`` and ``beta``. The formula is Rice's saddle point expansion, for large parameters.
+    Helper of :func:`dirichlet_grad`, which selects one of five formulas for each element. ``alpha`` and ``beta`` are
+    the parameters of the beta distributions. The formula is Rice's saddle point expansion, for large parameters.
     """
     total, rest = alpha + beta, 1 - x
     gap = beta * x - alpha * rest  # zero at the mean
@@ -342,9 +342,9 @@ def _beta_saddle(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
 def _beta_between(np: Any, x: Array, alpha: Array, beta: Array) -> Array:
     """Return the derivative of beta samples ``x`` with respect to ``alpha``, divided by ``1 - x``.
 
-    This quotient is the result of :func:`dirichlet_grad` in a range of its arguments. The parameters of the beta
-    distributions are ``alpha`` and ``beta``. The formula is a rational approximation, for arguments outside of the
-    ranges of the power series and the saddle point expansion.
+    Helper of :func:`dirichlet_grad`, which selects one of five formulas for each element. ``alpha`` and ``beta`` are
+    the parameters of the beta distributions. The formula is a rational approximation, for arguments outside of the
+    ranges of the other formulas.
     """
     u, total = np.log(x), alpha + beta
     a = np.log(alpha) - u

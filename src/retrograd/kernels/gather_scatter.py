@@ -69,12 +69,12 @@ def index_fits(picked: tuple[int, ...], shape: tuple[int, ...], axis: int) -> bo
 
 @lru_cache(maxsize=256)
 def _starts(np: Any, shape: tuple[int, ...], picked: tuple[int, ...], axis: int) -> tuple[Any, int]:
-    """Return the flat positions from which an index array counts along ``axis``, and the stride of ``axis``.
+    """Return (starts, stride), from which :func:`flat_positions` computes the flat positions of selected elements.
 
-    This is a helper of :func:`flat_positions`, which adds the index times the stride to these positions. ``shape`` is
-    the shape of the indexed array. ``picked`` is the shape of the index array, which may lack ``axis``, or be smaller
-    than ``shape`` along other axes. The result has one position for each element of the index array: that of the first
-    element along ``axis``. The stride is a number of elements.
+    The flat positions are ``starts + index * stride``. ``shape`` is the shape of the indexed array, and ``picked`` the
+    shape of the index array. ``starts`` has one position for each element of the index array: that of the first element
+    along ``axis``. ``stride`` is the stride of ``axis`` as a number of elements. The index array may lack ``axis``, or
+    be smaller than the indexed array along other axes.
     """
     axis %= len(shape)
     every = np.arange(math.prod(shape)).reshape(shape)

@@ -115,11 +115,16 @@ def _taps(np: Any, g: Any, size: int, mode: int, padding: int, align: bool, orde
 def _terms(
     np: Any, grid: Any, space: Sequence[int], mode: int, padding: int, align: bool, orders: Sequence[int]
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield (flat indices, weights), both of shape (batch, positions), for each neighbour of the sampled positions.
+    """Yield a pair of arrays (flat indices, weights) for each neighbour from which an image is interpolated.
 
-    ``space`` is the shape of the image. The last axis of ``grid`` holds the coordinates. The first coordinate belongs
-    to the last axis of the image. ``orders`` holds, for each coordinate, the order of the derivative of the
-    interpolation kernel. ``mode``, ``padding`` and ``align`` are the parameters of :func:`read`.
+    The interpolated value is the sum over the neighbours of weight times image element; bilinear interpolation of a 2-d
+    image, for example, has 4 neighbours. Both arrays have the shape (batch, positions), where a position is a point of
+    ``grid``.
+
+    ``space`` is the shape of the image without batch and channels. The last axis of ``grid`` holds the coordinates of a
+    position; the first coordinate belongs to the last axis of the image. ``orders`` holds, for each coordinate, the
+    order of the derivative of the interpolation kernel. ``mode``, ``padding`` and ``align`` are the parameters of
+    :func:`read`.
     """
     batch = grid.shape[0]
     axes = [

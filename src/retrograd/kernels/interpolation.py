@@ -1,8 +1,9 @@
-"""Kernels of interpolate, average pooling and pad: linear maps along axes; each output is a weighted sum of inputs.
+"""Kernels of interpolate, average pooling and pad.
 
-A tap is one input of an output, together with its weight. :class:`Taps` holds all taps of one axis. A map along several
-axes is applied one axis at a time. The gradient is the adjoint map (:attr:`Taps.turned`), in which inputs and outputs
-exchange their roles.
+These operations are linear maps along axes of an image: each element of the output is a weighted sum of a few elements
+of the input. As in a digital filter, a tap is one of these input elements together with its weight. :class:`Taps` holds
+the taps of all outputs along one axis. A map along several axes is applied one axis at a time. The gradient is computed
+by the adjoint map (:attr:`Taps.turned`), in which inputs and outputs are exchanged.
 """
 
 from __future__ import annotations

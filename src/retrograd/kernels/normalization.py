@@ -123,10 +123,10 @@ def _of_rows(values: Any, x: Any) -> Any:
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:
-    """Return the sums over ``axes`` of an array ``x`` of which the sum of each row is already known.
+    """Return the sums of ``x`` over ``axes``, computed from ``of_rows``, the sums over the last axis only.
 
-    A row holds the elements along the last axis. ``of_rows`` has the sum of each row; it is summed over the other
-    ``axes``, in double precision. The result has the shape ``kept``.
+    The last axis is one of ``axes``. ``of_rows`` is summed over the other axes, in double precision. The result has the
+    shape ``kept``.
     """
     rest = tuple(axis for axis in axes if axis != x.ndim - 1)
     return numpy.add.reduce(of_rows.reshape(x.shape[:-1]), axis=rest, dtype=numpy.float64).reshape(kept)
@@ -139,8 +139,8 @@ def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]
 def _channels(np: Any, shape: tuple[int, ...], weight: tuple[int, ...], rows: tuple[int, ...]) -> Any:
     """Return, for each element of an array, the flat index of the weight that multiplies the element.
 
-    ``shape`` is the shape of the array. ``weight`` is the shape of the weight, which broadcasts to ``shape``. The
-    result is reshaped to ``rows``.
+    The array has the shape ``shape``. The weights have the shape ``weight``, which broadcasts to ``shape``. The result
+    is reshaped to ``rows``.
     """
     every = np.arange(math.prod(weight)).reshape(weight)
     return np.ascontiguousarray(np.broadcast_to(every, shape)).reshape(rows)
@@ -405,7 +405,10 @@ def input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any
 
 
 def _input_gradient(np: Any, grad: Any, weight: Any, x: Any, mean: Any, rstd: Any, axes: tuple[int, ...]) -> Any:
-    """Return the result of :func:`input_gradient` for slices of its operands that fit the cache."""
+    """Return the result of :func:`input_gradient`, which calls this function for pieces that fit the cache.
+
+    The operands are slices of those of :func:`input_gradient`.
+    """
     flat = normalise(np, x, mean, rstd)
     slope = grad if weight is None else grad * weight
     out = slope * flat

@@ -106,10 +106,10 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
 
 
 def _otherwise(name: str, arrays: tuple[Any, ...], numbers: tuple[Any, ...], kind: Any, out: Any) -> Any:
-    """Return the result of :func:`looped` for arrays that its fast path does not support, with the same parameters.
+    """Return the result of :func:`looped` for arrays that its fast path does not support, or None.
 
     These are arrays of the class :class:`Large`, arrays that are not in C order, and arrays that repeat a single
-    element.
+    element. The parameters are those of :func:`looped`. The result is None if no Numba loop supports the arrays.
     """
     if any(array.__class__ is Large for array in arrays):
         return looped(name, *map(plain, arrays), numbers=numbers, kind=kind, out=out)
@@ -261,10 +261,11 @@ def _usual(name: str, x: Any, y: Any) -> Any:
 
 
 def _into(name: str, out: Any, first: Any, second: tuple[Any, ...]) -> bool:
-    """Compute ``name(first, *second)`` by a Numba loop and write it to ``first``; return whether that was possible.
+    """Compute ``name(first, *second)`` by a Numba loop in place of ``first``; return whether that was possible.
 
     ``name`` is an elementwise function, and ``second`` a tuple of its other operands. ``out`` is the array to which the
-    caller writes the result; the loop is used only if it is ``first``. If the result is False, ``first`` is unchanged.
+    caller writes the result. If it is not ``first``, the function returns False. If the result is False, ``first`` is
+    unchanged.
     """
     if out is not first or not second:
         return False

@@ -57,7 +57,10 @@ def around(x: Any, axis: int) -> Any:
 
 
 def said(bad: Any) -> None:
-    """Raise IndexError if ``bad[0]`` is true, which a Numba loop sets if an index is out of range."""
+    """Check ``bad[0]``, the error flag of a Numba loop, and raise IndexError if it is set.
+
+    The loop sets the flag if an index is out of range.
+    """
     if bad[0]:
         raise IndexError("index out of range in self")
 

@@ -198,13 +198,15 @@ def _lowest(np: Any, dtype: Any) -> Any:
 def _along(
     np: Any, x: Any, where: Any, axis: int, places: list[Any], step: int, nan: bool, kind: Any
 ) -> tuple[Any, Any]:
-    """Return the maximum of each window along ``axis``, and the flat index of this maximum.
+    """Return (maximum of each window along ``axis``, flat index of this maximum).
 
-    This is a helper of :func:`maxima`, which computes the maxima one axis at a time, the last axis first. ``places``
-    holds the window indices along ``axis``. ``where`` holds the flat indices of the elements of ``x``, which are the
-    maxima over the axes processed before; it is None for the first axis. ``step`` is the difference of the flat indices
-    of neighbours along ``axis``. If ``nan`` is true, ``x`` may contain nan. ``kind`` is the dtype of the indices. If
-    ``kind`` is None, no indices are computed, and the second result is None.
+    Helper of :func:`maxima`, which computes the maxima one axis at a time, the last axis first. For the first of these
+    axes, ``x`` is the image and ``where`` is None. For each later axis, ``x`` holds the maxima over the axes before,
+    and ``where`` their flat indices.
+
+    ``places[k]`` holds, for each window, the index along ``axis`` of element k of the window. ``step`` is the
+    difference between the flat indices of two neighbours along ``axis``. ``nan`` is true if ``x`` contains nan.
+    ``kind`` is the dtype of the flat indices; None means that they are not needed, and the second result is None.
     """
     best = index = None
     for each in places:

@@ -97,9 +97,9 @@ class Stream:
         self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
-        """Make ``words`` the words that are drawn ahead; the first ``position`` of them are already used.
+        """Replace the random 32-bit integers that are drawn ahead by ``words``, of which ``position`` are already used.
 
-        ``known`` is the state (key and position) of MT19937 before it drew the first of ``words``, or None if this
+        ``known`` is the state (key and position) of MT19937 before it drew the first of ``words``. It is None if this
         state has not been read.
         """
         self._passed = 0 if known else self._passed + len(self._words)
@@ -205,9 +205,10 @@ class Stream:
         return self.numbers(count, DOUBLES)
 
     def one_by_one(self) -> Generator[float, None, None]:
-        """Yield uniform random float64 numbers in [0, 1) as Python floats.
+        """Yield uniform random float64 numbers in [0, 1) one by one, as Python floats.
 
-        Closing this Python generator returns the words of unused numbers to the stream.
+        Each number is computed from two random 32-bit integers of the stream. The integers are drawn for several
+        numbers at once. When the iteration is closed, those of unused numbers are returned to the stream.
         """
         while True:
             count = min(max((len(self._words) - self._position) // 2, 1), WORDS)

@@ -155,7 +155,10 @@ def _stack_along(np: Any, arrays: Sequence[Any], axis: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _outside(np: Any, shape: tuple[int, ...], diagonal: int, lower: bool) -> Any:
-    """Return the flat positions of the elements that :func:`triangle` sets to 0 in matrices of the given ``shape``."""
+    """Return the flat positions of the elements that :func:`triangle` sets to 0 in matrices of the given ``shape``.
+
+    ``diagonal`` and ``lower`` are the parameters of :func:`triangle`.
+    """
     return np.flatnonzero((np.tril if lower else np.triu)(np.ones(shape, bool), diagonal) == 0)
 
 

@@ -105,9 +105,12 @@ def reduced_shape(found: Any, x: Any, axis: int, keepdims: bool) -> Any:
 class Seen(NamedTuple):
     """Operand of a reduction such as torch.sum, in the form that the Numba loops read.
 
-    ``array`` is the operand reshaped to (outer, many, inner); the middle axis holds the reduced axes. ``kept`` is the
-    shape of the result, with its axes in memory order and size 1 along the reduced axes. ``back`` is the permutation by
-    which the result is transposed to the axis order of the operand, or None if the orders are equal.
+    ``array`` is the operand reshaped to (outer, many, inner), where many is the number of elements along the reduced
+    axes. From ``kept`` and ``back``, :meth:`put_back` computes the shape of the reduction's result: it reshapes the
+    result of a loop to ``kept`` and then permutes the axes by ``back``.
+
+    ``kept`` has size 1 for the reduced axes, and lists the axes in the order of memory. ``back`` permutes the axes to
+    the order of the operand; it is None if the orders are equal.
     """
 
     array: Any
@@ -267,7 +270,7 @@ def _sum_several_by_loop(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool)
 
 @kernel(_sum_several_by_loop)
 def _sum_several(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Return the sum of ``x`` over ``axes``, of which there may be any number."""
+    """Return the sum of ``x`` over one or several ``axes``."""
     char = x.dtype.char
     if char in SHORT:
         return sum_axes(np, x.astype(np.float32), axes, keepdims).astype(x.dtype)
@@ -280,7 +283,10 @@ def _sum_several(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 @at_most(ONES_MATRIX)
 def _sum_along_by_ones(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
-    """Return the sum of the matrix ``x`` over ``axis`` as a product with ones, or None if ``x`` is not supported."""
+    """Return the sum of the matrix ``x`` over ``axis``, computed as a matrix product with a vector of ones.
+
+    The result is None if ``x`` is not a small matrix of a supported dtype.
+    """
     if x.ndim != 2 or x.__class__ is not ndarray or x.dtype not in ONES or (size := x.shape[axis]) > ONES_PRODUCT:
         return None
     ones = ONES[x.dtype][size]
@@ -494,7 +500,9 @@ TINY = 1e-30
 def _variance_small(np: Any, x: Any, dim: Any, count: int, left: float, keepdims: bool) -> Any:
     """Return the result of :func:`variance` as float64, or None if the arguments are not supported.
 
-    It is computed by products with constant matrices or by Python's arithmetic.
+    Along one axis of a small matrix, it is computed by products with constant matrices; over all elements of a small
+    array, by Python's arithmetic. ``count`` is the number of elements that are combined to one result, and ``left`` the
+    divisor: ``count`` minus the correction.
     """
     if dim.__class__ is not int:
         return _variance_of_few(np, x, count, left) if dim is None and not keepdims else None

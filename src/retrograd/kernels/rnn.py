@@ -160,8 +160,9 @@ def backward(
 def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> Any:
     """Return the gradient of the cell state before one time step of an LSTM.
 
-    The gradients of the gates (before activation) are written to ``inner``. ``d`` and ``dc`` are the gradients of the
-    hidden state and the cell state after the step. ``gates`` and ``cells`` are the saved values of the step.
+    The gradients of the gates before activation are written to ``inner``. ``d`` and ``dc`` are the gradients of the
+    hidden state and the cell state after the step. ``gates`` holds the activated gates side by side: input, forget,
+    cell and output gate. ``cells`` holds the cell states before and after the step.
     """
     units = d.shape[1]
     enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))

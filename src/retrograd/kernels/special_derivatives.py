@@ -55,9 +55,10 @@ def gamma_moment(np: Any, a: Any, x: Any, n: int) -> Any:
 
 
 def _density_limit(np: Any, a: Any, start: Any, side: Any) -> Any:
-    """Return the point beyond which the density of ln T is negligible, for T of the gamma distribution of order ``a``.
+    """Return the limit of an integral over the density of ln T, beyond which the density is negligible.
 
-    The search begins at ``start`` and goes up if ``side`` is 1, or down if ``side`` is -1.
+    T has the gamma distribution with shape parameter ``a``. The search begins at ``start`` and goes up if ``side`` is
+    1, or down if ``side`` is -1.
     """
     height = a * start - np.exp(start)
     near, far = np.zeros_like(a), NEGLIGIBLE * (1 / a + 1 / np.sqrt(a) + 1)

@@ -234,8 +234,8 @@ class profile:
     ) -> EventList:
         """Return a list with one item for each event name: the sum of all events with this name.
 
-        ``group_by_input_shape`` is the argument ``group_by_input_shapes`` of :meth:`EventList.key_averages`; the other
-        parameters have the same names and meaning there.
+        The parameters have the same meaning as for :meth:`EventList.key_averages`, where the first one is called
+        ``group_by_input_shapes``.
         """
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
@@ -263,8 +263,8 @@ class profile:
     ) -> None:
         """Write the events to the file ``path`` for ``chrome://tracing`` or Perfetto.
 
-        The trace shows arrows from operations to their derivatives. ``metadata`` is a dictionary from further keys of
-        the JSON file to their values as JSON texts.
+        The trace shows arrows from operations to their derivatives. ``metadata`` is added to the JSON file: a
+        dictionary from names to values, which are texts in JSON.
         """
         if self.seen is None:
             raise RuntimeError("Profiler must be run before exporting chrome trace")
@@ -282,7 +282,7 @@ class profile:
 def _events(profiler: profile, seen: Seen) -> Iterator[FunctionEvent]:
     """Yield the events for the calls recorded in ``seen``.
 
-    The end of a call that is still running when the profiler stops is the time at which the profiler stops.
+    A call that is still running when the profiler stops ends at that time.
     """
     event_of: dict[recorder.Call, FunctionEvent] = {}
     parents = {call.parent for call in seen.calls}
@@ -368,9 +368,9 @@ def _line(code: CodeType, instruction: int) -> str:
 def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
     """Return the call stack of ``call``: lines of the user's program, innermost first.
 
-    The stack of a call in a backward pass is that of the corresponding forward operation, which created the graph node.
-    ``stacks`` is a dictionary from the numbers of graph nodes to the stacks of forward operations; if ``call`` is a
-    forward operation, its stack is added.
+    For a forward operation, it is the stack at the time of the call. This stack is also stored in ``stacks`` under the
+    number of the graph node that the operation created. For a call in a backward pass, it is the stack of the forward
+    operation that created the graph node, read from ``stacks``.
     """
     around: recorder.Call | None = call
     while around is not None and around.scope != recorder.BACKWARD and not around.name.startswith(recorder.EVALUATE):
@@ -384,9 +384,9 @@ def _stack(call: recorder.Call, stacks: dict[int, list[str]]) -> list[str]:
 
 
 def _memory(seen: Seen) -> dict[recorder.Call, tuple[int, int]]:
-    """Return a dictionary from each call in ``seen`` to its memory: the pair (bytes on CPU, bytes on GPU).
+    """Return the memory that each call in ``seen`` allocated, as a dictionary from calls to (CPU bytes, GPU bytes).
 
-    The bytes are those allocated minus those released, including nested calls.
+    The numbers are the bytes allocated minus those released, including nested calls.
     """
     totals: dict[recorder.Call, tuple[int, int]] = {}
     known = set(seen.calls)

@@ -12,7 +12,7 @@ from .events import MEMORY_EVENT_NAME
 def write(profiler: Any, path: str, metadata: dict[str, str]) -> None:
     """Write the events of ``profiler`` to the file ``path``, compressed by gzip if the name ends with ``.gz``.
 
-    ``metadata`` is a dictionary from further keys of the JSON file to their values as JSON texts.
+    ``metadata`` is added to the JSON file: a dictionary from names to values, which are texts in JSON.
     """
     import json
 
@@ -94,8 +94,9 @@ def _arguments(profiler: Any, event: Any, index: int) -> dict[str, Any]:
 def _arrows(profiler: Any, base: float, forward: dict[int, Any], place: dict[str, int]) -> list[dict[str, Any]]:
     """Return the flow events of the trace file, which a viewer draws as arrows from operations to their derivatives.
 
-    ``forward`` maps the number of a graph node to the event of the operation that recorded the node. ``base`` is the
-    time in microseconds at which the trace begins. ``place`` is a dictionary with the process and thread identifiers.
+    ``forward`` is a dictionary from the numbers of graph nodes to the events of the forward operations that created
+    them. ``base`` is the time in microseconds at which the trace begins. ``place`` is a dictionary with the process and
+    thread identifiers.
     """
     arrows: list[dict[str, Any]] = []
     for event in profiler.function_events:

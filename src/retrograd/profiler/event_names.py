@@ -1,7 +1,7 @@
-"""Names of events: a profiler shows each function under the name of the operation that PyTorch's function runs.
+"""Names under which a profiler shows the calls of functions: the names of PyTorch's operations.
 
-A name may describe several events. ``linear>addmm`` is an event ``linear`` with an event ``addmm`` inside.
-``select+index`` is an event ``index`` after an event ``select`` of zero duration.
+One call may be shown as several events. The name ``linear>addmm`` means an event ``linear`` with an event ``addmm``
+inside. ``select+index`` means an event ``index`` after an event ``select`` of zero duration.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ PROPERTIES_TIMED = ("T", "mT", "H", "mH", "real", "imag", "data")
 
 
 def _getitem(input: Any, index: Any) -> str:
-    """Return the event name for ``input[index]``: the PyTorch operations of the items of ``index``, joined by ``+``.
+    """Return the event name for ``input[index]``: the PyTorch operations for the items of ``index``, joined by ``+``.
 
-    If a tensor or list is among the items, the last operation is ``index``.
+    For example, it is ``select+slice`` for ``x[0, 1:]``. Items that are tensors or lists are shown as one operation
+    ``index`` at the end.
     """
     parts, names, gathers = index if index.__class__ is tuple else (index,), [], False
     for each in parts:
@@ -118,9 +119,10 @@ def _interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: s
 
 
 def _max_pooling(name: str) -> Callable[..., str]:
-    """Return a function that returns the event name of a call of the max pooling function ``name``.
+    """Return a function that computes the event name for a call of ``name``, a max pooling function.
 
-    The returned function takes the arguments of the call; the event name depends on the argument ``return_indices``.
+    The returned function is called with the arguments of the max pooling, because the event name depends on the
+    argument ``return_indices``.
     """
 
     def named(*args: Any, return_indices: Any = False, **rest: Any) -> str:
@@ -135,9 +137,10 @@ _INNER = {"relu": "clamp_min", "dropout": "native_dropout"}
 
 
 def _inplace_option(name: str) -> Callable[..., str]:
-    """Return a function that returns the event name of a call of the activation function ``name``.
+    """Return a function that computes the event name for a call of ``name``, an activation function.
 
-    The returned function takes the arguments of the call; the event name depends on the argument ``inplace``.
+    The returned function is called with the arguments of the activation, because the event name depends on the argument
+    ``inplace``.
     """
     under = _INNER.get(name)
     return lambda *args, inplace=False, **rest: name + "_" if inplace else f"{name}>{under}" if under else name
@@ -197,9 +200,9 @@ def shown_name(name: str, prefix: str = "") -> Name | None:
 
 
 def _functions() -> Iterator[tuple[Any, str, str]]:
-    """Yield for each public function a tuple: the function, its name, and the prefix of PyTorch's operation names.
+    """Yield a tuple (function, name, prefix) for each public function.
 
-    The prefix is that of the function's namespace, such as ``"linalg_"``.
+    The prefix, such as ``"linalg_"``, is that of PyTorch's operations in the namespace of the function.
     """
     for module, prefix in SPACES.items():
         if prefix is not None and module in sys.modules:
@@ -225,7 +228,8 @@ def name_of_function(function: Any) -> Name | None:
 def _public_names(imported: int) -> dict[FunctionType, Name | None]:
     """Return a dictionary from every public function to its event name, as :func:`name_of_function` returns it.
 
-    ``imported`` is the number of imported namespaces. The dictionary is cached until this number changes.
+    ``imported`` is the number of namespaces, such as ``torch.fft``, that have been imported. The dictionary is cached
+    until this number changes, because a new namespace has new functions.
     """
     names = {}
     for function, name, prefix in _functions():
@@ -238,9 +242,9 @@ def _public_names(imported: int) -> dict[FunctionType, Name | None]:
 
 @functools.cache
 def _name_inside(function: Any) -> Name | None:
-    """Return the event name of ``function``, which is not public, or None if profilers do not show its calls.
+    """Return the event name of a function that is not public, or None if profilers do not show its calls.
 
-    Only the calls of functions that are generated for operations (``runtime/lazy_functions.py``) are shown.
+    Only functions whose code retrograd generates for an operation (``runtime/lazy_functions.py``) are shown.
     """
     return _with_prefix(_inside(function)) if is_generated(function) else None
 
@@ -254,10 +258,10 @@ _OWN = "retrograd::"
 
 
 def _inside(function: Any) -> Name | None:
-    """Return the event name of the internal function ``function``, or None if profilers do not show its calls.
+    """Return the event name, without ``aten::``, of a function that retrograd generates for an operation.
 
-    For an operation without a public function, the event name is usually derived from the name of its ``grad_fn``:
-    ``addmm`` from ``AddmmBackward0``.
+    The result is None if profilers do not show its calls. For an operation without a public function, the event name is
+    usually derived from the name of its ``grad_fn``: ``addmm`` from ``AddmmBackward0``.
     """
     op = getattr(function, "op", None)
     if op is None:
@@ -280,7 +284,7 @@ def _of_operation(op: Any) -> Any:
 
 
 def name_in_rules(name: str) -> str:
-    """Return the event name for the kernel ``name`` when it is called by a gradient rule in a backward pass."""
+    """Return the event name of the kernel (function on arrays) ``name`` for its calls by derivative formulas."""
     found = _of_operation(OPS[name]) if name in OPS else INSIDE.get(name, name)
     return with_aten_prefix(found if found.__class__ is str else name)
 
@@ -306,12 +310,16 @@ _COUNTS = {
 
 @functools.cache
 def arguments_of(name: str, free: int, keywords: tuple[str, ...] = ()) -> int:
-    """Return the number of arguments that PyTorch records for a call of its operation ``name``.
+    """Return the number of arguments that PyTorch's profiler records for a call of its operation ``name``.
 
     ``free`` is the number of positional arguments of the call, and ``keywords`` are the names of its keyword arguments.
-    Parameters with default values are counted too. For an unknown operation, the result is the number of arguments
-    passed. In the example, ``add(input, other, *, alpha)`` has 3 parameters. ``sum`` has two signatures, and the number
-    of positional arguments selects ``sum(input, *, dtype)`` or ``sum(input, dim, keepdim, *, dtype)``.
+    The result is the number of parameters in PyTorch's signature, because omitted arguments with default values are
+    recorded too. If the call fits several signatures, the shortest is used. For an unknown operation, the result is the
+    number of arguments passed.
+
+    In the example, ``add(input, other, *, alpha)`` has 3 parameters. A call of ``sum`` with 1 positional argument fits
+    ``sum(input, *, dtype)``, which has 2 parameters. A call with 2 fits only ``sum(input, dim, keepdim, *, dtype)``,
+    which has 4.
 
     >>> arguments_of("add", 2), arguments_of("sum", 1), arguments_of("sum", 2), arguments_of("nothing", 3)
     (3, 2, 4, 3)

@@ -72,10 +72,10 @@ def _deprecated(name: str, new: str) -> property:
 
 
 def _without_children(name: str, what: str) -> property:
-    """Return a property of an event: its attribute ``name``, such as a time, without the share of nested events.
+    """Return a property of an event: its attribute ``name``, such as a time, minus the values of nested events.
 
-    The values of the events directly inside are subtracted. For asynchronous events the property is 0. ``what`` is the
-    beginning of the property's docstring.
+    Only the values of the events directly inside are subtracted, because they include the events inside those. For
+    asynchronous events the property is 0. ``what`` is the beginning of the property's docstring.
     """
 
     def get(self: Any) -> Any:
@@ -235,7 +235,7 @@ _SUMMED = ("cpu_time_total", "device_time_total", "self_cpu_time_total", "self_d
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """Sum of ``count`` events of the same name, as returned by :meth:`EventList.key_averages`: times and bytes."""
+    """Sums of the times and bytes of ``count`` events of the same name, as :meth:`EventList.key_averages` returns."""
 
     def __init__(self) -> None:
         self.key: str | None = None

@@ -180,8 +180,8 @@ class _KinetoProfile:
     ) -> EventList:
         """Return a list with one item for each event name: the sum of all events with this name.
 
-        ``group_by_input_shape`` is the argument ``group_by_input_shapes`` of :meth:`EventList.key_averages`; the other
-        parameters have the same names and meaning there.
+        The parameters have the same meaning as for :meth:`EventList.key_averages`, where the first one is called
+        ``group_by_input_shapes``.
         """
         return self._recorded("getting key averages").key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name

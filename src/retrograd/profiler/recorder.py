@@ -1,10 +1,12 @@
 """Recording of calls while a profiler runs.
 
-Calls of public functions are recorded by a handler that intercepts them (Note [Interception] in
-``dispatch/intercept.py``). In a backward pass, the engine (``core/engine.py``) calls methods of an observer, which
-record each node and each leaf; the engine then processes the leaves one by one in PyTorch's order. The kernels that
-gradient rules call are attributes of a namespace. While a profiler runs, these attributes are replaced by functions
-that time the kernels.
+There are three kinds of recorded calls:
+
+- Public functions: a handler intercepts their calls (Note [Interception] in ``dispatch/intercept.py``).
+- Nodes and leaves of a backward pass: the engine (``core/engine.py``) calls methods of an observer, which record them.
+  With an observer, the engine processes the leaves one by one in PyTorch's order.
+- Kernels (functions on arrays) that derivative formulas call: the formulas read the kernels from attributes of a
+  namespace. While a profiler runs, these attributes are replaced by functions that time the kernels.
 
 The modules that format events (``events``, ``table``, ``chrome_trace``) are not imported here.
 """
@@ -77,8 +79,8 @@ class Session:
     def begin(self, name: str, args: tuple[Any, ...], scope: int = FUNCTION, sequence: int = -1) -> Call:
         """Record the start of a call of the function ``name`` with the arguments ``args``; return a new :class:`Call`.
 
-        ``scope`` is ``FUNCTION``, ``BACKWARD`` (a node of a backward pass) or ``USER`` (a block named by the user).
-        ``sequence`` is the number of the graph node that the call runs, or -1.
+        ``scope`` is ``FUNCTION``, ``BACKWARD`` (a node of a backward pass) or ``USER`` (a block named by the user). In
+        a backward pass, ``sequence`` is the number of the graph node for which the call is made; otherwise it is -1.
         """
         inputs, stack = tuple(map(described, args)) if self.shapes else None, _frames() if self.stack else ()
         marks = [_mark()] if self.cuda else []
@@ -110,10 +112,10 @@ class Session:
                 return
 
     def made(self, call: Call, result: Any) -> None:
-        """Store in ``call`` the number of the graph node that the call created, if any, as its sequence number.
+        """Store the number of the graph node (``grad_fn``) that ``call`` created as the sequence number of ``call``.
 
-        ``result`` is the value that the call returned. Its graph node was created by the call if it is newer than all
-        nodes that were known when the call began.
+        ``result`` is the value that the call returned. The call created the graph node of ``result`` only if the node
+        is newer than all nodes that were known when the call began. Otherwise nothing is stored.
         """
         first = result[0] if result.__class__ in (tuple, list) and result else result
         node = getattr(first, "_grad_edge", None)
@@ -126,10 +128,11 @@ class Session:
     # -- Memory
 
     def hold(self, call: Call | None, result: Any, args: tuple[Any, ...]) -> None:
-        """Record the allocation of new memory by the arrays in ``result``, and later the release of this memory.
+        """Record how many bytes ``call`` allocated for the arrays in ``result``, and later their release.
 
-        Memory that belongs to an argument in ``args`` is not new. ``call`` is the call that returned ``result``, or
-        None. The release is recorded by a callback of a weak reference to the array.
+        ``result`` is the value that the call returned. Memory that belongs to an argument in ``args`` was not allocated
+        by the call. ``call`` is None if no call is known. The release is recorded by a callback of a weak reference to
+        the array.
         """
         given = None
         for array in _arrays(result):
@@ -239,14 +242,13 @@ def _begin_varying(name: Callable[..., str], args: tuple[Any, ...], kwargs: dict
 def _begin_said(
     name: Callable[..., str], operation: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Call | None:
-    """Record the start of a call of a function that is decorated with ``profiled``; return the :class:`Call`.
+    """Record the start of a call of a function that is decorated with ``profiled``, whose calls profilers show.
 
-    The decorator ``profiled`` registers a Python function whose calls a profiler shows. The event name is
-    ``name(*args, **kwargs)``. If ``operation`` is true, the event is shown as an operation, otherwise like a block of
-    ``record_function``.
+    The event name is ``name(*args, **kwargs)``. If ``operation`` is true, the event is shown as an operation, otherwise
+    like a block of ``record_function``.
 
-    The result is None if no profiler runs. For an operation, it is also None if the event name is empty; for a block,
-    if a block with this name is already running.
+    The result is a new :class:`Call`, or None if nothing is recorded. This happens in three cases: no profiler runs;
+    the event name of an operation is empty; or a block with the same name is already running.
     """
     session = sessions.get(get_ident())
     if session is None or session.resting:
@@ -258,7 +260,10 @@ def _begin_said(
 
 
 def _run(call: Call | None, args: tuple[Any, ...], function: Callable[..., Any], *rest: Any, **kwargs: Any) -> Any:
-    """Return ``function(*rest, **kwargs)``, and record the end of ``call``, whose arguments are ``args``."""
+    """Return ``function(*rest, **kwargs)``, and record the end of ``call``.
+
+    ``args`` are the arguments of ``call``; their memory is not counted as allocated by the call.
+    """
     result = None
     try:
         result = function(*rest, **kwargs)
@@ -291,10 +296,10 @@ class _Recording(Handler):
         self.known.clear()
 
     def wanted(self, function: Any) -> Any:
-        """Return a function that records the beginning of a call of ``function``.
+        """Return a function that records the start of a call of ``function``, or None if profilers do not show it.
 
         The returned function takes the positional arguments of the call as a tuple and the keyword arguments as a
-        dictionary. The result is None if profilers do not show calls of ``function``.
+        dictionary.
         """
         try:
             return self.known[function]
@@ -348,9 +353,10 @@ class _BackwardObserver:
         wanted: Any,
         inner: Any,
     ) -> Any:
-        """Process the graph node or output ``edge`` by ``engine._visit``, and record the processing as an event.
+        """Return the result of ``engine._visit``, which processes the graph node ``edge``, and record an event for it.
 
-        ``engine._visit`` has the same parameters, and its result is returned.
+        The other parameters are those of ``engine._visit``. No event is recorded if ``edge`` is only one of several
+        outputs of a node.
         """
         if edge.__class__ is not OutputEdge:
             self._evaluate(edge.name(), -edge.number, _line(edge))
@@ -391,7 +397,7 @@ class _BackwardObserver:
 
 
 def _line(place: Any) -> tuple[CodeType, int] | None:
-    """Return the location of the user's call that created ``place``, a graph node, or None if it is unknown.
+    """Return the location of the user's call that created the graph node ``place``, or None if it is unknown.
 
     The location is a pair: a code object, and the offset of an instruction in it.
     """
@@ -409,7 +415,7 @@ def _observer() -> _BackwardObserver | None:
 
 
 class _Kernels:
-    """Switch that replaces the kernels called by gradient rules by timed kernels while a profiler runs."""
+    """Replacement of the kernels that derivative formulas call by timed kernels, while any profiler runs."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -417,7 +423,7 @@ class _Kernels:
         self.replaced: list[tuple[dict[str, Any], str, Any]] = []
 
     def start(self) -> None:
-        """Increment the number of running profilers; for the first profiler, replace the kernels."""
+        """Count one more running profiler; if it is the first, replace the kernels by timed kernels."""
         with self.lock:
             self.running += 1
             if self.running > 1:
@@ -433,7 +439,7 @@ class _Kernels:
                 raise
 
     def stop(self) -> None:
-        """Decrement the number of running profilers; after the last profiler, restore the kernels."""
+        """Count one running profiler less; if none is left, restore the original kernels."""
         with self.lock:
             self.running -= 1
             if self.running:
@@ -473,7 +479,10 @@ def start(profiler: Any, shapes: bool, stack: bool, memory: bool, cuda: bool) ->
 
 
 def stop(profiler: Any, session: Session) -> None:
-    """Stop recording for ``profiler``; if no other profiler uses ``session``, unfinished calls end now."""
+    """Stop recording for ``profiler``.
+
+    If no other profiler uses ``session``, calls that are still running end now.
+    """
     session.profilers.remove(profiler)
     if session.cuda:
         _measure(session.calls)

@@ -184,9 +184,9 @@ def _cut(name: str, widest: int | None) -> str:
 
 
 def _set_share(event: Any, attribute: str, part: float, whole: float) -> str:
-    """Return ``part`` as a percentage of ``whole``, as text, and assign the text to an attribute of ``event``.
+    """Return ``part`` as a percentage of ``whole``, as text, and store the text in ``event``.
 
-    ``attribute`` is the name of the attribute. The attribute is assigned because PyTorch's table assigns it, too.
+    ``attribute`` is the name of the attribute in which the text is stored. PyTorch's table sets the same attribute.
     """
     share = format_percentage(part, whole)
     setattr(event, attribute, share)

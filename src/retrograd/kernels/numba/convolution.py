@@ -32,11 +32,12 @@ from .jit import loop
 
 @njit
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
-    """Copy image ``n`` of ``x``, padding included, to the scratch array ``lines`` (Note [Lines of images]).
+    """Copy part of image ``n`` of ``x``, padding included, to the scratch array ``lines``.
 
-    The copied channels begin at channel ``c``; their number is that of ``lines``. Of each channel, ``rows`` rows of
-    ``width`` elements are written, of which the first is row ``top`` of the image. Rows and elements outside of the
-    image are padding. ``how`` holds strides, paddings and dilations (see the module's docstring).
+    The layout of ``lines`` is described in Note [Lines of images]. The channels begin at channel ``c``; their number is
+    that of ``lines``. Of each channel, ``rows`` rows of ``width`` elements are written, beginning with row ``top`` of
+    the image. Elements outside of the image are set to 0. ``how`` holds strides, paddings and dilations (see the
+    module's docstring).
     """
     whole, area = x.reshape(x.size), x.shape[2] * x.shape[3]
     for j in range(lines.shape[0]):
@@ -70,11 +71,13 @@ def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, 
 
 @loop
 def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
-    """Copy the weights to ``out`` (groups, tiles, channels * kernel elements, ``ROWS``), the order that the loops read.
+    """Copy the weights to ``out``, in the order in which the loops read them.
+
+    ``out`` has the shape (groups, tiles, channels * kernel elements, ``ROWS``). A tile is a block of ``ROWS`` output
+    channels; the last tile of a group is filled up with zeros.
 
     ``w`` is 1-d memory in which the weights begin at ``start``. ``sizes`` holds the numbers of groups, outputs per
     group, channels per group, rows and columns of the kernel. ``steps`` holds the stride of each of these axes.
-    ``ROWS`` is the number of rows of a tile, a block of results that the loops keep in registers.
     """
     groups, single, channels, tall, wide = sizes
     tiles = out.shape[1]
@@ -95,11 +98,14 @@ def output(
 ) -> None:  # fmt: skip
     """Write the convolution of ``x`` with ``w`` plus ``bias`` to ``y``, or to evenly spaced elements of ``y``.
 
-    ``w`` has the shape (groups, tiles, channels * kernel elements, ``ROWS``), as :func:`cut` writes it; ``bias`` has
-    the shape (groups, tiles * ``ROWS``). A tile is a block of results in registers, with ``ROWS`` rows. ``size`` holds
-    the numbers of rows and columns of the result. ``where`` is their position in ``y``: (first row, row step, first
-    column, column step). The other parameters (strides, offsets, scratch memory) are described in the module's
-    docstring.
+    The result is computed in tiles, blocks of ``ROWS`` output channels whose results stay in registers. ``w`` has the
+    shape (groups, tiles, channels * kernel elements, ``ROWS``), as :func:`cut` writes it. ``bias`` has the shape
+    (groups, tiles * ``ROWS``).
+
+    ``size`` is the number of rows and columns of the result. ``where`` is the position of the result in ``y``: (first
+    row, row step, first column, column step). ``how`` holds strides, paddings and dilations, and ``kernel`` is (rows,
+    columns). ``some`` is the number of output rows that are computed together. ``room`` is scratch memory, which holds
+    a copy of the image. ``offsets`` and ``plane`` describe the layout of this copy (see the module's docstring).
     """
     groups, tiles, places, _ = w.shape
     channels, single, wide, parts = x.shape[1] // groups, y.shape[1] // groups, size[1], room.shape[0]
@@ -141,12 +147,12 @@ def output(
 def _copy_to_image(
     made: Any, start: Any, count: Any, at: Any, wide: Any, where: Any, there: Any, begin: Any, width: Any
 ) -> None:  # fmt: skip
-    """Copy computed results of one output channel from the scratch array ``made`` to an output image.
+    """Copy ``count`` results of one output channel from the scratch array ``made`` to an output image.
 
-    ``count`` elements are read from ``made``, from the offset ``start`` on. They are consecutive elements of the
-    result, a matrix with ``wide`` columns; ``at`` is the flat index of the first. The image begins at the offset
-    ``begin`` of the 1-d array ``there``, and has rows of ``width`` elements. ``where`` is the position of the result in
-    the image: (first row, row step, first column, column step).
+    The results begin at ``made[start]``. They are consecutive elements, from the flat index ``at`` on, of a matrix with
+    ``wide`` columns. ``where`` is (first row, row step, first column, column step): row r and column c of the matrix
+    are written to row ``where[0] + r * where[1]`` and column ``where[2] + c * where[3]`` of the image. The image begins
+    at the offset ``begin`` of the 1-d array ``there``, and has rows of ``width`` elements.
     """
     row, column = at // wide, at % wide
     while count > 0:
@@ -165,11 +171,11 @@ def _copy_to_image(
 def weight(
     y: Any, x: Any, how: Any, kernel: Any, offsets: Any, plane: Any, some: Any, room: Any, w: Any
 ) -> None:  # fmt: skip
-    """Write partial sums of the weight's gradient to ``w``, one array for each part of the work.
+    """Write the gradient of the weight to ``w`` as partial sums, which the caller adds up.
 
     ``x`` is the input and ``y`` the gradient of the output. ``w`` has the shape (parts, groups, channels * kernel
-    elements, outputs padded to full vectors). The length of ``offsets`` is a multiple of the number of rows of a tile
-    (block of results in registers). The other parameters (strides, offsets, scratch memory) are described in the
+    elements, outputs), where parts are the parts of the work. ``offsets`` is padded to a multiple of ``ROWS``, and the
+    outputs to full vector registers. The other parameters (strides, sizes, scratch memory) are described in the
     module's docstring.
     """
     parts, groups, places, lead = w.shape

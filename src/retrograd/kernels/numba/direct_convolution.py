@@ -65,7 +65,7 @@ def _sizes(x: Any, w: Any, how: Any, y: Any) -> Any:
 
 @njit(inline="always")
 def _place(i: Any, j: Any, how: Any, width: Any) -> Any:
-    """Return where the data begin that kernel element (``i``, ``j``) multiplies: (index of a flat image, offset in it).
+    """Return (index of a flat image, offset in it) of the first input that kernel element (``i``, ``j``) multiplies.
 
     A flat image is a padded copy of a channel in contiguous memory, with ``width`` elements per row. If the stride is
     not 1, each channel has several flat images, which hold different rows and columns (Note [Flat images]). ``how``
@@ -126,9 +126,9 @@ def _lay_out_rows(y: Any, width: Any, line: Any) -> None:
 def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) -> None:
     """Write the convolution of ``x`` with ``w`` (outputs, channels per group, *kernel) plus ``bias`` to ``y``.
 
-    ``kept`` is the number of channels whose padded copies fit the scratch memory: all channels of a group, or one. If
-    all fit, the copies are used again for the next output channel of the group. ``how`` holds strides, paddings and
-    dilations, and ``room`` is scratch memory (see the module's docstring).
+    ``kept`` is the number of input channels of which the scratch memory ``room`` holds padded copies at the same time:
+    all channels of a group, or one. If it holds all, the copies are used for all output channels of the group. ``how``
+    holds strides, paddings and dilations (see the module's docstring).
     """
     outputs, single, tall, _ = w.shape
     share, parts, jobs = outputs // (x.shape[1] // single), room.shape[0], x.shape[0] * outputs
@@ -153,11 +153,11 @@ def direct(x: Any, w: Any, bias: Any, how: Any, kept: Any, room: Any, y: Any) ->
 
 @step
 def _add_row(weights: Any, i: Any, how: Any, width: Any, flat: Any, line: Any) -> None:
-    """Add the products of one row of the kernel and an input channel to ``line``, a flat output image.
+    """Add the convolution of one input channel with one row of the kernel to ``line``, a flat output image.
 
     ``weights`` is row ``i`` of the kernel. ``flat`` holds the padded input channel in the layout of Note [Flat images],
     with rows of ``width`` elements. ``how`` holds strides, paddings and dilations (see the module's docstring). If the
-    column stride is 1, three kernel elements are processed in one pass over ``line``.
+    column stride is 1, three kernel elements are processed in one pass over ``line``, which is faster.
     """
     j, wide, length = 0, weights.size, line.size
     while j < wide:

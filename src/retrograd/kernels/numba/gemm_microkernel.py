@@ -81,12 +81,13 @@ def tile(
     context: Any, a: Any, first: Any, rows: Any, step: Any, b: Any, second: Any, offsets: Any, span: Any, c: Any,
     third: Any, lead: Any, base: Any, fourth: Any,
 ) -> Any:  # fmt: skip
-    """Add a matrix product to a tile of ``c``, a block with ``ROWS`` rows of two vector registers each.
+    """Add the product of two small matrices to a tile of ``c``, a block of ``ROWS`` rows of two vector registers each.
 
     For each row r and column v of the tile, ``c[third + r * lead + v]`` is set to a start value plus the sum over k of
-    ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``. k is from ``span[0]`` to ``span[1] - 1``. If
-    ``base`` is True, the start value is the old value in ``c``. Otherwise ``base`` is an array, and the start value is
-    ``base[fourth + r]``. Numba passes ``context``; callers leave it out.
+    ``a[first + rows[r] + k * step] * b[second + offsets[k] + v]``. k is from ``span[0]`` to ``span[1] - 1``.
+
+    If ``base`` is True, the start value is the old value in ``c``. Otherwise ``base`` is an array, and the start value
+    is ``base[fourth + r]``. Numba passes ``context``; callers leave it out.
     """
     return types.void(a, first, rows, step, b, second, offsets, span, c, third, lead, base, fourth), _generated(2)
 
@@ -128,27 +129,27 @@ def _mover(share: int, thinned: bool = False) -> Any:
 
 @intrinsic
 def move(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy one vector register from ``a`` to ``b``: ``b[second + k] = a[first + k]``.
+    """Copy as many elements as fill a vector register: ``b[second + k] = a[first + k]``.
 
-    Numba passes ``context``; callers leave it out.
+    A vector register holds ``BYTES`` bytes. Numba passes ``context``; callers leave it out.
     """
     return types.void(a, first, b, second), _mover(1)
 
 
 @intrinsic
 def move_half(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy half a vector register from ``a`` to ``b``: ``b[second + k] = a[first + k]``.
+    """Copy as many elements as fill half a vector register: ``b[second + k] = a[first + k]``.
 
-    Numba passes ``context``; callers leave it out.
+    A vector register holds ``BYTES`` bytes. Numba passes ``context``; callers leave it out.
     """
     return types.void(a, first, b, second), _mover(2)
 
 
 @intrinsic
 def thin(context: Any, a: Any, first: Any, b: Any, second: Any) -> Any:
-    """Copy every second element of ``a`` to ``b``: ``b[second + k] = a[first + 2 * k]``, for one vector register.
+    """Copy every second element of ``a`` until a vector register is filled: ``b[second + k] = a[first + 2 * k]``.
 
-    Numba passes ``context``; callers leave it out.
+    A vector register holds ``BYTES`` bytes. Numba passes ``context``; callers leave it out.
     """
     return types.void(a, first, b, second), _mover(1, True)
 

@@ -19,7 +19,8 @@ from .math import like
 def slope_of(grad: Any, param: Any, sign: Any, decay: Any) -> Any:
     """Return the gradient that an optimizer uses, ``sign * grad + decay * param``.
 
-    The result is rounded after every operation, as in NumPy. ``decay`` is the weight decay.
+    ``sign`` is -1 to maximize the loss, otherwise 1. ``decay`` is the weight decay. The result is rounded after every
+    operation, as in NumPy.
     """
     slope = sign * grad
     if decay != 0:

@@ -19,8 +19,8 @@ COLUMNS = 64
 def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
     """Write ``out[k] = summand[k] + factor[k] * out[k - 1]``, where k is the index along the middle axis.
 
-    The first element is ``out[0] = summand[0]``. If ``backward`` is true, the recurrence is
-    ``out[k] = summand[k] + factor[k + 1] * out[k + 1]``, and the last element is that of ``summand``.
+    The first element is ``out[0] = summand[0]``. If ``backward`` is true, the elements are computed from the end:
+    ``out[k] = summand[k] + factor[k + 1] * out[k + 1]``, beginning with ``out[-1] = summand[-1]``.
     """
     size, after = factor.shape[1], factor.shape[2]
     parts = (after + COLUMNS - 1) // COLUMNS
@@ -39,10 +39,10 @@ def recurrence(summand: Any, factor: Any, out: Any, backward: Any) -> None:
 
 @loop
 def recurrence_rows(summand: Any, factor: Any, out: Any, backward: Any) -> None:
-    """Write the linear recurrence ``out[r, k] = summand[r, k] + factor[r, k] * out[r, k - 1]`` for each row r.
+    """Write ``out[r, k] = summand[r, k] + factor[r, k] * out[r, k - 1]`` for each row r.
 
-    The first column of ``out`` is that of ``summand``. If ``backward`` is true, the recurrence is
-    ``out[r, k] = summand[r, k] + factor[r, k + 1] * out[r, k + 1]``, and the last column is that of ``summand``.
+    The first column is that of ``summand``. If ``backward`` is true, the elements are computed from the end:
+    ``out[r, k] = summand[r, k] + factor[r, k + 1] * out[r, k + 1]``, beginning with the last column of ``summand``.
     """
     size, last, by = factor.shape[1], factor.shape[0] - 1, uint64(1 if backward else 0)
     for job in prange((factor.shape[0] + 3) // 4):

@@ -101,7 +101,9 @@ class _Orthogonal(Module):
         return householder_product(A, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """Return a matrix that ``forward`` maps to the orthogonal matrix ``Q``.
+        """Return a matrix ``X`` such that ``forward(X)`` is the orthogonal matrix ``Q``.
+
+        This method is called when a value is assigned to the parametrized tensor.
 
         If the module was constructed with ``use_trivialization=True``, ``Q`` may be any matrix: it is first made
         orthogonal by a QR decomposition. The orthogonal matrix is then stored as ``base``, by which ``forward``

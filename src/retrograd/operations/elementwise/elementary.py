@@ -150,7 +150,10 @@ def log_power_twice(self: Any, exponent: Any) -> Any:
 
 
 def _on_arrays(function: Any) -> Any:
-    """Return a version of ``function``, which takes and returns Tensors, that takes and returns arrays."""
+    """Return a function of arrays that calls ``function``, a function of Tensors.
+
+    The returned function converts its arguments to Tensors, calls ``function``, and returns the array of the result.
+    """
 
     def on_arrays(*arrays: Any) -> Any:
         return function(*(wrap(numpy.asarray(each)) for each in arrays))._array

@@ -640,8 +640,8 @@ BOOL = numpy.dtype(numpy.bool_)
 def where_block(np: Any, condition: Any, self: Any, other: Any, /) -> Any:
     """Return the elements of ``self`` where ``condition`` is true, and the elements of ``other`` elsewhere.
 
-    Raises TypeError if ``condition`` is not boolean, or if ``self`` and ``other`` have different dtypes. Then the
-    public function ``where`` converts the operands and calls this operation again.
+    Raises TypeError if ``condition`` is not boolean, or if ``self`` and ``other`` have different dtypes. After this
+    error, ``torch.where`` converts the operands to valid dtypes and repeats the operation.
     """
     if condition.dtype.kind != "b" or self.dtype != other.dtype:
         raise TypeError  # the public wrapper promotes
