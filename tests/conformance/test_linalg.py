@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy
@@ -131,3 +132,20 @@ def test_einsum_finds_a_cheap_order() -> None:
     long, row = torch.ones(300, 1), torch.ones(1, 300)
     # from left to right this is a product of 300 by 300 matrices; the small ones first cost little
     assert torch.einsum("ij,jk,kl->il", long, row, long).sum().item() == 300.0 * 300
+
+
+@pytest.mark.parametrize(
+    ("pivots", "words"),
+    [
+        ([5, 7], "must all satisfy |pivot| <= LD.size(-2)"),
+        ([-9, -9], "must all satisfy |pivot| <= LD.size(-2)"),
+        ([0, 1], "must all satisfy |pivot| >= 1"),
+        ([1, 1, 1], "LD.shape[:-1] and pivots.shape to be the same"),
+        ([1.0, 1.0], "Expected pivots to be integers. Got Float"),
+    ],
+)
+def test_ldl_solve_refuses_wrong_pivots(pivots: Any, words: str) -> None:
+    """LAPACK would write outside the matrix."""
+    given = torch.tensor(pivots) if isinstance(pivots[0], float) else torch.tensor(pivots, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match=re.escape(words)):
+        torch.linalg.ldl_solve(torch.eye(2), given, torch.eye(2))

@@ -305,3 +305,20 @@ def test_numpy_errors_do_not_repeat_in_place_operations() -> None:
         z = torch.ones(2)
         z.addcmul_(big, big, value=0.5)
         assert z.tolist() == [float("inf")] * 2
+
+
+def test_a_call_from_c_is_not_the_expression_around_it() -> None:
+    """``functools.reduce(add, values, first)`` has three arguments, the calls of ``add`` have two."""
+    matrices = [torch.eye(2) for _ in range(4)]
+    for _ in range(3):
+        with torch.autocast("cpu"):
+            assert functools.reduce(torch.matmul, matrices, torch.eye(2)).dtype is torch.bfloat16
+        with Log():
+            assert next(map(torch.abs, matrices), None).sum() == 2
+
+
+def test_a_profiler_shows_the_conversions_of_autocast() -> None:
+    x = torch.ones(2, 2)
+    with torch.autocast("cpu"), torch.profiler.profile() as shown:
+        torch.mm(x, x)
+    assert {"aten::to", "aten::_to_copy", "aten::mm"} <= {each.key for each in shown.key_averages()}

@@ -19,6 +19,7 @@ import retrograd as torch
 from retrograd.dispatch import fast_path, templates
 from retrograd.dispatch.declare import _stub, variant
 from retrograd.dispatch.op import OPS
+from retrograd.extend import pointwise
 from retrograd.runtime import lazy_functions
 from retrograd.runtime.codegen import compile_tree
 from retrograd.runtime.specialization import bind, inlined, lambda_tree, slots, specialize
@@ -232,3 +233,69 @@ def test_threads_may_call_a_function_first_at_the_same_time() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
+def test_a_global_variable_of_a_programs_kernel_may_change() -> None:
+    """The expressions of the program's functions are not inserted: their globals would be constants."""
+    space: dict[str, Any] = {"pointwise": pointwise, "SCALE": 1.0, "OFFSET": 0.0}
+    exec(
+        "@pointwise(lambda g: g * OFFSET)\ndef scaled(np, x, /):\n    return x * SCALE\n",
+        space,
+    )
+    x = torch.ones(2, requires_grad=True)
+    for _ in range(40):
+        assert space["scaled"](x).tolist() == [1, 1]
+    space["SCALE"] = 5.0
+    assert space["scaled"](x).tolist() == [5, 5]
+
+
+def in_new_process(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, "RETROGRAD_CODEGEN": ""}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_specialisation_is_put_off_where_it_needs_too_deep_a_recursion() -> None:
+    program = (
+        "import sys\n"
+        "import retrograd as torch\n"
+        "x = torch.ones(3)\n"
+        "torch.remainder(x, x)\n"
+        "depth = len(__import__('inspect').stack())\n"
+        "sys.setrecursionlimit(depth + 60)\n"
+        "for count in range(60):\n"
+        "    torch.remainder(x, x)\n"
+        "sys.setrecursionlimit(1000)\n"
+        "for count in range(60):\n"
+        "    torch.remainder(x, x)\n"
+        "print(torch.remainder.__code__.co_filename[-12:])\n"
+    )
+    assert in_new_process(program) == "templates.py\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_process_forked_while_code_is_generated_generates_code() -> None:
+    program = (
+        "import os\n"
+        "import retrograd as torch\n"
+        "from retrograd.runtime import lazy_functions\n"
+        "import threading\n"
+        "held, stop = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with lazy_functions._GENERATING:\n"
+        "        held.set()\n"
+        "        stop.wait()\n"
+        "thread = threading.Thread(target=hold)\n"
+        "thread.start()\n"
+        "held.wait()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    torch.hypot(torch.ones(1), torch.ones(1))\n"
+        "    os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "stop.set()\n"
+        "thread.join()\n"
+    )
+    assert in_new_process(program) == "7\n"

@@ -22,7 +22,7 @@ from ..core.grad_mode import recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS
-from ..dispatch.intercept import GO_ON, Call, Handler
+from ..dispatch.intercept import GO_ON, HANDLERS, Call, Handler
 from ..dispatch.op import Op
 from ..nn import functional
 from ..operations.creation.conversion import cast_to
@@ -200,6 +200,11 @@ def _converted(value: Any, rule: Callable[..., dtype], found: list[Tensor], shor
     return value
 
 
+def _convert(x: Tensor, target: dtype) -> Tensor:
+    """Return ``x`` converted to the dtype ``target``, by the public ``to`` only if a profiler may show the call."""
+    return cast_to(x, target) if len(HANDLERS) < 2 else x.to(target)
+
+
 def _cast(x: Tensor, target: dtype) -> Tensor:
     """Return ``x`` converted to the dtype ``target``.
 
@@ -207,14 +212,14 @@ def _cast(x: Tensor, target: dtype) -> Tensor:
     ``autocast`` ends.
     """
     kept = _cast_cache.get()
-    # Not x.requires_grad, x.dtype and x.to(): handlers would intercept them.
+    # Not x.requires_grad and x.dtype: handlers would intercept them.
     leaf = x._view is None and x._grad_edge.__class__ is AccumulateGrad
     worth = leaf and x._array.dtype == float32.numpy and target is not float32
     if kept is None or not worth or not _caching.get() or not recording():
-        return cast_to(x, target)
+        return _convert(x, target)
     key = id(x), target
     if key not in kept:
-        kept[key] = x, cast_to(x, target)
+        kept[key] = x, _convert(x, target)
     return kept[key][1]
 
 

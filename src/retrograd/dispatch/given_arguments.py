@@ -116,6 +116,8 @@ def _passed_by_position(
         if given[count] is defaults.get(names[count], MISSING):  # passed by x.method(value), not by Tensor.method(x)
             return None
         count += 1  # the object of a method call is not among its arguments
+    if count > len(given):  # the expression is the call of another function, such as functools.reduce
+        return None
     for index in range(count, len(given)):
         if given[index] is not MISSING and given[index] is not defaults.get(names[index], MISSING):
             return None

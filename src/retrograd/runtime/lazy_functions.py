@@ -72,7 +72,11 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
 
     def specialize_now() -> None:
         with _GENERATING:
-            code, function = compile_tree(tree(), file, space).__code__, form.function
+            try:
+                code, function = compile_tree(tree(), file, space).__code__, form.function
+            except (RecursionError, MemoryError):  # the template needs less: try again later
+                calls_left[0] = SPECIALIZE_AT
+                return
             assert function is not None
             function.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__name__)
 
@@ -84,10 +88,11 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
         ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
         for each in values
     ]
+    calls_left = [SPECIALIZE_AT]
     space.update(
         template=template,
         strip_frames=user_frame.strip_frames,
-        calls_left=[SPECIALIZE_AT],
+        calls_left=calls_left,
         specialize_now=specialize_now,
     )
     generic = specialize(_run_template, form, name, arguments, {"values": values}, space)
@@ -141,6 +146,16 @@ def lazy_function(name: str, write: Callable[[FunctionType], None], space: Names
 
 #: Held while the code of a function is generated, because several threads may call the function first.
 _GENERATING = threading.RLock()
+
+
+def _unlock() -> None:
+    """Replace the lock in a forked process, in which the thread that held it does not run."""
+    global _GENERATING
+    _GENERATING = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 def generate(function: FunctionType) -> None:

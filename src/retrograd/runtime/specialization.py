@@ -16,9 +16,9 @@ arguments. The following code is reduced if the named parts are static:
     s = slots(n), s[i], f(*s[i:])       to variables; ``bind(s, i, name)`` makes ``s[i]`` another name for a variable
     f(**dict(zip(names, s)))            to keyword arguments
     getattr(x, name), setattr(x, name, value)    to ``x.name`` and an assignment
-    form.function(a, b)                 to the expression that the function returns, if it is a lambda expression, or a
-                                        kernel without other statements; in it, calls of functions in ``EXPRESSIONS``
-                                        are also replaced
+    form.function(a, b)                 to the expression that the function returns, if it is a lambda expression of the
+                                        package, or a kernel without other statements; in it, calls of functions in
+                                        ``EXPRESSIONS`` are also replaced
     helper(form, a, b)                  to the body of the helper, if it is marked with :func:`inlined`: the call must be a
                                         statement, the value of ``return``, or of a helper that only returns an
                                         expression
@@ -40,6 +40,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
+
+from .codegen import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -598,7 +600,10 @@ class _Specializer:
                 return self.reduction(node.func.id, args[0].elts, node)
         elif self.is_static(node.func) and not keywords:
             function = self.value(node.func)
-            inserted = getattr(function, "__name__", "") == "<lambda>" or ast.unparse(node.func).endswith("kernel")
+            # Not a function of the program: its globals may change, and its file. An error in it shows its own line.
+            inserted = MARK in getattr(function, "__globals__", ()) and (
+                function.__name__ == "<lambda>" or ast.unparse(node.func).endswith("kernel")
+            )
             found = returned_expression(function) if inserted else None
             simple = all([isinstance(each, (ast.Name, ast.Constant)) for each in args])
             if found is not None and simple and len(args) == len(found[0]):

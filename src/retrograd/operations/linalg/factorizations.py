@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import exported, public, shared
 from ...dispatch.return_types import named
@@ -803,6 +804,20 @@ def ldl_solve_block(np: Any, self: Any, pivots: Any, B: Any, /, hermitian: bool)
 
     If ``hermitian`` is true, the factorization is ``A = L D Lᴴ``, otherwise ``A = L D Lᵀ``.
     """
+    if pivots.dtype.kind not in "iu":
+        kind = dtypes.scalar_name(dtypes.dtype_of(pivots.dtype))
+        raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {kind}")
+    if self.shape[:-1] != pivots.shape:
+        raise RuntimeError(
+            "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
+            f"{list(pivots.shape)} instead"
+        )
+    for wrong, bound in ((abs(pivots) > self.shape[-2], "<= LD.size(-2)"), (pivots == 0, ">= 1")):
+        if wrong.any():  # LAPACK would write outside the matrix
+            raise RuntimeError(
+                f"Pivots given to ldl_solve must all satisfy |pivot| {bound}. Did you properly pass the result of "
+                "ldl_factor?"
+            )
     return lapack.ldl_solve(np, self, pivots, B, hermitian)
 
 
