@@ -727,3 +727,35 @@ def test_compiled_functions_nest_and_work_under_transforms() -> None:
         assert outer(torch.ones(1)).item() == 3
     assert torch.func.grad(lambda a: inner(a).sum())(torch.ones(2)).tolist() == [2, 2]
     assert torch.func.vmap(inner)(torch.ones(2, 2)).tolist() == [[2, 2], [2, 2]]
+
+
+def third_call(function: Any, *given: Any) -> Any:
+    """Return the result of the third call of the compiled ``function``, which is replayed."""
+    compiled = torch.compile(function)
+    return [compiled(*given) for _ in range(3)][2]
+
+
+def test_loops_distinguish_zeros_by_sign() -> None:
+    ones, zeros = torch.ones(40_000), torch.full((40_000,), -0.0)
+    for bound in (0.0, -0.0, 0.0):
+        shown = third_call(lambda a, bound=bound: 1 / torch.clamp(a, max=bound), ones)
+        assert shown[0].item() == math.copysign(math.inf, bound)
+    for slope in (0.0, -0.0):
+        shown = third_call(lambda a, slope=slope: torch.nn.functional.threshold(a, 2.0, slope), ones)
+        assert math.copysign(1, shown[0].item()) == math.copysign(1, slope)
+    assert math.copysign(1, third_call(lambda a: torch.clamp(a, min=0), zeros)[0].item()) == -1
+
+
+@pytest.mark.parametrize("function", [torch.nn.functional.elu, torch.nn.functional.celu])
+def test_loops_of_elu_keep_nan(function: Any) -> None:
+    compiled = torch.compile(function)
+    for _ in range(3):
+        a = torch.full((40_000,), math.nan, requires_grad=True)
+        compiled(a).backward(torch.ones(40_000))
+    assert a.grad is not None and bool(a.grad.isnan().all())
+
+
+def test_loops_of_the_logarithm_take_the_largest_numbers() -> None:
+    for value in (2.0**125, 2.0**126, 2.0**127, 3e38, float(numpy.finfo("f").max), 1e-45, 1e-38):
+        a = torch.full((40_000,), value)
+        assert third_call(torch.log, a)[0].item() == pytest.approx(math.log(a[0].item()), rel=2e-7)

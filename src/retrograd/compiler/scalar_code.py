@@ -30,7 +30,7 @@ BOOL = numpy.dtype(bool)
 ARITHMETIC = {
     "add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}", "divide": "{0} / {1}", "negative": "-{0}",
     "positive": "{0}", "absolute": "abs({0})", "square": "{0} * {0}", "reciprocal": "F(1) / {0}",
-    "maximum": "{0} if {0} > {1} or {0} != {0} else {1}", "minimum": "{0} if {0} < {1} or {0} != {0} else {1}",
+    "maximum": "{0} if {0} >= {1} or {0} != {0} else {1}", "minimum": "{0} if {0} <= {1} or {0} != {0} else {1}",
     "sign": "F(1) if {0} > F(0) else F(-1) if {0} < F(0) else {0} - {0}",
     "ndtr": "normal_cdf({0})",
     **{name: f"{name}({{0}})" for name in ("sqrt", "exp", "log", "log1p", "tanh", "erf")},
@@ -189,15 +189,19 @@ def expression_of(step: Step, dtype: ArrayDType) -> tuple[Element, tuple[Element
         return None
     operands = tuple([(each.dtype, each.size) if hasattr(each, "dtype") else (dtype, 1) for each in step.operands])
     try:
-        return _derived(op, step.params, operands)
+        return _derived(op, step.params, operands, repr(step.params))
     except TypeError:  # unhashable parameters
         return None
 
 
 @lru_cache(1024)
 def _derived(
-    op: Operation, params: Params, operands: tuple[tuple[ArrayDType, int], ...]
+    op: Operation, params: Params, operands: tuple[tuple[ArrayDType, int], ...], text: str
 ) -> tuple[Element, tuple[Element, ...]] | None:
+    """Return the expression of ``op`` and the elements of its operands, or None.
+
+    ``text`` is the text of ``params``. It is part of the key of the cache because -0.0 equals 0.0, and True equals 1.
+    """
     given = tuple([Element(*each) for each in operands])
     try:
         if op.scalar is not None:

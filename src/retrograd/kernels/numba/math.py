@@ -235,7 +235,7 @@ forms(erf, _erf_single, lambda x: math.erf(x))
 
 @part
 def log_of(x: Any) -> Any:
-    """Return the logarithm of ``x``, a positive float32 that is not subnormal.
+    """Return the logarithm of ``x``, a positive float32 that is not subnormal and at most ``2**125``.
 
     The error is at most 1 unit in the last place. 0 and nan are not supported.
     """
@@ -326,7 +326,9 @@ forms(tanh, _tanh_single, lambda x: math.tanh(x))
 
 def _log_single(x: Any) -> Any:
     tiny = x < F(1.17549435e-38)  # subnormal numbers are scaled to normal ones
-    result = log_of(x * F(8388608) if tiny else x) - (F(15.942385) if tiny else F(0))
+    far = x > F(2.0**125)  # for these 2**-n would not be a normal number
+    near = log_of(x * F(8388608) if tiny else x * F(2.0**-24) if far else x)
+    result = near + (F(-15.942385) if tiny else F(16.63553233343869) if far else F(0))
     result = x if x == F(math.inf) else result
     return result if x > F(0) else (F(-math.inf) if x == F(0) else F(math.nan))
 

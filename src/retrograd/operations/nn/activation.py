@@ -299,7 +299,13 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return _call(hardswish_block, inplace, input)
 
 
-@_gradient_op()
+def _elu_slope_by_decay(grad: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    """Return the gradient of ``elu`` as the loop for large arrays computes it: it is nan where ``x`` is nan."""
+    negative = numpy.exp(numpy.minimum(x, 0) * input_scale) * (alpha * scale * input_scale)
+    return grad * numpy.where(x > 0, scale, negative)
+
+
+@_gradient_op(scalar=_elu_slope_by_decay)
 def elu_backward(np: Any, grad_output: Any, self: Any, /, alpha: float, scale: float, input_scale: float) -> Any:
     """Return the gradient of ``elu``, ``selu`` or ``celu`` with respect to its input ``self``.
 
