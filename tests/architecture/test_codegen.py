@@ -120,7 +120,8 @@ def test_code_of_the_user_is_never_shown_with_lines_of_the_package() -> None:
         "string",
         "stdin",
     ):
-        assert linecache.getlines(f"<{title}>") == []
+        # Python 3.13 stores the text of `python -c` as <string>: that of a test process is no definition.
+        assert not any(each.startswith("def ") for each in linecache.getlines(f"<{title}>"))
     space = {"x": x, "torch": torch}
     with pytest.raises(IndexError) as seen:
         exec(compile("def f(x):\n    return torch.cat([x], 9)\n\n\nf(x)\n", "<t>", "exec"), space)
