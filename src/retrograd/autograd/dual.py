@@ -23,7 +23,7 @@ from ..core.error_context import describe_definition
 from ..core.grad_mode import in_inference, recording, restore_recording, set_recording
 from ..core.gradients import validate_gradient
 from ..core.graph import AccumulateGrad
-from ..core.tensor import Tensor, element_strides, memory_owner, new, preserve_format
+from ..core.tensor import Tensor, element_strides, memory_owner, new, preserve_format, share_memory
 from ..dispatch.generic_path import apply, modify
 from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.operand_promotion import common_dtype
@@ -196,7 +196,28 @@ def zeros_as(x: Any) -> Tensor:
 
 
 def _make_pair(run: Any, primal: Any, tangent: Any, like: Any) -> Any:
-    return make_dual_tensor(run, zeros_as(tangent) if primal is None else primal, tangent)
+    """Return the dual tensor of ``primal`` and ``tangent``, the two parts of the gradient of ``like``; None is zero.
+
+    The tangent of a gradient that depends on ``like`` belongs to the graph of ``like``, also if it is constant.
+    """
+    if primal is None:
+        return make_dual_tensor(run, zeros_as(tangent), tangent)
+    if tangent is not None and primal.requires_grad and not tangent.requires_grad and not _is_leaf_inside(like):
+        tangent = _in_graph_of(tangent, primal)
+    return make_dual_tensor(run, primal, tangent)
+
+
+def _is_leaf_inside(x: Any) -> bool:
+    """Whether ``x``, without its wrappers, is a leaf or has no gradient edge."""
+    while isinstance(x, TransformTensor):
+        x = x._inner
+    return x._grad_edge is None or x._grad_edge.__class__ is AccumulateGrad
+
+
+def _in_graph_of(x: Any, source: Any) -> Any:
+    """Return ``x`` plus a zero computed from ``source``, so that ``x`` requires a gradient; that of ``source`` is zero."""
+    zero = source.reshape(-1)[:0].sum()  # not 0 * source, which is nan for an infinite element
+    return x + (zero.real if zero.is_complex() and not x.is_complex() else zero).to(x.dtype)
 
 
 # --- In place -------------------------------------------------------------------------------------------------------
@@ -235,22 +256,48 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
     tangent belongs.
     """
     if not (isinstance(x, Dual) and x._run is run):
-        if isinstance(x, TransformTensor):
-            raise RuntimeError(_CAPTURED)
         base = x._view
         if base is None:
             _become_dual(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
             return
-        if base.__class__ is not Dual:
+        if batch_levels(x):
+            raise RuntimeError(_CAPTURED)
+        if not (isinstance(base, Dual) and base._run is run):
             zeros = placeholder((base, tangent), base._array.shape, base._array.dtype).detach()
             _become_dual(run, base, zeros if isinstance(zeros, TransformTensor) else _zeros_in_order_of(base))
-        start = x.storage_offset() - base.storage_offset()
-        _become_dual(run, x, base._tangent.as_strided(x._array.shape, element_strides(x._array), start))
+        _become_dual(run, x, _part_of_tangent(base, x))
+    base = x._view
+    if isinstance(base, Dual) and base._run is run and not _can_hold(x._tangent, tangent):
+        base._tangent = _with_tangents_at(_forward_levels(tangent), base._tangent)
+        x._tangent = _part_of_tangent(base, x)
     held = x._tangent
     if _can_hold(held, tangent):
         held.copy_(tangent)
     else:
         x._tangent = tangent
+
+
+def _part_of_tangent(base: Any, x: Tensor) -> Tensor:
+    """Return the view of the tangent of ``base`` that corresponds to ``x``, a view of ``base``."""
+    start = x.storage_offset() - base.storage_offset()
+    part: Tensor = base._tangent.as_strided(x._array.shape, element_strides(x._array), start)
+    return part
+
+
+def _forward_levels(x: Any) -> set[Any]:
+    """Return the levels of forward mode at which ``x`` has a tangent."""
+    if not isinstance(x, TransformTensor):
+        return set()
+    levels = _forward_levels(x._inner)
+    return levels | {x._run} | _forward_levels(x._tangent) if isinstance(x, Dual) else levels
+
+
+def _with_tangents_at(levels: set[Any], x: Any) -> Any:
+    """Return ``x`` with a tangent of zeros at each of ``levels``, calls of forward mode, at which it has none."""
+    for run in sorted(levels, key=lambda each: each.depth):
+        if not _has_tangent(x, run):
+            x = make_dual_tensor(run, x, zeros_as(x))
+    return x
 
 
 def _can_hold(held: Any, value: Any) -> bool:
@@ -284,11 +331,14 @@ def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
 
     ``run`` represents the call of ``torch.func.jvp``, or the ``dual_level``, to which ``tangent`` belongs.
     """
-    inner: Tensor = new(Tensor)
-    for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
-        setattr(inner, name, getattr(x, name))
-    if x._view is not None:
-        inner._view_version, inner._creation_meta = x._view_version, x._creation_meta
+    inner: Tensor = new(x.__class__)
+    if isinstance(x, TransformTensor):  # of an outer level
+        inner.__dict__.update(x.__dict__)
+    else:
+        for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
+            setattr(inner, name, getattr(x, name))
+        if x._view is not None:
+            inner._view_version, inner._creation_meta = x._view_version, x._creation_meta
     x.__class__ = Dual
     x._run, x._inner, x._tangent = run, inner, tangent  # type: ignore[attr-defined]
 
@@ -447,8 +497,28 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
         results = _transposed(op, primals, tangents, params, outs, live, graded)
     results = results if isinstance(results, tuple) else (results,)
     for k in graded:
-        out_tangents[k] = _shaped_like(results[k], outs[k])
+        tangent = _shaped_like(results[k], outs[k])
+        if tangent is not None and op.kind != "view":
+            tangent = _with_own_memory(tangent, outs[k], primals, tangents)
+            if len(ruled) > 1 and not tangent.requires_grad and recording():
+                tangent = _in_graph_of_factors(op, tangent, primals, tangents, params, outs)
+        out_tangents[k] = tangent
     return out_tangents
+
+
+def _with_own_memory(tangent: Any, out: Any, primals: Any, tangents: Any) -> Any:
+    """Return ``tangent``, the tangent of the result ``out``, copied if it shares memory with one of ``tangents``.
+
+    A rule may return its argument, as that of ``add``. The copy keeps an in-place operation on one tensor from changing
+    the tangents of others. ``tangent`` is not copied if ``out`` shares memory with the operand in ``primals``, too.
+    """
+    for primal, each in zip(primals, tangents, strict=True):
+        if each is not None and (
+            each is tangent
+            or (share_memory(each._array, tangent._array) and not share_memory(primal._array, out._array))
+        ):
+            return F.clone_block(tangent, preserve_format)
+    return tangent
 
 
 def _shaped_like(tangent: Any, out: Any) -> Any:
@@ -458,6 +528,28 @@ def _shaped_like(tangent: Any, out: Any) -> Any:
     if tangent._array.shape != out._array.shape:
         tangent = expand(tangent, out._array.shape)
     return tangent if tangent._array.dtype == out._array.dtype else to_dtype(tangent, out.dtype)
+
+
+def _in_graph_of_factors(op: Any, tangent: Any, primals: Any, tangents: Any, params: Any, outs: Any) -> Any:
+    """Return ``tangent`` as a part of the graphs of the operands of the products that are zero.
+
+    An operand without tangent contributes zero to the tangent of ``a * b``: the product of a zero and the other
+    operand. PyTorch records this product, so that the tangent requires a gradient, which is zero.
+    """
+    for i, rule in enumerate(op.rules):
+        if rule is None or tangents[i] is not None or is_shared(rule):
+            continue
+        factors = [each for j, each in enumerate(primals) if j != i and isinstance(each, Tensor) and each.requires_grad]
+        if op.linear != "each":
+            if op.kind != "pointwise" or not factors:
+                continue
+            value = _rule_value(
+                rule, zeros_as(tangent), _saved_values(op, _promoted_operands(op, primals), params, outs, [i])
+            )
+            factors = [value] if isinstance(value, Tensor) and value.requires_grad else []
+        if factors:
+            return _in_graph_of(tangent, factors[0])
+    return tangent
 
 
 def _sum(terms: Sequence[Any]) -> Any:
