@@ -15,19 +15,22 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakSet
 
 from ..core.devices import array_module_of
 from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import DISABLED
 
 if TYPE_CHECKING:
-    from ..core.typing import Args, Array, ArrayDType, Function, Gradient, Kwargs
+    from ..core.typing import Args, Array, ArrayDType, Edge, Function, Gradient, Kwargs
     from .op import Op
     from .typing import Depth, Operand, Operands, OperandSequence, Override, Params, Result, Returned, Wrapped
 
 _runs: ContextVar[tuple[TransformLevel, ...]] = ContextVar("runs", default=())
 #: Return the active transform levels, the outermost first.
 active_levels = _runs.get
+#: Gradient edges of the leaves that transforms create, as opposed to leaves of the user.
+INTERNAL_LEAVES: WeakSet[Edge] = WeakSet()
 
 
 class TransformLevel:
@@ -322,4 +325,7 @@ def placeholder(members: OperandSequence, shape: tuple[int, ...], dtype: ArrayDT
     if special is not None:
         return special.blank(members, shape, dtype)
     array = next(each._array for each in members if isinstance(each, Tensor))
-    return wrap(array_module_of(array).zeros(shape, dtype)).requires_grad_()
+    leaf = wrap(array_module_of(array).zeros(shape, dtype)).requires_grad_()
+    if leaf._grad_edge is not None:
+        INTERNAL_LEAVES.add(leaf._grad_edge)
+    return leaf

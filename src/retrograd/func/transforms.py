@@ -15,16 +15,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
+
 from ..autograd.backward import gradient_edge_of, gradients_of_tensors
 from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
-from ..core.graph import AccumulateGrad, OutputEdge, dead_ref
+from ..core.graph import AccumulateGrad, OutputEdge, dead_ref, next_number
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
 from ..dispatch.operand_promotion import PLAIN
-from ..dispatch.transform_tensor import TransformLevel, TransformTensor, active_levels, placeholder
+from ..dispatch.transform_tensor import INTERNAL_LEAVES, TransformLevel, TransformTensor, active_levels, placeholder
 from .batched_tensor import Batch, VmapRun, batch, expand_over_slices
 
 Argnums = int | tuple[int, ...]
@@ -145,19 +147,23 @@ class Level:
         while isinstance(inner, TransformTensor):  # of a dual only the primal is an alias
             inner = inner._inner
         edge = gradient_edge_of(inner)
-        (self.own if edge.__class__ is AccumulateGrad else self.aliases).append(edge)
+        if edge.__class__ is AccumulateGrad:
+            INTERNAL_LEAVES.add(edge)
+            self.own.append(edge)
+        else:
+            self.aliases.append(edge)
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
         """Whether ``tensors`` depend on a tensor that requires a gradient and is not an argument of this call.
 
-        Examples are a parameter that the function reads as a global variable, and an argument of an enclosing call of
-        :func:`grad`. If the caller is inside ``no_grad``, the result is False.
+        These are leaf tensors of the user, even if they were deleted, and aliases of enclosing calls. If the caller is
+        inside ``no_grad``, the result is False.
         """
         if not self.recording:
             return False
         around = [run.level for run in active_levels() if run.__class__ is GradRun and run.level is not self]
-        wanted = {id(edge) for level in around for edge in level.aliases}  # even if their leaves were deleted
+        wanted = {id(edge) for level in around for edge in (*level.own, *level.aliases)}
         own, seen = set(map(id, self.own)), set()
         stack = [edge for each in tensors for edge in _edges_of(each)]
         while stack:
@@ -168,7 +174,7 @@ class Level:
             if id(edge) in wanted:
                 return True
             if edge.__class__ is AccumulateGrad:
-                if edge.variable_ref is not dead_ref and edge.variable_ref() is not None:
+                if edge.variable_ref is not dead_ref and edge not in INTERNAL_LEAVES:
                     return True
             else:
                 stack += (
@@ -364,18 +370,9 @@ def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any
     record = level.leads_outside(outs) or (level.recording and level.leads_outside(cotangents))
     gradients = gradients_of_tensors(outs, inputs, grads, keep or record, record)
     return [
-        _zeros(each) if grad is None else _recorded_gradient(level, grad) if record else detached(grad)
+        _zeros(each) if grad is None else level.for_caller(grad) if record else detached(grad)
         for grad, each in zip(gradients, inputs, strict=True)
     ]
-
-
-def _recorded_gradient(level: Level, grad: Any) -> Any:
-    """Return ``grad``, the result of a recorded backward pass; detach the parts of a dual tensor where possible.
-
-    The primal or the tangent is detached if it depends only on the arguments of the call that ``level`` describes. If
-    ``grad`` is not a dual tensor, it is returned unchanged.
-    """
-    return level.for_caller(grad) if isinstance(grad, Dual) else grad
 
 
 def _zeros(x: Any) -> Any:
@@ -434,7 +431,8 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) ->
                 f"cotangents: {_short(shape)}, primal output: {_short(spec)}"
             )
         for index, (out, each) in enumerate(zip(outs, grads, strict=True)):
-            _check_cotangent(index, out, each)
+            if out.requires_grad:
+                _check_cotangent(index, out, each)
         level.recording = bool(recording())
         return structure.unflatten(_gradients(level, outs, leaves, grads, retain_graph))
 
@@ -524,7 +522,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     run = JvpRun()
 
     def pushed() -> Any:
-        duals = [make_dual_tensor(run, value, direction) for value, direction in zip(values, directions, strict=True)]
+        duals = [
+            make_dual_tensor(run, _without_inference(value), _without_inference(direction))
+            for value, direction in zip(values, directions, strict=True)
+        ]
         output, aux = _output("jvp", call, func(*spec.unflatten(duals)), has_aux)
         if strict and any(tangent_at(each, run) is None for each in tree_flatten(output)[0]):
             raise RuntimeError(
@@ -562,8 +563,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """Return the value of ``func`` at ``primals``, and a function that computes directional derivatives there.
 
     The arguments of the returned function are one tangent for each of ``primals``, and its result is the derivative
-    that :func:`jvp` returns. For many tangents it is faster than :func:`jvp`, because ``func`` is called only once, and
-    each call of the returned function runs only a backward pass.
+    that :func:`jvp` returns. For many tangents it is faster than :func:`jvp`, because ``func`` is called only once.
+    Each call of the returned function takes one backward pass through the graph of the derivative. Its result has a
+    derivative only with respect to the tangents: ``primals`` and tensors that ``func`` reads are constants, as in
+    PyTorch, unless ``linearize`` is called inside another transform.
 
     >>> import retrograd as torch
     >>> y, push = torch.func.linearize(lambda x: x**3, torch.tensor(2.0))
@@ -571,6 +574,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     (tensor(8.), tensor(12.))
     """
     level = Level()
+    constant = not active_levels()
     values, structure = tree_flatten(primals)
 
     def run() -> tuple[Any, list[Any], list[Any], Any]:
@@ -595,13 +599,49 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     "the corresponding primal."
                 )
         level.recording = bool(recording())
+        start = next_number()
+        directions = [F.alias(each) if each.requires_grad else each for each in directions]
         pairs = [(gradient, each) for gradient, each in zip(gradients, directions, strict=True) if gradient is not None]
         tangents_out = _gradients(
             level, [gradient for gradient, _ in pairs], incoming, [each for _, each in pairs], True
         )
+        if constant:
+            _cut_graph(tangents_out, directions, start)
         return spec.unflatten(tangents_out)
 
     return spec.unflatten([level.for_caller(each) for each in outs]), push
+
+
+def _cut_graph(results: Sequence[Any], inputs: Sequence[Any], start: int) -> None:
+    """Make ``results`` constant with respect to all tensors but ``inputs``.
+
+    The edges from nodes that are younger than the number ``start`` to older nodes are replaced by edges at which
+    gradients are discarded. The graph of ``inputs`` is not changed.
+    """
+    seen = {id(edge) for each in inputs for edge in _edges_of(each)}
+    stack = [edge.node for each in results for edge in _edges_of(each) if id(edge) not in seen]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen or node.number > start or node.__class__ is AccumulateGrad:
+            continue
+        seen.add(id(node))
+        edges = tuple(
+            _discarding(edge) if edge is not None and edge.node.number > start and id(edge) not in seen else edge
+            for edge in node.edges
+        )
+        if node.lone:
+            node.edge = edges[0]
+        else:
+            node.edges = edges
+        stack += [edge.node for edge in edges if edge is not None and id(edge) not in seen]
+
+
+def _discarding(edge: Any) -> AccumulateGrad:
+    """Return an edge for gradients of the shape and dtype of those of ``edge``, at which they are discarded."""
+    array = numpy.broadcast_to(numpy.zeros((), edge.dtype), edge.shape)
+    leaf = AccumulateGrad(wrap(array), array, None)
+    leaf.variable_ref = dead_ref
+    return leaf
 
 
 for _function in (grad, grad_and_value, vjp, jvp, linearize):

@@ -73,7 +73,7 @@ def over_slices(
     are the same for all slices. The other parameters have the same meaning as in :func:`vmap`.
     """
     size, dims, leaves, spec = _flatten_inputs(func, in_dims, args)
-    if chunk is None or chunk >= size:
+    if chunk is None or not size:
         return _call_batched(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
     parts = []
     for start in range(0, size, chunk):
