@@ -43,7 +43,7 @@ from tests.conformance import (
     transform_cases,
 )
 from tests.conformance.golden import GOLDEN
-from tests.fuzz import hook_programs, index_expressions, view_programs
+from tests.fuzz import func_programs, hook_programs, index_expressions, view_programs
 
 Sections = dict[str, Any]
 #: For each file the function that returns its text.
@@ -308,6 +308,13 @@ def random_hook_programs() -> Sections:
 def random_view_programs() -> Sections:
     """Run random programs of views and in-place operations."""
     return {"programs": [view_programs.run(torch, view_programs.program(seed)) for seed in range(250)]}
+
+
+@recorder("func_programs", dumps=compact)
+def random_func_programs() -> Sections:
+    """Run random programs of nested transforms, and those in which retrograd once differed."""
+    programs = [func_programs.run(torch, func_programs.program(seed)) for seed in range(func_programs.COUNT)]
+    return {"programs": programs, "cases": {k: func_programs.run(torch, v) for k, v in func_programs.CASES.items()}}
 
 
 def typical_programs() -> str:
