@@ -419,6 +419,14 @@ CASES: dict[str, list[Statement]] = {
         ("def g(a):", ["b = a.view(a.shape)", "b[0] = 1.5", "return b"]),
         ("with torch.inference_mode():", ["t1, t2 = torch.func.jvp(f, (u,), (u * 0.5,))", "t3, t4 = torch.func.jvp(g, (u,), (u * 0.5,))"]),
     ],
+    "a view is stale when vjp is called in inference mode": [
+        _X, ("def f(a):", ["y = torch.vmap(lambda b: b * 1, 1, 1)(a)", "y[0].mul_(a[-1])", "return y"]),
+        ("with torch.inference_mode():", ["t1 = torch.func.jacrev(f)(x)"]), ("with torch.no_grad():", ["t2 = torch.func.jacrev(f)(x)"]),
+    ],
+    "no_grad does not stop the tangent of a view": [
+        _X, ("def f(a):", ["y = a.neg().abs()", ("with torch.no_grad():", ["y[..., 0].mul_(2)"]), "return y"]),
+        "t1, t2 = torch.func.jvp(f, (x,), (x.detach() * 1,))",
+    ],
     "the result of one chunk is a new tensor": [
         _W, "t1 = torch.vmap(lambda a: w + w, chunk_size=3)(w)", "t1.add_(1)", "t2 = torch.vmap(lambda a: w + w, chunk_size=9)(w).mul_(w)",
     ],

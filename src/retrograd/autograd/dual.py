@@ -303,14 +303,15 @@ def _with_tangents_at(levels: set[Any], x: Any) -> Any:
 def _can_hold(held: Any, value: Any) -> bool:
     """Whether the new tangent ``value`` can be copied into the memory of the old tangent ``held``.
 
-    This is impossible if ``held`` is a leaf that requires a gradient, or an expanded tensor, whose elements share
-    memory. In nested transforms, it is also impossible if ``value`` is a batched or dual tensor and ``held`` is not.
+    A leaf cannot be overwritten while operations are recorded. An expanded tensor cannot be overwritten, because its
+    elements share memory. In nested transforms, ``held`` must be batched if ``value`` is batched, and have a tangent if
+    ``value`` has a tangent.
     """
     special = innermost((held, value))
     if special is None:
         array = held._array
         stretched = 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]
-        return not stretched and held._grad_edge.__class__ is not AccumulateGrad
+        return not stretched and (held._grad_edge.__class__ is not AccumulateGrad or not recording())
     run = special._run
     if special.sliced:
         inner = value._inner if isinstance(value, TransformTensor) and value._run is run else value

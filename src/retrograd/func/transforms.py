@@ -409,7 +409,10 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) ->
 
     def run() -> tuple[Any, Any, Any]:
         inputs = tree_map(level.make_alias, primals)
-        return inputs, *_output("vjp", "vjp(f, *primals)", func(*inputs), has_aux)
+        output, aux = _output("vjp", "vjp(f, *primals)", func(*inputs), has_aux)
+        for each in tree_flatten(output)[0]:
+            _edges_of(each)  # updates the edge of a stale view, which is not possible while recording is disabled
+        return inputs, output, aux
 
     inputs, output, aux = _run_recorded(level, run)
     outs, spec = tree_flatten(output)
