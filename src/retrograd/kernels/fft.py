@@ -78,8 +78,7 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
 
     ``norm`` is PyTorch's number of the scaling: 0 none, 1 by ``1 / sqrt(n)``, 2 by ``1 / n``, where n is the number of
     transformed elements. If ``onesided`` is true, only the first half of the spectrum is returned along the last of
-    ``dims``, because the other half is its complex conjugate in reverse order. If ``onesided`` is false, ``dims`` must
-    have one element.
+    ``dims``, because the other half is its complex conjugate in reverse order.
     """
     module, last = _transforms(np), dims[-1]
     if not x.size:
@@ -89,10 +88,17 @@ def real_to_complex(np: Any, x: Any, dims: Sequence[int], norm: int, onesided: b
     def full_spectrum(y: Any, **options: Any) -> Any:
         """Return the full spectrum of the real array ``y``.
 
-        The first half is computed along the last axis. The second half is its complex conjugate in reverse order.
+        The first half is computed along the last axis. The second half is its complex conjugate at the negative
+        frequencies.
         """
+        axes = [axis % y.ndim for axis in options.get("axes") or range(y.ndim)]
         half = module.rfftn(y, **options)
-        return np.concatenate([half, half[..., (y.shape[-1] - 1) // 2 : 0 : -1].conj()], -1)
+        count, rest = y.shape[axes[-1]], [slice(None)] * y.ndim
+        rest[axes[-1]] = slice((count - 1) // 2, 0, -1)
+        mirrored = half[tuple(rest)]
+        for axis in axes[:-1]:  # at the negative frequencies of the other axes
+            mirrored = np.roll(np.flip(mirrored, axis), 1, axis)
+        return np.concatenate([half, mirrored.conj()], axes[-1])
 
     transform = module.rfftn if onesided else full_spectrum
     return _applied(np, transform, x, [*_by_stride(x, dims[:-1]), last], norm=_mode(norm, True))

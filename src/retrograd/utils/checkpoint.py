@@ -434,6 +434,11 @@ def checkpoint_sequential(
 
         return run
 
+    if segments > len(steps):
+        raise ValueError(
+            f"checkpoint_sequential: {len(steps)} functions cannot be divided into {segments} segments. Remedy: pass at most "
+            "as many segments as functions"
+        )
     size, done = len(steps) // segments, 0
     for start in range(0, size * (segments - 1), size):
         done = start + size
