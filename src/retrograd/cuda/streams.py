@@ -19,8 +19,15 @@ class Stream:
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         gpu = _require_gpu("torch.cuda.Stream requires CUDA support")
-        self._stream = kwargs.get("_stream") or gpu.cuda.Stream(non_blocking=True, priority=priority)
-        self.device = devices.device("cuda", int(gpu.cuda.Device().id))
+        index = int(gpu.cuda.Device().id)
+        if device is not None:
+            place = devices.device("cuda", device) if isinstance(device, int) else devices.device(device)
+            if place.type != "cuda":
+                raise ValueError(f"Expected a cuda device, but got: {place}")
+            index = index if place.index is None else place.index
+        with gpu.cuda.Device(index):
+            self._stream = kwargs.get("_stream") or gpu.cuda.Stream(non_blocking=True, priority=priority)
+        self.device = devices.device("cuda", index)
 
     @property
     def cuda_stream(self) -> int:

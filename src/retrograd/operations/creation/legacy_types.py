@@ -23,8 +23,13 @@ from .from_data import array_from_data
 def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     """Return a new tensor of the dtype of ``input`` from ``args``, which are sizes or data: the method ``Tensor.new``.
 
-    ``device`` has no effect.
+    Raise RuntimeError if ``device`` is of another type than the device of ``input``.
     """
+    if device is not None and devices.device(device).type != input.device.type:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {input.device.type} but device type: {devices.device(device).type} was "
+            "passed"
+        )
     return _legacy_tensor(input.dtype, args)
 
 

@@ -463,19 +463,23 @@ def _check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
+def _check_probabilities(np: Any, p: Any) -> None:
+    if p.dtype.kind not in "fV":
+        raise dtypes.unsupported("bernoulli_tensor_cpu_p_", p.dtype)
+    if samplers.any_outside(np, p, 0, 1) or np.any(p != p):
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
+            "please report an enhancement request to PyTorch.)"
+        )
+
+
 @op(backward="BernoulliBackward0", function=False, method=False, vmap="random")
 def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     """Return samples of Bernoulli distributions: 1 with the probability ``self``, else 0, elementwise.
 
     ``stream`` is the state of the random number generator.
     """
-    if self.dtype.kind not in "fV":
-        raise dtypes.unsupported("bernoulli_tensor_cpu_p_", self.dtype)
-    if samplers.any_outside(np, self, 0, 1):
-        raise RuntimeError(
-            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
-            "please report an enhancement request to PyTorch.)"
-        )
+    _check_probabilities(np, self)
     return samplers.bernoulli(stream, self.shape, self.dtype, self)
 
 
@@ -772,6 +776,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
         raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
     if isinstance(p, Tensor):
         probabilities = expand(p, input._array.shape)._array
+        _check_probabilities(numpy, probabilities)
         return _write(
             "BernoulliBackward1", input,
             lambda shape: samplers.bernoulli(stream, shape, kind, numpy.ascontiguousarray(probabilities)),

@@ -34,19 +34,22 @@ class UntypedStorage:
         elif not hasattr(source, "base"):
             source = numpy.array([int(each) & 255 for each in source], numpy.uint8)
         self._memory = memory_owner(source)
+        #: The bytes of the memory that belong to a slice of a storage; None for all.
+        self._part: slice | None = None
 
     @property
     def _bytes(self) -> Any:
         memory = self._memory
-        return memory.reshape(-1, order="A").view("uint8")
+        whole = memory.reshape(-1, order="A").view("uint8")
+        return whole if self._part is None else whole[self._part]
 
     def data_ptr(self) -> int:
         """Return the address of the first byte of this storage."""
-        return address(self._memory)
+        return address(self._memory) + (0 if self._part is None else self._part.start)
 
     def nbytes(self) -> int:
         """Return the number of bytes of this storage."""
-        return int(self._memory.nbytes)
+        return int(self._memory.nbytes if self._part is None else self._part.stop - self._part.start)
 
     size = __len__ = nbytes
 
@@ -55,8 +58,14 @@ class UntypedStorage:
         return 1
 
     def __getitem__(self, index: Any) -> Any:
-        selected = self._bytes[index]
-        return UntypedStorage(selected) if isinstance(index, slice) else int(selected)
+        if not isinstance(index, slice):
+            return int(self._bytes[index])
+        start, stop, step = index.indices(self.nbytes())
+        if step != 1:
+            raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+        first, part = 0 if self._part is None else self._part.start, UntypedStorage(self._memory)
+        part._part = slice(first + start, first + max(start, stop))
+        return part
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._bytes[index] = value

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
 from ...core import dtypes
 from ...core.grad_mode import recording
-from ...core.tensor import Tensor, memory_owner
+from ...core.tensor import Tensor, contiguous_strides, memory_owner
 from ...core.views import bump_version, check_in_place
 from ...dispatch.declare import public
 from ...dispatch.generic_path import resized
@@ -106,14 +108,48 @@ def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Te
     return resize_(input, other._array.shape)
 
 
-@public(function=False)
-def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
-    """Make ``input`` share the storage, shape and strides of the tensor ``source``, and return ``input``.
+def _part_of_storage(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> Any:
+    """Return elements of the memory of ``source``, a tensor or a storage, as an array of the dtype of ``input``.
 
-    Without ``source``, ``input`` becomes a tensor without elements. The keyword arguments ``rest`` have no effect.
+    ``offset``, ``size`` and ``stride`` have the same meaning as for :func:`set_`. If ``size`` is None, the array has all
+    elements. Raise RuntimeError if the memory does not hold the elements.
+    """
+    storage = source.untyped_storage() if hasattr(source, "untyped_storage") else source
+    whole, kind = storage._bytes, input._array.dtype
+    whole = whole[: whole.size // kind.itemsize * kind.itemsize].view(kind)
+    if size is None:
+        return whole[offset:]
+    shape = tuple(size)
+    steps = contiguous_strides(shape) if stride is None else tuple(stride)
+    needed = offset + 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
+    if any(step < 0 for step in steps):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
+    if 0 not in shape and needed > whole.size:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {offset}, and itemsize {kind.itemsize} "
+            f"requiring a storage size of {needed * kind.itemsize} are out of bounds for storage of size {storage.nbytes()}"
+        )
+    return numpy.lib.stride_tricks.as_strided(whole[offset:], shape, [step * kind.itemsize for step in steps])
+
+
+@public(function=False)
+def set_(
+    input: Tensor, source: Any = None, storage_offset: int | None = None, size: Any = None, stride: Any = None
+) -> Tensor:
+    """Make ``input`` share the memory of ``source``, a tensor or a storage, and return ``input``.
+
+    ``input`` gets the shape and strides of a tensor ``source``, and all elements of a storage. With ``storage_offset``,
+    ``size`` and ``stride``, which count elements, it gets this part of the memory; the default of ``stride`` is that of
+    a contiguous tensor. Without ``source``, ``input`` becomes a tensor without elements.
+
     Raises RuntimeError if ``input`` and ``source`` have different dtypes. Also raises RuntimeError if gradients are
     enabled and ``input`` or ``source`` requires gradients.
     """
+    place = None
+    if source is not None and (storage_offset is not None or not isinstance(source, Tensor)):
+        first = source.storage_offset() if isinstance(source, Tensor) else 0
+        place = _part_of_storage(input, source, first + (storage_offset or 0), size, stride)
+        source = source if isinstance(source, Tensor) else None
     if source is not None and source.dtype is not input.dtype:
         raise RuntimeError(
             f"Could not set tensor of type {dtypes.cpp_name(source.dtype)} to a tensor of type {dtypes.cpp_name(input.dtype)}"
@@ -124,7 +160,7 @@ def set_(input: Tensor, source: Tensor | None = None, **rest: Any) -> Tensor:
     check_in_place(input, recorded, overlap=True)
     if recorded and recording():
         raise RuntimeError("the derivative for 'set_' is not implemented")
-    input._array = input._array[:0].reshape(0) if source is None else source._array
+    input._array = place if place is not None else input._array[:0].reshape(0) if source is None else source._array
     bump_version(input)
     return input
 
