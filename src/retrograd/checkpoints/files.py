@@ -1,4 +1,4 @@
-"""``atomic_write``: replaces a file only after its new content is complete."""
+"""``atomic_write``: replaces a file only after its new content is complete; ``read_into``: reads into an array."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import secrets
 import stat
 from collections.abc import Iterator
 from typing import Any
+
+_CHUNK = 2**20  # bytes
 
 
 @contextlib.contextmanager
@@ -53,3 +55,27 @@ def _sync_folder(folder: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def read_into(file: Any, target: Any) -> int:
+    """Fill the uint8 array ``target`` with the next bytes of the binary file ``file``, and return their number.
+
+    The number is smaller than the length of ``target`` only at the end of the file. ``file`` may return fewer bytes
+    than requested, and may have no method ``readinto``.
+    """
+    done = 0
+    view = memoryview(target)
+    while done < len(view):
+        if hasattr(file, "readinto"):
+            count = file.readinto(view[done:])
+        else:
+            chunk = file.read(min(len(view) - done, _CHUNK))
+            count = len(chunk)
+            if count <= len(view) - done:
+                view[done : done + count] = chunk
+        if not count:
+            break
+        if count > len(view) - done:
+            raise OSError(f"the file returned {count} bytes, more than requested")
+        done += count
+    return done

@@ -10,14 +10,15 @@ import json
 import math
 import os
 import struct
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy
 
 from ..core import devices, dtypes
 from ..core.devices import as_device
+from ..core.dtypes import dtype
 from ..core.tensor import Tensor, wrap
-from .files import atomic_write
+from .files import atomic_write, read_into
 from .formatting import shortened, shortened_text
 
 _DTYPES = {
@@ -27,6 +28,7 @@ _DTYPES = {
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _DTYPES.items()}
 _MAX_HEADER = 100_000_000  # bytes of a header; the package's own bound
+_MAX_DIMENSIONS = 64  # of a NumPy array
 
 
 def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> list[Any]:
@@ -49,36 +51,89 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
     return [struct.pack("<Q", len(text)), text, *parts]
 
 
-def from_bytes(data: Any) -> dict[str, Tensor]:
-    """Return a dict of the tensors in ``data``, the bytes of a safetensors file, by name.
+def read(file: BinaryIO, size: int) -> dict[str, Tensor]:
+    """Return a dict of the tensors in ``file``, a safetensors file of ``size`` bytes, by name.
 
-    The elements are copied. Raises ValueError if ``data`` is not a valid file.
+    The header is checked completely before the data are read. Raises ValueError if the file is not valid.
     """
-    (length,) = struct.unpack("<Q", data[:8]) if len(data) >= 8 else (None,)
-    if length is None or length > min(len(data) - 8, _MAX_HEADER):
-        raise ValueError("Error while deserializing header: the file is too short for its header")
+    begin = file.read(8)
+    length = struct.unpack("<Q", begin)[0] if len(begin) == 8 else None
+    if length is None or length > min(size - 8, _MAX_HEADER):
+        raise _invalid("the file is too short for its header")
+    places = _places(file.read(length), size - 8 - length)
+    tensors = {}
+    for name, (kind, shape, count) in places.items():
+        line = numpy.empty(count, numpy.uint8)
+        if read_into(file, line) < count:
+            raise _invalid(f"the file ends before the data of tensor {shortened(name)}")
+        tensors[name] = wrap(line.view(kind.numpy).reshape(shape))
+    return tensors
+
+
+def _invalid(what: str) -> ValueError:
+    return ValueError(f"Error while deserializing header: {what}")
+
+
+def _places(text: bytes, size: int) -> dict[str, tuple[dtype, tuple[int, ...], int]]:
+    """Return the dtype, the shape and the number of bytes of each tensor by name, in the order of the data.
+
+    ``text`` is the header, and ``size`` is the number of bytes after the header. Raises ValueError unless the tensors
+    cover these bytes exactly, without overlaps and gaps.
+    """
     try:
-        header = json.loads(bytes(data[8 : 8 + length]))
-        entries = {name: each for name, each in header.items() if name != "__metadata__"}
-        places = {}
-        for name, each in entries.items():
+        header = json.loads(
+            text.decode(),
+            object_pairs_hook=_without_duplicates,
+            parse_int=_natural_number,
+            parse_float=_natural_number,
+            parse_constant=_natural_number,
+        )
+        if type(header) is not dict:
+            raise ValueError("the header must be an object")
+        metadata = header.pop("__metadata__", None)
+        if metadata is not None and not (
+            type(metadata) is dict and all(type(each) is str for each in metadata.values())
+        ):
+            raise ValueError("__metadata__ must be an object of strings")
+        entries = []
+        for name, each in header.items():
+            name.encode()  # a single surrogate raises
             begin, end = each["data_offsets"]
-            places[name] = _DTYPES[each["dtype"]], tuple(each["shape"]), begin, end
+            entries.append((begin, end, name, _DTYPES[each["dtype"]], each["shape"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"Error while deserializing header: {type(error).__name__}: {shortened_text(str(error))}"
-        ) from error
-    body = data[8 + length :]
-    return {name: _read(name, body, *place) for name, place in places.items()}
+        raise _invalid(f"{type(error).__name__}: {shortened_text(str(error))}") from error
+    for begin, end, name, _, shape in entries:
+        if type(shape) is not list or any(
+            type(each) is not int or not 0 <= each < 2**63 for each in (*shape, begin, end)
+        ):
+            raise _invalid(f"invalid numbers for tensor {shortened(name)}")
+        if len(shape) > _MAX_DIMENSIONS:
+            raise _invalid(f"tensor {shortened(name)} has {len(shape)} dimensions, more than {_MAX_DIMENSIONS}")
+    places: dict[str, tuple[dtype, tuple[int, ...], int]] = {}
+    position = 0
+    for begin, end, name, kind, shape in sorted(entries, key=lambda entry: entry[:2]):
+        # The extents that are not 0 bound the memory layout even if the tensor is empty.
+        extent = math.prod(each for each in shape if each) * kind.itemsize
+        if begin != position or end - begin != (0 if 0 in shape else extent) or end > size or extent >= 2**63:
+            raise _invalid(f"invalid offsets for tensor {shortened(name)}")
+        places[name] = kind, tuple(shape), end - begin
+        position = end
+    if position != size:
+        raise _invalid(f"the tensors cover {position} of {size} bytes")
+    return places
 
 
-def _read(name: str, body: Any, kind: Any, shape: Any, begin: Any, end: Any) -> Tensor:
-    if any(type(each) is not int or each < 0 for each in (*shape, begin, end)):
-        raise ValueError(f"Error while deserializing header: invalid numbers for tensor {shortened(name)}")
-    if not begin <= end <= len(body) or end - begin != math.prod(shape) * kind.itemsize:
-        raise ValueError(f"Error while deserializing header: invalid offsets for tensor {shortened(name)}")
-    line = numpy.frombuffer(body[begin:end], numpy.uint8).copy()
-    return wrap(line.view(kind.numpy).reshape(shape))
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice in an object")
+    return found
+
+
+def _natural_number(text: str) -> int:
+    if len(text) > 20 or not text.isdigit():
+        raise ValueError(f"the numbers must be integers of 64 bits without a sign, but got {shortened_text(text, 20)}")
+    return int(text)
 
 
 def save_safetensors(
@@ -97,6 +152,9 @@ def save_safetensors(
 def load_safetensors(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
     """Return a dict of the tensors in the safetensors file ``filename``, by name, on ``device``.
 
+    Raises ValueError if the file is not valid: for example, if tensors overlap, or if the file has bytes that belong to
+    no tensor.
+
     >>> import os, tempfile
     >>> import retrograd as torch
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -106,6 +164,6 @@ def load_safetensors(filename: str | os.PathLike[str], device: Any = "cpu") -> d
     {'weight': tensor([1., 1.])}
     """
     with open(filename, "rb") as file:
-        tensors = from_bytes(memoryview(file.read()))
+        tensors = read(file, os.fstat(file.fileno()).st_size)
     place = as_device(device)
     return tensors if place.type == "cpu" else {name: each.to(place) for name, each in tensors.items()}
