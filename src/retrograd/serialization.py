@@ -206,8 +206,8 @@ def load(
     function of a storage and its location) selects the device of the storages. ``mmap=True`` maps the file into memory,
     so that only the parts that the program uses are read.
 
-    Raises UnpicklingError if the pickle in the file is damaged or contains a name that is not allowed, and RuntimeError
-    if another part of the file is damaged.
+    Raises UnpicklingError if the pickle in the file is damaged or contains a name that is not allowed, EOFError if the
+    file is empty, and RuntimeError or ValueError if another part of the file is damaged.
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -243,6 +243,13 @@ def _opened(f: Any) -> Iterator[Any]:
                 f"'{type(f).__name__}' object has no attribute '{name}'. You can only torch.load from a file that is "
                 "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
             )
+    try:
+        f.seek(f.tell())
+    except io.UnsupportedOperation as error:
+        raise io.UnsupportedOperation(
+            f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like "
+            "io.BytesIO and try to load from it instead."
+        ) from None
     yield f
 
 
@@ -301,10 +308,9 @@ class _MapLocation:
 
 
 def _to_location(array: Any, place: str) -> Any:
-    kind = place.partition(":")[0]
-    if kind == "cpu":
+    if place == "cpu":
         return array
-    if kind != "cuda":
+    if place.partition(":")[0] != "cuda":
         raise RuntimeError(
             f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {shortened_text(place)})"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import struct
 import sys
@@ -18,6 +19,7 @@ from .unpickler import Refused, Source
 
 MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001
+_TAR = slice(257, 262)  # position of the signature of tar files
 _SIZES = {"short": 2, "int": 4, "long": 4}
 
 
@@ -34,9 +36,11 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
 
     Raises EOFError if the file is empty, and RuntimeError if it is truncated or not in the legacy format.
     """
-    source = Source(file.read())
+    source = Source(_rest(file))
     if not source.data:
         raise EOFError("Ran out of input")
+    if source.data[_TAR] == b"ustar":
+        raise RuntimeError("files in the legacy .tar format can not be loaded")
 
     def nothing(identity: Any) -> Any:
         raise Refused("a storage before the storages")
@@ -49,20 +53,26 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
     system = reading.run(source, nothing)
     order = "little" if not isinstance(system, dict) or system.get("little_endian", True) else "big"
     waiting: dict[str, tuple[Any, Storage]] = {}
+    total = 0
 
     def persistent(found: Any) -> Storage:
+        nonlocal total
         kind, key, place, count, part = parse_persistent_id(found)
         if key not in waiting:
-            # The file's length bounds the allocation.
-            if count * element_dtype(kind).itemsize > len(source.data):
+            total += count * element_dtype(kind).itemsize
+            if total > len(source.data):  # the length of the file bounds the memory of all storages
                 raise RuntimeError(f"unexpected EOF, expected {count} more elements. The file might be corrupted.")
             array = numpy.empty(count, element_dtype(kind))
-            waiting[key] = (array, Storage(move(array, place), kind.kind))
+            storage = Storage(move(array, place), kind.kind)
+            storage.pending = []
+            waiting[key] = (array, storage)
         whole = waiting[key][1]
         if part is None:
             return whole
         _, offset, size = part
-        return Storage(whole.array[offset : offset + size], whole.kind)
+        if offset + size > whole.array.size:
+            raise Refused(f"A view of {size} elements at {offset} is outside its storage")
+        return Storage(whole.array[offset : offset + size], whole.kind, whole)
 
     result = reading.run(source, persistent)
     keys = reading.run(source, nothing)
@@ -73,7 +83,26 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
         _fill(array, source, order)
         if storage.array is not array:  # it was moved to a GPU before it was filled
             storage.array[...] = type(storage.array)(array)
+        for update in storage.pending or ():
+            update()
     return result
+
+
+def _rest(file: Any) -> bytes:
+    """Return the bytes of ``file`` from its current position to its end, but not more than its size.
+
+    A device can have no end, but its size is 0.
+    """
+    start = file.tell()
+    try:
+        size = file.seek(0, os.SEEK_END) - start
+    except (OSError, ValueError, TypeError):  # such as a compressed file, which can only be read from the beginning
+        size = -1
+    file.seek(start)
+    data = file.read(size)
+    if not isinstance(data, bytes):
+        raise TypeError(f"expected a file opened in binary mode, but it returned {type(data).__name__}")
+    return data
 
 
 def _fill(array: Any, source: Source, order: str) -> None:

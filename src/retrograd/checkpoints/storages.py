@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -39,6 +40,7 @@ STORAGES = {
 }  # fmt: skip
 _STORAGE_OF = {kind: TorchName("torch", f"{name}Storage") for name, kind in STORAGES.items()}
 _UNTYPED = TorchName("torch.storage", "UntypedStorage")
+_COPIES = 4  # maximum memory of conjugated and negated tensors, as a multiple of the memory of their storage
 
 
 class StorageType:
@@ -64,11 +66,25 @@ class TensorType:
 class Storage:
     """Storage read from a checkpoint: the array of its elements, and their dtype ``kind``.
 
-    The array of an untyped storage contains bytes, and ``kind`` is None.
+    The array of an untyped storage contains bytes, and ``kind`` is None. ``root`` is the storage of which this storage is
+    a part, or None.
+
+    If the elements are read after the tensors are rebuilt, as in the legacy format, ``pending`` is a list of functions
+    that are called afterwards, otherwise None. They compute the tensors that are no views of the storage.
     """
 
-    def __init__(self, array: Any, kind: dtype | None) -> None:
+    def __init__(self, array: Any, kind: dtype | None, root: Storage | None = None) -> None:
         self.array, self.kind = array, kind
+        self.root = root or self
+        self.pending: list[Callable[[], None]] | None = None
+        self.computed = 0  # bytes of the tensors that are no views
+
+    def add_computed(self, size: int) -> None:
+        """Record that a tensor of ``size`` bytes is computed from this storage; raise RuntimeError for too many."""
+        root = self.root
+        root.computed += size
+        if root.computed > _COPIES * root.array.nbytes:
+            raise RuntimeError("too many tensors with the same storage are marked as conjugated or negated")
 
 
 def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
@@ -79,13 +95,21 @@ def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
     can be a tuple (key, offset, size) for a tensor that uses only a part of the storage. Raises Refused for an invalid
     persistent id.
     """
-    if not isinstance(found, tuple) or len(found) not in (5, 6) or found[0] != "storage":
+    if not isinstance(found, tuple) or len(found) not in (5, 6) or type(found[0]) is not str or found[0] != "storage":
         raise Refused(f"Unknown persistent id: {shortened(found)}")
     kind, key, place, count = found[1:5]
     named = isinstance(kind, StorageType) and isinstance(key, str) and isinstance(place, str)
     if not named or type(count) is not int or not 0 <= count < 2**63:
         raise Refused(f"Unknown persistent id: {shortened(found)}")
-    return kind, key, place, count, found[5] if len(found) == 6 else None
+    view = found[5] if len(found) == 6 else None
+    if view is not None and (
+        not isinstance(view, tuple)
+        or len(view) != 3
+        or any(type(each) is not int or each < 0 for each in view[1:])
+        or view[1] + view[2] > count
+    ):
+        raise Refused(f"Unknown persistent id: {shortened(found)}")
+    return kind, key, place, count, view
 
 
 def element_dtype(kind: StorageType) -> Any:
@@ -163,7 +187,7 @@ def rebuild_tensor_v2(
     ``storage`` has a dtype. ``backward_hooks`` is ignored. ``metadata`` may contain the flags ``"conj"`` and ``"neg"``
     for conjugation and negation, which are applied to the elements.
     """
-    return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+    return _apply_metadata(rebuild_tensor(storage, storage_offset, size, stride), storage, requires_grad, metadata)
 
 
 def rebuild_tensor_v3(
@@ -176,18 +200,31 @@ def rebuild_tensor_v3(
     """
     if not isinstance(kind, dtype):
         raise RuntimeError(f"expected a dtype, but got {type(kind).__name__}")
-    return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), requires_grad, metadata)
+    return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), storage, requires_grad, metadata)
 
 
-def _apply_metadata(tensor: Tensor, requires_grad: Any, metadata: Any) -> Tensor:
+def _apply_metadata(tensor: Tensor, storage: Storage, requires_grad: Any, metadata: Any) -> Tensor:
     # PyTorch saves lazy conjugation and negation as flags; they are applied here.
     metadata = metadata if isinstance(metadata, dict) else {}
-    if metadata and tensor.numel() > memory_owner(tensor._array).size:
-        raise RuntimeError("a tensor that repeats its elements is marked as conjugated or negated")
-    if metadata.get("conj"):
-        tensor = tensor.conj_physical()
-    if metadata.get("neg"):
-        tensor = -tensor
+    conjugated, negated = bool(metadata.get("conj")), bool(metadata.get("neg"))
+    if conjugated or negated:
+        if tensor.numel() > memory_owner(tensor._array).size:
+            raise RuntimeError("a tensor that repeats its elements is marked as conjugated or negated")
+        storage.add_computed(tensor.numel() * tensor.dtype.itemsize)
+        view = tensor
+
+        def compute() -> Tensor:
+            value = view.conj_physical() if conjugated else view
+            return -value if negated else value.clone() if value is view else value
+
+        tensor = compute()
+        if storage.root.pending is not None:
+            target = tensor._array
+
+            def update() -> None:
+                target[...] = compute()._array
+
+            storage.root.pending.append(update)
     return tensor.requires_grad_() if requires_grad is True else tensor
 
 

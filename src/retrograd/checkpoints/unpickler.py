@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pickletools
 import struct
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from pickle import UnpicklingError
@@ -35,6 +36,13 @@ class Blocked(Refused):
 #: Maximum number of nested parts of a key. Python hashes nested tuples recursively on the C stack, and shared ones once
 #: for each reference.
 PARTS = 10_000
+#: Maximum number of different keys of one container with the same hash. Each of them is compared with all others, and
+#: the hash of a number does not depend on the process: multiples of 2**61 - 1 have the hash 0.
+EQUAL_HASHES = 1000
+#: Number of items that calls may copy, for each byte of the pickle, and in addition for each pickle. A pickle can pass
+#: the same large container to any number of calls, by an instruction of two bytes.
+_COPIED, _COPIED_AT_LEAST = 4, 100_000
+_MODULUS = sys.hash_info.modulus  # ints of smaller magnitude have different hashes, except -1 and -2
 _MARK = object()
 _CODES = {ord(each.code): each for each in pickletools.opcodes}
 #: Instructions that push their argument; ``pickletools`` decodes it.
@@ -68,25 +76,6 @@ class Source:
         return self.read((len(self.data) if end < 0 else end + 1) - self.position)
 
 
-def _check_keys(found: Any) -> Any:
-    """Return ``found``, a list of keys of a dict or elements of a set; raise Refused for a key that is too large.
-
-    A key is too large if it is a tuple or frozen set with more than :data:`PARTS` elements, including nested elements.
-    To hash or compare such keys can take very long: the comparison of two equal frozen sets with 60 nested levels can
-    take 2**60 steps.
-    """
-    for key in found:
-        if key.__class__ in (tuple, frozenset):
-            parts, count = list(key), len(key)
-            while parts and count <= PARTS:
-                if (part := parts.pop()).__class__ in (tuple, frozenset):
-                    parts += part
-                    count += len(part)
-            if count > PARTS:
-                raise Refused("A key of too many parts")
-    return found
-
-
 def check_attributes(state: dict[Any, Any]) -> dict[str, Any]:
     """Return ``state``, a dict of attributes by name; raise Refused if a name is not a string."""
     for name in state:
@@ -114,6 +103,8 @@ class Interpreter:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.named: set[int] = set()  # identities of the objects that `find` returned: only these are called
+        self.budget = _COPIED * (len(source.data) - source.position) + _COPIED_AT_LEAST
+        self.hashes: Counter[tuple[int, int]] = Counter()  # of keys, by identity of the container and hash
 
     def run(self) -> Any:
         """Execute the pickle and return the object that it describes.
@@ -153,6 +144,39 @@ class Interpreter:
             at -= 1
         found = self.stack[at + 1 :]
         del self.stack[at:]
+        return found
+
+    def spend(self, count: int) -> None:
+        """Record that ``count`` items are copied or visited; raise Refused if there are too many in this pickle."""
+        self.budget -= count
+        if self.budget < 0:
+            raise Refused("The pickle copies its objects too often")
+
+    def check_keys(self, found: Any, container: Any = None) -> Any:
+        """Return ``found``, a list of keys of a dict or elements of a set; raise Refused for a key that is too large.
+
+        A key is too large if it is a tuple or frozen set with more than :data:`PARTS` elements, including nested
+        elements. To hash or compare such keys can take very long: the comparison of two equal frozen sets with 60 nested
+        levels can take 2**60 steps. For the same reason, Refused is raised if more than :data:`EQUAL_HASHES` keys of
+        ``container``, the dict or set of the keys, have the same hash.
+        """
+        for key in found:
+            kind = key.__class__
+            if kind is str or kind is bytes or (kind is int and -_MODULUS < key < _MODULUS):
+                continue
+            if kind is tuple or kind is frozenset:
+                parts, count = list(key), len(key)
+                while parts and count <= PARTS:
+                    if (part := parts.pop()).__class__ in (tuple, frozenset):
+                        parts += part
+                        count += len(part)
+                if count > PARTS:
+                    raise Refused("A key of too many parts")
+                self.spend(count)
+            place = id(found if container is None else container), hash(key)
+            self.hashes[place] += 1
+            if self.hashes[place] > EQUAL_HASHES:
+                raise Refused("Too many keys with the same hash")
         return found
 
     # -- the instructions
@@ -203,10 +227,10 @@ class Interpreter:
 
     def _dict(self, _: Any) -> None:
         items = self.since_mark()
-        self.stack.append(dict(zip(_check_keys(items[::2]), items[1::2], strict=True)))
+        self.stack.append(dict(zip(self.check_keys(items[::2]), items[1::2], strict=True)))
 
     def _frozenset(self, _: Any) -> None:
-        self.stack.append(frozenset(_check_keys(self.since_mark())))
+        self.stack.append(frozenset(self.check_keys(self.since_mark())))
 
     def _append(self, _: Any) -> None:
         value = self.stack.pop()
@@ -217,17 +241,19 @@ class Interpreter:
         self._top(list).extend(values)
 
     def _additems(self, _: Any) -> None:
-        values = _check_keys(self.since_mark())
-        self._top(set).update(values)
+        values = self.since_mark()
+        target = self._top(set)
+        target.update(self.check_keys(values, target))
 
     def _setitem(self, _: Any) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self._top(dict)[_check_keys([key])[0]] = value
+        target = self._top(dict)
+        target[self.check_keys([key], target)[0]] = value
 
     def _setitems(self, _: Any) -> None:
         items = self.since_mark()
         target = self._top(dict)
-        for key, value in zip(_check_keys(items[::2]), items[1::2], strict=True):
+        for key, value in zip(self.check_keys(items[::2], target), items[1::2], strict=True):
             target[key] = value
 
     def _top(self, kind: Any) -> Any:
@@ -266,16 +292,32 @@ class Interpreter:
             raise Refused(f"Trying to call reduce for unrecognized function {shortened(function)}")
         if not isinstance(arguments, tuple):
             raise Refused("Arguments of a call are no tuple")
-        for each in arguments if function in (set, Counter, OrderedDict) else ():
-            for items in (each, *each) if isinstance(each, (list, tuple)) else ():
-                if isinstance(items, (list, tuple)):
-                    _check_keys(items)
+        self._spend_on(arguments, 3)
+        if function not in self.classes and isinstance(function, type) and issubclass(function, (set, dict, tuple)):
+            for each in arguments:  # no tensor, which can have 2**60 elements in a storage of one element
+                if not isinstance(each, (list, tuple, dict, set, frozenset)):
+                    raise Refused(f"Can not make a {function.__name__} of a {type(each).__name__}")
+        if function is set or function is Counter or function is OrderedDict:
+            for each in arguments:
+                # The items are the keys, or pairs of a key and a value.
+                items = each if isinstance(each, (list, tuple)) else ()
+                self.check_keys(items)
+                self.check_keys([part for item in items if isinstance(item, (list, tuple)) for part in item])
+
+    def _spend_on(self, value: Any, depth: int) -> None:
+        """Call :meth:`spend` with the number of items of ``value``, including containers in it up to ``depth``."""
+        if isinstance(value, (str, bytes, bytearray, tuple, list, dict, set, frozenset)):
+            self.spend(len(value))
+            if depth > 1 and isinstance(value, (tuple, list)):
+                for each in value:
+                    self._spend_on(each, depth - 1)
 
     def _build(self, _: Any) -> None:
         state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, self.classes) and hasattr(target, "__setstate__"):
             target.__setstate__(state)
         elif type(target) in (OrderedDict, Counter, *self.classes) and isinstance(state, dict):
+            self.spend(len(state))
             target.__dict__.update(check_attributes(state))
         else:
             raise Refused(
