@@ -229,6 +229,8 @@ class Reader:
             int(alignment)
         except ValueError:
             raise ValueError(f"invalid literal for int() with base 10: {shortened_text(alignment)}") from None
+        if self.has(".format_version"):
+            self.bytes(".format_version")
         self._text(".data/serialization_id", "")
 
     def _text(self, name: str, missing: str) -> str:

@@ -57,7 +57,7 @@ def read(file: Any, move: Callable[[Any, str], Any], reading: Any) -> Any:
 
     def persistent(found: Any) -> Storage:
         nonlocal total
-        kind, key, place, count, part = parse_persistent_id(found)
+        kind, key, place, count, part = parse_persistent_id(found, legacy=True)
         if key not in waiting:
             total += count * element_dtype(kind).itemsize
             if total > len(source.data):  # the length of the file bounds the memory of all storages
@@ -95,7 +95,7 @@ def _rest(file: Any) -> bytes:
     """
     start = file.tell()
     try:
-        size = file.seek(0, os.SEEK_END) - start
+        size = max(0, file.seek(0, os.SEEK_END) - start)
     except (OSError, ValueError, TypeError):  # such as a compressed file, which can only be read from the beginning
         size = -1
     file.seek(start)

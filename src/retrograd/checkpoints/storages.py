@@ -87,21 +87,26 @@ class Storage:
             raise RuntimeError("too many tensors with the same storage are marked as conjugated or negated")
 
 
-def parse_persistent_id(found: Any) -> tuple[StorageType, str, str, int, Any]:
+def parse_persistent_id(found: Any, legacy: bool = False) -> tuple[StorageType, str, str, int, Any]:
     """Return the parts of the persistent id ``found``, the tuple by which a pickle refers to a storage.
 
     The result has five items, in this order: the type of the storage, the key that identifies the storage, the name of
-    the device, the number of elements, and the view. The view is None in most files. In files of the legacy format, it
-    can be a tuple (key, offset, size) for a tensor that uses only a part of the storage. Raises Refused for an invalid
+    the device, the number of elements, and the view. The view is None in most files. If ``legacy`` is true, it can be a
+    tuple (key, offset, size) for a tensor that uses only a part of the storage. Raises Refused for an invalid
     persistent id.
     """
-    if not isinstance(found, tuple) or len(found) not in (5, 6) or type(found[0]) is not str or found[0] != "storage":
+    if (
+        not isinstance(found, tuple)
+        or len(found) != (6 if legacy else 5)
+        or type(found[0]) is not str
+        or found[0] != "storage"
+    ):
         raise Refused(f"Unknown persistent id: {shortened(found)}")
     kind, key, place, count = found[1:5]
     named = isinstance(kind, StorageType) and isinstance(key, str) and isinstance(place, str)
     if not named or type(count) is not int or not 0 <= count < 2**63:
         raise Refused(f"Unknown persistent id: {shortened(found)}")
-    view = found[5] if len(found) == 6 else None
+    view = found[5] if legacy else None
     if view is not None and (
         not isinstance(view, tuple)
         or len(view) != 3
@@ -205,7 +210,11 @@ def rebuild_tensor_v3(
 
 def _apply_metadata(tensor: Tensor, storage: Storage, requires_grad: Any, metadata: Any) -> Tensor:
     # PyTorch saves lazy conjugation and negation as flags; they are applied here.
-    metadata = metadata if isinstance(metadata, dict) else {}
+    if type(requires_grad) is not bool:
+        raise RuntimeError("requires_grad must be a bool")
+    if metadata and not isinstance(metadata, dict):
+        raise RuntimeError(f"expected dict, got {type(metadata).__name__}")
+    metadata = metadata or {}
     conjugated, negated = bool(metadata.get("conj")), bool(metadata.get("neg"))
     if conjugated or negated:
         if tensor.numel() > memory_owner(tensor._array).size:
@@ -225,7 +234,7 @@ def _apply_metadata(tensor: Tensor, storage: Storage, requires_grad: Any, metada
                 target[...] = compute()._array
 
             storage.root.pending.append(update)
-    return tensor.requires_grad_() if requires_grad is True else tensor
+    return tensor.requires_grad_() if requires_grad else tensor
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Tensor:
@@ -250,7 +259,9 @@ def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> T
         raise RuntimeError("a tensor can only be rebuilt by the functions that rebuild tensors")
     tensor = function(*arguments)
     kind = kind.cls if isinstance(kind, TensorType) else kind
-    if isinstance(kind, type) and issubclass(kind, Tensor) and kind is not Tensor:
+    if not isinstance(kind, type):
+        raise RuntimeError(f"cls must be a type (got {type(kind).__name__})")
+    if issubclass(kind, Tensor) and kind is not Tensor:
         tensor = tensor.detach().as_subclass(kind).requires_grad_(tensor.requires_grad)
     return _with_attributes(tensor, state)
 

@@ -43,7 +43,7 @@ from tests.conformance import (
     transform_cases,
 )
 from tests.conformance.golden import GOLDEN
-from tests.fuzz import func_programs, hook_programs, index_expressions, view_programs
+from tests.fuzz import files, func_programs, hook_programs, index_expressions, view_programs
 
 Sections = dict[str, Any]
 #: For each file the function that returns its text.
@@ -302,6 +302,20 @@ def transforms() -> Sections:
 def random_hook_programs() -> Sections:
     """Run random programs of hooks, custom functions and checkpoints."""
     return {"programs": [hook_programs.run(torch, hook_programs.program(seed)) for seed in range(hook_programs.COUNT)]}
+
+
+@recorder("mutated_files", dumps=compact)
+def mutated_files() -> Sections:
+    """Load mutated checkpoints, and record the digests of the loaded objects."""
+    return {
+        kind: [
+            ("error: Unsupported operand" if "Unsupported operand" in line else "error:")
+            if files.is_error(line)
+            else line
+            for line in files.answers("pytorch", kind, iter(range(files.COUNTS[kind])))
+        ]
+        for kind in ("zip", "legacy")
+    }
 
 
 @recorder("view_programs")
