@@ -258,6 +258,15 @@ def test_only_the_name_cpu_means_the_cpu() -> None:
             torch.load(saved(VALUE), map_location=place)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [b"(.", b"K\x01(\x85.", b"K\x01\x86.", b"K\x01K\x02\x87.", b"K\x01(K\x02\x86.", b"](K\x01a.", b"}(K\x01K\x02s.", b"](]e1.", b"t."],
+)  # fmt: skip
+def test_instructions_can_not_reach_below_a_mark(program: bytes) -> None:
+    with pytest.raises(UnpicklingError, match="Weights only load failed"):
+        torch.load(checkpoint_of(b"\x80\x02" + program))
+
+
 # -- Pickles: time and memory ----------------------------------------------------------------------------------------
 
 LIST = b"](" + b"K\x01" * 20_000 + b"eq\x000"

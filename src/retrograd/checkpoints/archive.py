@@ -7,6 +7,7 @@ does not depend on tensors.
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import mmap
 import os
@@ -289,7 +290,7 @@ class Reader:
             )
         return record
 
-    def _read(self, position: int, count: int) -> bytes:
+    def _read(self, position: int, count: int) -> builtins.bytes:
         self.file.seek(self.start + position)
         data = self.file.read(count)
         if len(data) != count:

@@ -43,7 +43,6 @@ EQUAL_HASHES = 1000
 #: the same large container to any number of calls, by an instruction of two bytes.
 _COPIED, _COPIED_AT_LEAST = 4, 100_000
 _MODULUS = sys.hash_info.modulus  # ints of smaller magnitude have different hashes, except -1 and -2
-_MARK = object()
 _CODES = {ord(each.code): each for each in pickletools.opcodes}
 #: Instructions that push their argument; ``pickletools`` decodes it.
 _PUSHED_ARGUMENTS = {
@@ -52,7 +51,7 @@ _PUSHED_ARGUMENTS = {
 }  # fmt: skip
 _PUSHED_CONSTANTS: dict[str, Callable[[], Any]] = {
     "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False, "EMPTY_LIST": list, "EMPTY_DICT": dict,
-    "EMPTY_TUPLE": tuple, "EMPTY_SET": set, "MARK": lambda: _MARK,
+    "EMPTY_TUPLE": tuple, "EMPTY_SET": set,
 }  # fmt: skip
 
 
@@ -101,6 +100,7 @@ class Interpreter:
     ) -> None:  # fmt: skip
         self.source, self.find, self.persistent, self.classes = source, find, persistent, classes
         self.stack: list[Any] = []
+        self.outer: list[list[Any]] = []  # for each mark, the stack below it: an instruction can not reach below a mark
         self.memo: dict[int, Any] = {}
         self.named: set[int] = set()  # identities of the objects that `find` returned: only these are called
         self.budget = _COPIED * (len(source.data) - source.position) + _COPIED_AT_LEAST
@@ -121,8 +121,6 @@ class Interpreter:
             argument = None if code is None or code.arg is None else code.arg.reader(source)
             name = "" if code is None else code.name
             if name == "STOP":
-                if self.stack[-1] is _MARK:
-                    raise Refused("There is nothing on the stack but a mark")
                 return self.stack.pop()
             if name in _PUSHED_ARGUMENTS:
                 self.stack.append(argument)
@@ -135,15 +133,11 @@ class Interpreter:
                 step(argument)
 
     def since_mark(self) -> list[Any]:
-        """Remove the last mark from the stack with all objects above it, and return these objects.
+        """Remove the last mark from the stack with all objects above it, and return a list of these objects.
 
         A pickle puts a mark on the stack before the items of a container, by the instruction MARK.
         """
-        at = len(self.stack) - 1
-        while self.stack[at] is not _MARK:
-            at -= 1
-        found = self.stack[at + 1 :]
-        del self.stack[at:]
+        found, self.stack = self.stack, self.outer.pop()
         return found
 
     def spend(self, count: int) -> None:
@@ -188,6 +182,10 @@ class Interpreter:
     def _frame(self, length: int) -> None:
         """Do nothing for the instruction FRAME of ``length`` bytes, because the whole pickle is already in memory."""
 
+    def _mark(self, _: Any) -> None:
+        self.outer.append(self.stack)
+        self.stack = []
+
     def _binput(self, index: int) -> None:
         self.memo[index] = self.stack[-1]
 
@@ -202,7 +200,10 @@ class Interpreter:
     _long_binget = _get = _binget
 
     def _pop(self, _: Any) -> None:
-        self.stack.pop()
+        if self.stack:
+            self.stack.pop()
+        else:
+            self.since_mark()
 
     def _pop_mark(self, _: Any) -> None:
         self.since_mark()
@@ -211,26 +212,29 @@ class Interpreter:
         self.stack.append(self.stack[-1])
 
     def _tuple(self, _: Any) -> None:
-        self.stack.append(tuple(self.since_mark()))
+        items = self.since_mark()  # replaces the stack
+        self.stack.append(tuple(items))
 
     def _tuple1(self, _: Any) -> None:
         self.stack[-1:] = [(self.stack[-1],)]
 
     def _tuple2(self, _: Any) -> None:
-        self.stack[-2:] = [tuple(self.stack[-2:])]
+        self.stack[-2:] = [(self.stack[-2], self.stack[-1])]
 
     def _tuple3(self, _: Any) -> None:
-        self.stack[-3:] = [tuple(self.stack[-3:])]
+        self.stack[-3:] = [(self.stack[-3], self.stack[-2], self.stack[-1])]
 
     def _list(self, _: Any) -> None:
-        self.stack.append(self.since_mark())
+        items = self.since_mark()
+        self.stack.append(items)
 
     def _dict(self, _: Any) -> None:
         items = self.since_mark()
         self.stack.append(dict(zip(self.check_keys(items[::2]), items[1::2], strict=True)))
 
     def _frozenset(self, _: Any) -> None:
-        self.stack.append(frozenset(self.check_keys(self.since_mark())))
+        items = self.check_keys(self.since_mark())
+        self.stack.append(frozenset(items))
 
     def _append(self, _: Any) -> None:
         value = self.stack.pop()
