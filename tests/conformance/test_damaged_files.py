@@ -260,7 +260,7 @@ def test_only_the_name_cpu_means_the_cpu() -> None:
 
 @pytest.mark.parametrize(
     "program",
-    [b"(.", b"K\x01(\x85.", b"K\x01\x86.", b"K\x01K\x02\x87.", b"K\x01(K\x02\x86.", b"](K\x01a.", b"}(K\x01K\x02s.", b"](]e1.", b"t."],
+    [b"c_codecs\nencode\n)\x81.", b"(.", b"K\x01(\x85.", b"K\x01\x86.", b"K\x01K\x02\x87.", b"K\x01(K\x02\x86.", b"](K\x01a.", b"}(K\x01K\x02s.", b"](]e1.", b"t.", b"c_codecs\nencode\n)\x81."],
 )  # fmt: skip
 def test_instructions_can_not_reach_below_a_mark(program: bytes) -> None:
     with pytest.raises(UnpicklingError, match="Weights only load failed"):
@@ -365,6 +365,10 @@ V2 = b"ctorch._utils\n_rebuild_tensor_v2\n"
     [
         (V2 + b"(" + PLACE + b"\x89}](K\x01etR.", "expected dict, got list"),
         (V2 + b"(" + PLACE + b"N}tR.", "requires_grad must be a bool"),
+        (
+            b"ctorch._tensor\n_rebuild_from_type_v2\n(" + V2 + b"ctorch\nSize\n(" + PLACE + b"\x89}t}tR.",
+            "Size does not inherit from Tensor",
+        ),
         (b"ctorch._tensor\n_rebuild_from_type_v2\n(" + V2 + b"K\x01(" + PLACE + b"\x89}t}tR.", "cls must be a type"),
     ],
 )

@@ -261,7 +261,9 @@ def rebuild_from_type(function: Any, kind: Any, arguments: Any, state: Any) -> T
     kind = kind.cls if isinstance(kind, TensorType) else kind
     if not isinstance(kind, type):
         raise RuntimeError(f"cls must be a type (got {type(kind).__name__})")
-    if issubclass(kind, Tensor) and kind is not Tensor:
+    if not issubclass(kind, Tensor):
+        raise RuntimeError(f"{kind.__name__} does not inherit from Tensor")
+    if kind is not Tensor:
         tensor = tensor.detach().as_subclass(kind).requires_grad_(tensor.requires_grad)
     return _with_attributes(tensor, state)
 

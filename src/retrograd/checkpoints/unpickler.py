@@ -289,6 +289,8 @@ class Interpreter:
     def _newobj(self, _: Any) -> None:
         arguments, cls = self.stack.pop(), self.stack.pop()
         self._check_call(cls, arguments)
+        if not isinstance(cls, type):
+            raise Refused(f"Can only create new object for classes, but got {shortened(cls)}")
         self.stack.append(cls.__new__(cls, *arguments) if cls in self.classes else cls(*arguments))
 
     def _check_call(self, function: Any, arguments: Any) -> None:
