@@ -115,6 +115,8 @@ def _part_of_storage(input: Tensor, source: Any, offset: int, size: Any, stride:
     elements. Raise RuntimeError if the memory does not hold the elements.
     """
     storage = source.untyped_storage() if hasattr(source, "untyped_storage") else source
+    if not hasattr(storage, "_bytes"):
+        raise TypeError(f"set_(): argument 'source' must be Tensor or UntypedStorage, not {type(source).__name__}")
     whole, kind = storage._bytes, input._array.dtype
     whole = whole[: whole.size // kind.itemsize * kind.itemsize].view(kind)
     if size is None:
