@@ -380,7 +380,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._turn += 1
         worker = self._turn % len(self._open)
         self._turn += 1
-        self._pipes[worker].send((self._sent, index))
+        with contextlib.suppress(OSError):  # the worker has exited: waiting for its result raises the error
+            self._pipes[worker].send((self._sent, index))
         self._tasks.append((self._sent, worker))
         self._sent += 1
 
