@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
-from .specialization import specialize, template_of
+from .specialization import specialize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,8 +57,8 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
     attributes of ``form`` are constants. ``space`` is the dictionary of its globals.
     """
     arguments, parts = form.signature(), form.parts()
-    file = template.__code__.co_filename
-    names = [each.arg for each in template_of(template).tree.args.args[1:]]
+    code = template.__code__
+    names = code.co_varnames[1 : code.co_argcount]  # not from the syntax tree: a short program parses no template
     space.update(form.default_values())
     space.update({user_frame.MARK: True, user_frame.CALL_MARK: True, "__name__": None})  # see Note [Silenced modules]
     space["__tracebackhide__"] = True  # pytest shows no frame of the function
@@ -73,16 +73,16 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
     def specialize_now() -> None:
         with _GENERATING:
             try:
-                code, function = compile_tree(tree(), file, space).__code__, form.function
+                made = compile_tree(tree(), code.co_filename, space)
             except (RecursionError, MemoryError):  # the template needs less: try again later
                 calls_left[0] = SPECIALIZE_AT
                 return
-            assert function is not None
-            function.__code__ = code.replace(co_name=function.__name__, co_qualname=function.__name__)
+            assert form.function is not None
+            _replace_code(form.function, made)
 
     form.tree = tree
     if SPECIALIZE_AT == 1:
-        return compile_tree(tree(), file, space)
+        return compile_tree(tree(), code.co_filename, space)
     values = [parts.get(each, ast.Name(each, ast.Load())) for each in names]
     values = [
         ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
@@ -125,6 +125,10 @@ def _run_template(form: Form, values: Sequence[object]) -> object:
 def set_code(function: FunctionType, made: FunctionType) -> None:
     """Give ``function`` the code and the defaults of the function ``made``."""
     function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+    _replace_code(function, made)
+
+
+def _replace_code(function: FunctionType, made: FunctionType) -> None:
     function.__code__ = made.__code__.replace(co_name=function.__name__, co_qualname=function.__name__)
 
 
