@@ -8,7 +8,6 @@ import pickle
 import struct
 import time
 import tracemalloc
-import warnings
 import zipfile
 from pathlib import Path
 from pickle import UnpicklingError
@@ -20,6 +19,7 @@ import retrograd as torch
 from retrograd.checkpoints import safetensors
 from tests.conformance.golden import GOLDEN
 from tests.conformance.test_saving import checkpoint_of, saved, tensor_pickle
+from tests.fuzz.files import archive_of
 
 VALUE = {"w": torch.arange(4.0)}
 
@@ -27,16 +27,8 @@ VALUE = {"w": torch.arange(4.0)}
 def archive(
     records: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED, compressed: str | None = None
 ) -> io.BytesIO:
-    file = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that occur twice
-        with zipfile.ZipFile(file, "w") as written:
-            for name, data in records:
-                info = zipfile.ZipInfo(name)
-                info.compress_type = method if compressed in (None, name) else zipfile.ZIP_STORED
-                written.writestr(info, data)
-    file.seek(0)
-    return file
+    names = [name for name, _ in records] if compressed is None else [compressed]
+    return io.BytesIO(archive_of(records, names, method))
 
 
 def records_of(value: Any = VALUE) -> dict[str, bytes]:

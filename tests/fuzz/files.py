@@ -23,7 +23,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,18 +159,21 @@ def _zip(rng: random.Random) -> bytes:
                 rng.shuffle(records)
             if not records:
                 break
-    data = _archive(records, compressed)
+    data = archive_of(records, compressed)
     return _fields(rng, data) if rng.random() < 0.3 else data
 
 
-def _archive(records: list[tuple[str, bytes]], compressed: set[str]) -> bytes:
+def archive_of(
+    records: list[tuple[str, bytes]], compressed: Container[str], method: int = zipfile.ZIP_DEFLATED
+) -> bytes:
+    """Return a zip archive of ``records``; those with a name in ``compressed`` are compressed by ``method``."""
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that occur twice
         with zipfile.ZipFile(file, "w") as archive:
             for name, data in records:
                 info = zipfile.ZipInfo(name)
-                info.compress_type = zipfile.ZIP_DEFLATED if name in compressed else zipfile.ZIP_STORED
+                info.compress_type = method if name in compressed else zipfile.ZIP_STORED
                 archive.writestr(info, data)
     return file.getvalue()
 
