@@ -9,9 +9,9 @@ from typing import Any
 from .row import Row, size
 
 
-def compiled(torch: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function compiled by retrograd with ``fullgraph=True``; for PyTorch, the function itself."""
-    return torch.compile(function, fullgraph=True) if torch.__name__ == "retrograd" else function
+def compiled(torch: Any, function: Callable[..., Any], fullgraph: bool = True) -> Callable[..., Any]:
+    """Return the function compiled by retrograd; for PyTorch, the function itself."""
+    return torch.compile(function, fullgraph=fullgraph) if torch.__name__ == "retrograd" else function
 
 
 def mixed(torch: Any, x: Any) -> Any:
@@ -84,7 +84,7 @@ def perceptron(sizes: tuple[int, int, int], samples: int, whole: bool, kind: str
             optimizer.step()
             return loss.detach()
 
-        run = compiled(torch, step) if whole else step
+        run = compiled(torch, step, False) if whole else step
         return lambda: (run(x, y), *(each.grad for each in model.parameters()))
 
     return program

@@ -1,11 +1,12 @@
-"""``compile`` and the other functions of ``torch.compiler``: a call is recorded, and later calls replay it.
+"""``compile`` and the other functions of ``torch.compiler``: operations of a call are deferred and computed together.
 
-``trace`` records the operations of a call as a list of steps, one for each operation; ``ir`` defines the class of a
-step. ``backward`` appends the steps of the backward pass. ``passes`` removes unused and repeated steps. ``fusion``
-replaces groups of pointwise steps by single loops, whose source text ``loop_codegen`` and ``scalar_code`` generate.
-``program`` generates one Python function of arrays from the steps. ``guards`` generates the function that tests whether
-a recording is valid for a call. ``compiled_function`` combines these modules. The documentation for users is
-``docs/compile.md``.
+``compiled_function`` runs a function with a cursor. ``cursor`` defers the calls that are equal to an entry, and
+``entries`` has the tree of the entries; ``pure_functions`` declares which functions may be deferred. ``segments``
+computes the pending results by a program. ``segment_program`` generates it: ``recorder`` records the operations as a
+list of steps, and ``ir`` defines the class of a step; ``backward`` appends the steps of the backward pass; ``passes``
+removes unused and repeated steps; ``fusion`` replaces groups of pointwise steps by single loops, whose source text
+``loop_codegen`` and ``scalar_code`` generate; ``program`` generates one Python function of arrays. ``replay`` repeats
+calls of functions that the user has declared pure. The documentation for users is ``docs/compile.md``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "m
 
 
 class OptimizedModule(Module):
-    """Compiled form of a module, as returned by :func:`compile`: its calls are recorded and replayed."""
+    """Compiled form of a module, as returned by :func:`compile`: the operations of its calls are deferred."""
 
     __module__ = "torch._dynamo.eval_frame"
 
@@ -58,23 +59,24 @@ def compile(
     *,
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    pure: bool = False,
     backend: Any = "inductor",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Return a compiled form of ``model``, a function or a module: a call is recorded, and later calls replay it.
+    """Return a compiled form of ``model``, a function or a module, with the same results and side effects.
 
-    The first call runs without compilation, and its operations are recorded. Later calls with tensors of the same
-    shapes, dtypes and strides, and with the same Python values, run a generated program. The program computes repeated
-    operations once and omits unused operations. If Numba is installed, it computes chains of pointwise operations, and
-    sums of their results, in single loops.
+    The Python code of ``model`` runs in every call. Operations that a call has recorded are deferred in later calls, and
+    computed by a generated program when a value is needed. The program computes repeated operations once and omits
+    unused operations. If Numba is installed, it computes chains of pointwise operations, and sums of their results, in
+    single loops. :func:`explain` shows the programs and what is not deferred.
 
-    A call that cannot be recorded, such as one that branches on a tensor's elements, always runs without compilation,
-    and :func:`explain` gives the reason. With ``fullgraph=True`` such a call raises an error instead. A module is
-    wrapped in an :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``,
-    the function runs without compilation. ``mode`` and ``options`` are checked but not used, and ``dynamic`` is
-    ignored.
+    With ``fullgraph=True``, a call that reads elements, such as one that branches on them, raises an error. With
+    ``pure=True``, which is a promise of the user, calls are replayed without their Python code: ``model`` must depend on
+    its arguments and on unchanged tensors alone, and have no effect but its result. A module is wrapped in an
+    :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``, the function
+    runs without compilation. ``mode`` and ``options`` are checked but not used, and ``dynamic`` is ignored.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -89,11 +91,18 @@ def compile(
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if model is None:
         return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, **kwargs
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            pure=pure,
+            backend=backend,
+            mode=mode,
+            options=options,
+            **kwargs,
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    given = {"fullgraph": fullgraph, "backend": backend, "off": bool(kwargs.get("disable"))}
+    given = {"fullgraph": fullgraph, "pure": pure, "backend": backend, "off": bool(kwargs.get("disable"))}
     if isinstance(model, Module):
         return model if isinstance(model, OptimizedModule) or given["off"] else OptimizedModule(model, **given)
     return _compiled(model, given)
@@ -108,17 +117,17 @@ def _compiled(function: Function, options: Kwargs) -> Function:
     backend = options.get("backend", "inductor")
     if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
         return function
-    return compiled_function.compiled_form(function, options.get("fullgraph", False))
+    return compiled_function.compiled_form(function, options.get("fullgraph", False), options.get("pure", False))
 
 
 def is_compiling() -> bool:
-    """Whether a call of a compiled function is being recorded."""
-    return compiled_function.is_recording()
+    """Whether a compiled function is running in this thread, so that operations may be deferred."""
+    return compiled_function.is_compiling()
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether a call of a compiled function is being recorded; the same as :func:`is_compiling`."""
-    return compiled_function.is_recording()
+    """Whether a compiled function is running in this thread; the same as :func:`is_compiling`."""
+    return compiled_function.is_compiling()
 
 
 def is_exporting() -> bool:
@@ -127,7 +136,7 @@ def is_exporting() -> bool:
 
 
 def reset() -> None:
-    """Delete the recordings of all compiled functions: the programs generated from earlier calls."""
+    """Delete the entries of all compiled functions, and the programs generated from earlier calls."""
     compiled_function.forget_all()
 
 
@@ -154,15 +163,14 @@ _default: list[object] = ["inductor"]
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return ``fn``, marked to run without compilation; also a decorator, with or without parentheses.
 
-    If a compiled function calls ``fn`` while it is being recorded, the recording stops. The compiled function then runs
-    without compilation in this call, and in later calls with the same shapes, dtypes, strides and Python values.
+    If a compiled function calls ``fn``, the pending operations are computed, and none is deferred while ``fn`` runs.
     ``recursive`` and ``reason`` have no effect.
     """
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:  # Note [Any in public signatures]
-    """Return ``fn`` unchanged; the call has no effect, because the operations of all functions are recorded."""
+    """Return ``fn`` unchanged; the call has no effect, because the operations of all functions may be deferred."""
     return fn
 
 

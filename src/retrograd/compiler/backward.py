@@ -18,11 +18,12 @@ from ..core.gradients import validate_gradient
 from ..core.pytree import tree_flatten
 from ..core.tensor import wrap
 from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
+from ..dispatch.transform_tensor import TransformTensor
 from .ir import ExtraOp, Step, Value
-from .trace import Trace, Traced
 
 if TYPE_CHECKING:
     from ..core.typing import Array, ArrayModule, Function, Gradient, Rule
+    from .recorder import Recorder, Traced
     from .typing import RuleArgument
 
 
@@ -54,7 +55,7 @@ def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list
     Return a list with the results of the function as traced tensors, and None where the function returns None.
     """
     leaves, spec = tree_flatten((g, *rest))
-    places = [i for i, each in enumerate(leaves) if each.__class__ is Traced]
+    places = [i for i, each in enumerate(leaves) if isinstance(each, TransformTensor)]
     run = leaves[places[0]]._run
 
     def whole(arrays: Sequence[Array]) -> Sequence[Array]:
@@ -83,23 +84,27 @@ class GradientType:
 
 
 def differentiate(
-    trace: Trace, outs: Sequence[Value], grads: Sequence[Traced], wanted: Sequence[Value]
+    recorder: Recorder,
+    outs: Sequence[Value],
+    grads: Sequence[Traced],
+    wanted: Sequence[Value],
+    steps: Sequence[Step],
 ) -> list[Traced | None]:
-    """Append a backward pass to the recorded steps of ``trace``, and return the gradients with respect to ``wanted``.
+    """Append a backward pass to the recorded steps of ``recorder``, and return the gradients with respect to ``wanted``.
 
     A :class:`Value` describes one recorded array. ``outs`` are the values from which the backward pass starts, and
-    ``grads`` are the incoming gradients of ``outs``. The returned list has one item for each item of ``wanted``: the
-    gradient as a traced tensor, or None if ``outs`` do not depend on this value.
+    ``grads`` are the incoming gradients of ``outs``. The backward pass goes through ``steps``. The returned list has
+    one item for each item of ``wanted``: the gradient as a traced tensor, or None if ``outs`` do not depend on this
+    value.
     """
     arrived: dict[Value, Gradient] = {}
     for out, grad in zip(outs, grads, strict=True):
         _accumulate(arrived, out, grad)
-    forward = list(trace.tape.steps)
     before = set_recording(False)
     try:
-        with trace.unseen():
-            for step in reversed(forward):
-                _backward_step(trace, step, arrived)
+        with recorder.unseen():
+            for step in reversed(steps):
+                _backward_step(recorder, step, arrived)
     finally:
         restore_recording(before)
     return [arrived.get(each) for each in wanted]
@@ -110,7 +115,7 @@ def _accumulate(arrived: dict[Value, Gradient], value: Value, grad: Gradient) ->
     arrived[value] = grad if held is None else F.add(held, grad)
 
 
-def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Gradient]) -> None:
+def _backward_step(recorder: Recorder, step: Step, arrived: dict[Value, Gradient]) -> None:
     """Compute the gradients of the operands of ``step``, a recorded operation, and add them to ``arrived``.
 
     ``arrived`` is a dictionary from each :class:`Value` to the sum of the gradients computed for it so far. It already
@@ -128,13 +133,13 @@ def _backward_step(trace: Trace, step: Step, arrived: dict[Value, Gradient]) -> 
     if getattr(op, "gradients", None) is not None:
         found = op.gradients(F, g, step)
     else:
-        found = _apply_rules(trace, step, g, live)
+        found = _apply_rules(recorder, step, g, live)
     for value, grad, wanted in zip(step.operands, found, live, strict=True):
         if wanted and grad is not None:
             _accumulate(arrived, value, validate_gradient(grad, GradientType(value), step))  # type: ignore[arg-type]
 
 
-def _apply_rules(trace: Trace, step: Step, g: Gradient, live: Sequence[bool]) -> list[Gradient]:
+def _apply_rules(recorder: Recorder, step: Step, g: Gradient, live: Sequence[bool]) -> list[Gradient]:
     found: list[Gradient] = []
     together: dict[Rule, tuple[Gradient, ...]] = {}
     rules = step.op.rules
@@ -144,19 +149,19 @@ def _apply_rules(trace: Trace, step: Step, g: Gradient, live: Sequence[bool]) ->
         elif isinstance(rule, (int, float)):
             found.append(g if rule == 1 else -g if rule == -1 else None if rule == 0 else g * rule)
         elif isinstance(rule, str):
-            found.append(g * _rule_argument(trace, step, rule, g))
+            found.append(g * _rule_argument(recorder, step, rule, g))
         elif is_shared(rule):
             if rule not in together:
-                together[rule] = rule(*[_rule_argument(trace, step, name, g) for name in arguments(rule)])
+                together[rule] = rule(*[_rule_argument(recorder, step, name, g) for name in arguments(rule)])
             found.append(together[rule][[k for k, each in enumerate(rules) if each is rule].index(index)])
         else:
             names = arguments(rule)
-            partial = rule(*[_rule_argument(trace, step, name, g) for name in names])
+            partial = rule(*[_rule_argument(recorder, step, name, g) for name in names])
             found.append(partial if "g" in names else g * partial)
     return found
 
 
-def _rule_argument(trace: Trace, step: Step, name: str, g: Gradient) -> RuleArgument:
+def _rule_argument(recorder: Recorder, step: Step, name: str, g: Gradient) -> RuleArgument:
     """Return the argument for the parameter ``name`` of a gradient rule of ``step``, a recorded operation.
 
     A rule is a function whose parameter names determine its arguments: ``F`` is the namespace of operations, and ``g``
@@ -178,6 +183,4 @@ def _rule_argument(trace: Trace, step: Step, name: str, g: Gradient) -> RuleArgu
         return getattr(value, saved.kind, ())
     if saved.kind == "dtype":
         return value.dtype if value.__class__ is Value else wrap(numpy.asarray(value))._array.dtype
-    if value.__class__ is Value:
-        return trace.standing[value]
-    return value
+    return None if value is None else recorder.read(step, value)

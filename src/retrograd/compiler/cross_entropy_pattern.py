@@ -71,7 +71,7 @@ def _merge_loss(first: Step, second: Step) -> Step | None:
     (scores,), (dim,) = first.operands, first.params
     _, target, weight = second.operands
     reduction, ignore = second.params
-    if not _loops_apply(scores, target, weight, dim, reduction, ignore) or first.effect or second.effect:
+    if not _loops_apply(scores, target, weight, dim, reduction, ignore):
         return None
     kernel = _loss_kernel(scores.dtype, reduction, ignore)
     op = ExtraOp("likelihood", kernel)

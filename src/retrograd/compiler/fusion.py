@@ -37,8 +37,6 @@ class Loop:
     the loop reads, and ``results`` those that it writes. ``source`` is the text of the generated function.
     """
 
-    effect = False
-
     def __init__(self, steps: Sequence[Step], asked: set[Value]) -> None:
         self.steps = list(steps)
         made = {each for step in steps for each in step.results}
@@ -106,7 +104,7 @@ def is_fusible(step: Step) -> bool:
     some operations also accept bool arrays.
     """
     name = step.op.name
-    if step.effect or step.several or len(step.results) != 1 or not step.results[0].size:
+    if step.several or len(step.results) != 1 or not step.results[0].size:
         return False
     values = [*step.values(), *step.results]
     kinds = {each.dtype for each in values} - {BOOL}
@@ -144,7 +142,7 @@ def _reduced_dims(step: Step) -> tuple[bool, ...] | None:
         dims = step.params[0]
         dims = range(rank) if dims is None or dims == () else (dims,) if isinstance(dims, int) else dims
         over = [False] * rank
-        for each in dims:
+        for each in dims if rank else ():
             over[each] = True
     over = [a or size == 1 for a, size in zip(over, x.shape, strict=True)] if any(over) else over
     first = over.index(False) if False in over else rank
@@ -197,14 +195,10 @@ class Grouping:
         self.users: dict[Value, list[Step]] = {}
         self.of: dict[Step, _Group] = {}
         self.place = {step: index for index, step in enumerate(steps)}
-        effect = None
         for step in steps:
             group = self.of[step] = _Group(step, is_fusible(step))
             self.groups[group] = None
             group.needs |= {self.maker[each] for each in step.values() if each in self.maker}
-            if step.effect:  # steps with effects stay in the recorded order
-                group.needs |= {effect} if effect is not None else set()
-                effect = group
             for value in step.values():
                 self.users.setdefault(value, []).append(step)
             for value in step.results:
@@ -326,7 +320,7 @@ def read_through_views(steps: Sequence[Step]) -> list[Step]:
     shows: dict[Value, tuple[Value, tuple[int, ...]]] = {}  # the base, and the shape in which it is read
     found = []
     for step in steps:
-        if step.op.name in VIEWS and is_contiguous(step.operands[0]) and not step.effect:
+        if step.op.name in VIEWS and is_contiguous(step.operands[0]):
             base, shape = shows.get(step.operands[0], (step.operands[0], step.operands[0].shape))
             result = step.results[0]
             if step.op.name == "expand":
@@ -341,7 +335,7 @@ def read_through_views(steps: Sequence[Step]) -> list[Step]:
                 for each in step.operands
             ]
             whole = step.op.name not in SUMS or seen[0].shape == step.operands[0].shape
-            made = Step(step.op, tuple(seen), step.params, step.results, step.several, step.line, step.effect)
+            made = Step(step.op, tuple(seen), step.params, step.results, step.several, step.line)
             found.append(made if whole and is_fusible(made) else step)
             continue
         found.append(step)
@@ -357,7 +351,7 @@ def decompose(steps: Sequence[Step]) -> list[Step]:
     for step in steps:
         name, values = step.op.name, step.operands
         usual = all(each.__class__ is Value and each.dtype in (F32, F64) for each in values)
-        if name == "addmm" and usual and tuple(step.params) == (1, 1) and step.results[0].size and not step.in_place:
+        if name == "addmm" and usual and tuple(step.params) == (1, 1) and step.results[0].size:
             product = step.results[0].like(step.results[0].shape)
             found.append(Step(OPS["mm"], values[1:], (), (product,), False, step.line))
             found.append(Step(OPS["add"], (product, values[0]), (1,), step.results, False, step.line))

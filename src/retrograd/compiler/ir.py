@@ -83,19 +83,17 @@ class Step:
 
     An operand is a :class:`Value` (description of an array), a Python number or None; a result is a :class:`Value`.
     ``line`` is a pair that locates the line of the user's program: its code object and the offset of the instruction in
-    it. If ``effect`` is true, the step (a random draw, for example) is kept even if its results are unused. If
-    ``in_place`` is true, the step records an in-place operation, whose result replaces the first operand.
+    it.
     """
 
-    __slots__ = ("effect", "in_place", "line", "op", "operands", "params", "results", "several")
+    __slots__ = ("line", "op", "operands", "params", "results", "several")
 
     def __init__(
         self, op: Operation, operands: tuple[Operand, ...], params: Params, results: Sequence[Value], several: bool,
-        line: Location = (None, -1), effect: bool = False, in_place: bool = False,
+        line: Location = (None, -1),
     ) -> None:  # fmt: skip
         self.op, self.operands, self.params = op, operands, params
-        self.results, self.several, self.line, self.effect = tuple(results), several, line, effect
-        self.in_place = in_place
+        self.results, self.several, self.line = tuple(results), several, line
 
     def values(self) -> Iterator[Value]:
         """Return an iterator over the operands that are :class:`Value` objects (descriptions of arrays).

@@ -6,7 +6,7 @@ select steps of the forward program that the backward program computes again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .ir import Step, Value, count_uses
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
 
 
 def eliminate_common_subexpressions(
-    steps: Sequence[Step], apart: Iterable[Value]
+    steps: Sequence[Step], apart: Iterable[Value], removed: Mapping[Value, Value] | None = None
 ) -> tuple[list[Step], dict[Value, Value]]:
     """Return the recorded operations ``steps`` without repetitions, and a dictionary of the removed results.
 
-    The dictionary maps each result (:class:`Value`) of a removed operation to the equal result that is kept. The
-    results in ``apart`` are not removed, because the caller of the program receives them as distinct arrays.
+    The dictionary maps each result (:class:`Value`) of a removed operation to the equal result that is kept; it begins
+    with the items of ``removed``. The results in ``apart`` are not removed, because the caller of the program receives
+    them as distinct arrays, and do not replace others, because the caller may write to them. The operands of ``steps``
+    are replaced in place.
     """
     own = set(apart)
     found: dict[Hashable, Step] = {}
-    instead: dict[Value, Value] = {}
+    instead: dict[Value, Value] = dict(removed or {})
     kept = []
     for step in steps:
         step.operands = tuple([instead.get(each, each) if each.__class__ is Value else each for each in step.operands])
@@ -46,10 +48,8 @@ def eliminate_common_subexpressions(
 def _key(step: Step) -> Hashable:
     """Return a hashable key that is equal for steps that compute equal results.
 
-    The key is None if ``step`` has a side effect or a parameter that is not hashable.
+    The key is None if a parameter of ``step`` is not hashable.
     """
-    if step.effect:
-        return None
     operands = tuple([_operand_key(each) for each in step.operands])
     kinds = tuple([(each.dtype, each.shape) for each in step.results])
     try:
@@ -73,14 +73,14 @@ def _operand_key(each: Operand) -> Hashable:
 
 
 def eliminate_dead_code(steps: Sequence[StepKind], outputs: Iterable[Value]) -> list[StepKind]:
-    """Return ``steps`` without the steps (recorded operations) that have no side effect and whose results are unused.
+    """Return ``steps`` without the steps (recorded operations) whose results are unused.
 
     A result is used if it is among ``outputs``, the values that the program returns, or is an operand of a kept step.
     """
     wanted = set(outputs)
     kept = []
     for step in reversed(steps):
-        if step.effect or any(each in wanted for each in step.results):
+        if any(each in wanted for each in step.results):
             kept.append(step)
             wanted.update(step.values())
     return kept[::-1]
@@ -117,7 +117,7 @@ def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]
     for step in steps:
         product, result = transposed_matrix(step), step.results[0]
         made = maker.get(product) if product is not None and count[product] == 1 else None
-        if made is None or made.op.name != "mm" or made.in_place or kept & {product, result}:
+        if made is None or made.op.name != "mm" or kept & {product, result}:
             found[step] = None
             continue
         del found[made]
@@ -130,27 +130,31 @@ def push_transposes(steps: Sequence[Step], apart: Iterable[Value]) -> list[Step]
 
 
 def steps_to_recompute(
-    forward: Sequence[Step], backward: Sequence[Step], at_hand: Iterable[Value], cheap: Callable[[Step], bool]
+    forward: Sequence[Step],
+    backward: Sequence[Step],
+    at_hand: Iterable[Value],
+    cheap: Callable[[Step], bool],
+    usable: Callable[[Value], bool],
 ) -> list[Step]:
     """Return the steps of the program ``forward`` that the program ``backward`` should repeat.
 
     To compute a cheap result again in a fused loop takes less time than to save it and load it. ``cheap(step)`` returns
     whether a fused loop can compute ``step`` with little extra time. ``at_hand`` are recorded arrays that the backward
-    program receives in any case.
+    program receives in any case, and ``usable(value)`` returns whether it may receive ``value``.
 
     The operands of the repeated steps must be saved instead of the results. If they have more elements than the
     results, the function returns an empty list.
     """
-    maker = {value: step for step in forward for value in step.results}
     there = set(at_hand)
+    maker: dict[Value, Step] = {}
+    repeatable: set[Value] = set()
+    for step in forward:
+        maker.update(dict.fromkeys(step.results, step))
+        if cheap(step) and all(each in repeatable or each in there or usable(each) for each in step.values()):
+            repeatable.update(step.results)
     ends = {value for step in backward if not cheap(step) for value in step.values()}
-
-    def again(value: Value) -> bool:
-        return value in maker and value not in there and cheap(maker[value])
-
     used = dict.fromkeys(value for step in backward for value in step.values() if value in maker)
-    kept = {value for value in used if value not in there and (value in ends or not again(value))}
-    there |= kept
+    there |= {value for value in used if value in ends or value not in repeatable}
     wanted = [value for value in used if value not in there]
     found: set[Step] = set()
     leaves: set[Value] = set()
@@ -159,7 +163,7 @@ def steps_to_recompute(
         value = pending.pop()
         if value in there or value.kind != "result":
             continue
-        if not again(value):
+        if value not in repeatable:
             leaves.add(value)
         elif maker[value] not in found:
             found.add(maker[value])

@@ -175,14 +175,12 @@ def _expression(writer: Writer, step: Step) -> str:
         text = f"{writer.name(op.kernel, op.name)}({', '.join(['np', *operands, *params])})"
         whole = whole or step.several
     computed = op.result or target
-    if target is not None and (ufunc is None or computed not in _PLAIN_DTYPES):
+    if target is not None and computed not in (_PLAIN_DTYPES if ufunc is not None else _FLOATS):
         text = f"{writer.name(_cast_result(op, target), 'retyped')}({text})"
     if step.several:
         return f"map(asarray, {text})"
     if op.in_order and len(result.shape) > 1:
         return f"{writer.name(numpy.ascontiguousarray, 'in_order')}({text})"
-    if step.in_place and (target is None or computed != result.dtype or not _all_contiguous(step)):
-        return f"{writer.name(_like_target(result), 'like_before')}({text})"
     return f"asarray({text})" if whole else text
 
 
@@ -210,38 +208,8 @@ NUMPY_EXPRESSIONS: dict[str, Callable[[Step], str | None]] = {
     "mm": _matmul_text, "t": _transpose_text, "transpose": _transpose_text, "view": _reshape_text, "unsqueeze": _reshape_text,
     "reshape_alias": _reshape_text, "unsafe_view": _reshape_text, "alias": lambda step: f"{step.operands[0].name}.view()",
 }  # fmt: skip
-_PLAIN_DTYPES = (F32, numpy.dtype(numpy.float64), numpy.dtype(bool))
-
-
-def _all_contiguous(step: Step) -> bool:
-    """Whether all operands and results of ``step`` are C-contiguous."""
-    return all(each.strides == contiguous_strides(each) for each in (*step.values(), *step.results))
-
-
-def contiguous_strides(value: Value) -> tuple[int, ...]:
-    """Return the strides in bytes of a C-contiguous array with the shape and dtype of ``value``."""
-    found, step = [], value.dtype.itemsize
-    for each in reversed(value.shape):
-        found.append(step)
-        step *= each
-    return tuple(found[::-1])
-
-
-def _like_target(value: Value) -> Callable[[Array], Array]:
-    """Return a function that copies an array to a new array with the dtype and the stride order of ``value``.
-
-    It is used for an in-place operation, which the program computes out of place: the result gets the strides that the
-    modified tensor would keep.
-    """
-    order = sorted(range(len(value.shape)), key=lambda i: -value.strides[i])
-    back = [order.index(i) for i in range(len(order))]
-
-    def like_before(array: Array) -> Array:
-        blank = numpy.empty([value.shape[i] for i in order], value.dtype).transpose(back)
-        blank[...] = array
-        return blank
-
-    return like_before
+_FLOATS = (F32, numpy.dtype(numpy.float64))
+_PLAIN_DTYPES = (*_FLOATS, numpy.dtype(bool))
 
 
 def _cast_result(op: Operation, target: ArrayDType) -> Callable[[Array], Array]:

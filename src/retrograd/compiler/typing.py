@@ -20,8 +20,6 @@ Operation: TypeAlias = Any
 Operand: TypeAlias = Any
 #: Array or ``Value`` whose shape, dtype and strides a new ``Value`` describes.
 Described: TypeAlias = Any
-#: Object that a recorded call reads, such as an argument. The guards inspect objects of every class.
-Guarded: TypeAlias = Any
 #: Step of a program after fusion.
 AnyStep: TypeAlias = "Step | Loop"
 #: The class of the steps of one list.
@@ -32,10 +30,12 @@ Operands: TypeAlias = tuple[Any, ...]
 Members: TypeAlias = Sequence[Any]
 #: Parameters of an operation by position. Their types are those of the operation's declaration.
 Params: TypeAlias = tuple[Any, ...]
-#: Parameters of an operation by name.
-Parameters: TypeAlias = dict[str, Any]
 #: Results of an operation: a traced tensor or a tuple of traced tensors; after the recording has stopped, ordinary
 #: tensors.
 Results: TypeAlias = Any
 #: Argument of a gradient rule: the namespace ``F``, the gradient, an operand, a result, or one of their properties.
 RuleArgument: TypeAlias = Any
+#: Argument of a deferred call that is not a tensor: an immutable object, or a sequence of them; tested by its class.
+Constant: TypeAlias = Any
+#: What an entry requires of an input: shape, dtype, strides, requires_grad, and whether it is an inference tensor.
+Description: TypeAlias = tuple[object, ...]

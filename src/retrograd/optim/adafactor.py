@@ -40,7 +40,7 @@ class Adafactor(PerParameterOptimizer):
                 raise ValueError(f"{words} but is: {value}")
         super().__init__(params, defaults)
 
-    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+    def _update(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         grad, state = gradient(param), self.state[param]
         if not state:
             state["step"] = step_counter()

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from .elementwise import ElementwiseOptimizer, full_like_param, initial_step_count
+from .fused import Counters
 from .optimizer import options
 
 
@@ -35,10 +36,12 @@ class ASGD(ElementwiseOptimizer):
         return {"step": step, "eta": step + group["lr"], "mu": step + 1, "ax": full_like_param(param)}
 
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
-        lr, eta, mu = values["lr"], state["eta"].item(), state["mu"].item()
-        state["eta"].fill_(lr / (1 + values["lambd"] * lr * step) ** values["alpha"])
-        state["mu"].fill_(1 / max(1, step - values["t0"]))
-        return {"eta": eta, "mu": mu}
+        return {"eta": state["eta"].item(), "mu": state["mu"].item()}
+
+    def counters(self, values: dict[str, Any], state: dict[str, Any], step: float) -> Counters:
+        lr = values["lr"]
+        eta = float(lr / (1 + values["lambd"] * lr * step) ** values["alpha"])
+        return [(state["eta"], eta), (state["mu"], 1 / max(1, step - values["t0"]))]
 
     @staticmethod
     def rule(F: Any, param: Any, grad: Any, average: Any, *, eta: float, mu: float, lambd: float) -> None:

@@ -15,7 +15,7 @@ from ..core.devices import array_module_of
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.tensor import Tensor, wrap
 from ..core.views import bump_version, check_in_place
-from .fused import apply_rule, is_on
+from .fused import Counters, apply_rule, is_on, undo_if_interrupted
 from .optimizer import Optimizer, check_option, evaluate_closure, step_counter
 
 _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
@@ -24,7 +24,7 @@ _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 class PerParameterOptimizer(Optimizer):
     """Base class of optimisers that update one parameter after another.
 
-    A subclass defines ``_move(group, values, param)``, which updates the parameter ``param``. ``group`` is the
+    A subclass defines ``_update(group, values, param)``, which updates the parameter ``param``. ``group`` is the
     parameter group of ``param``, and ``values`` is a copy of the group with numbers in place of Tensors (see
     :func:`option_values`). Adafactor and Muon derive directly from this class, because their update of an element
     depends on the whole parameter.
@@ -55,6 +55,18 @@ class PerParameterOptimizer(Optimizer):
             raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
 
     def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+        """Call :meth:`_update`; if it is interrupted or fails, restore ``param`` and its state."""
+        state = self.state[param]
+        before = dict(state)
+        tensors = [param, *[each for each in before.values() if isinstance(each, Tensor)]]
+        try:
+            undo_if_interrupted(tensors, lambda: self._update(group, values, param))
+        except BaseException:
+            state.clear()
+            state.update(before)
+            raise
+
+    def _update(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         raise NotImplementedError
 
 
@@ -121,6 +133,13 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         """
         return {}
 
+    def counters(self, values: dict[str, Any], state: dict[str, Any], step: float) -> Counters:
+        """Return pairs of a 0-d Tensor in ``state``, other than the step counter, and its value after the step.
+
+        The arguments are those of :meth:`numbers`.
+        """
+        return ()
+
     def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
         if group.get("foreach") and group.get("differentiable") and not self.foreach_recorded:
             raise AssertionError("_foreach ops don't support autograd")
@@ -139,14 +158,16 @@ class ElementwiseOptimizer(PerParameterOptimizer):
                 )
 
     def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
-        state = self.state[param]
-        if not state:
-            state.update(self.fresh(group, param))
-        numbers = self.numbers(values, state, increment_step(state))
+        stored = self.state[param]
+        state = stored or self.fresh(group, param)
+        step = next_step(state)
+        numbers = self.numbers(values, state, step)
         for name in self._given:
             numbers.setdefault(name, values[name])
         tensors = [state[name] for name in self.moved if name in state]
-        apply_rule(type(self).rule, param, gradient(param), tensors, values["decay"], numbers)
+        entries = None if state is stored else (stored, state)
+        counters = [(state["step"], step), *self.counters(values, state, step)]
+        apply_rule(type(self).rule, param, gradient(param), tensors, values["decay"], numbers, counters, entries)
 
 
 def gradient(param: Tensor) -> Tensor:
@@ -177,15 +198,20 @@ def initial_step_count(group: dict[str, Any], param: Tensor) -> Tensor:
     return step_counter()
 
 
-def increment_step(state: dict[str, Any]) -> float:
-    """Increment the step counter ``state["step"]`` in place and return its new value."""
+def next_step(state: dict[str, Any]) -> float:
+    """Return the value of the step counter ``state["step"]`` after the next step."""
     step: Tensor = state["step"]
     if step.requires_grad:
         raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-    array = step._array
-    array += 1
-    bump_version(step)
-    return float(array)
+    return float(step._array) + 1
+
+
+def increment_step(state: dict[str, Any]) -> float:
+    """Increment the step counter ``state["step"]`` in place and return its new value."""
+    step = next_step(state)
+    state["step"]._array[...] = step
+    bump_version(state["step"])
+    return step
 
 
 #: Types of the values of parameter groups that are not Tensors.

@@ -40,7 +40,7 @@ class Muon(PerParameterOptimizer):
                     f"Muon only supports 2D parameters whereas we found a parameter with size: {param.shape}"
                 )
 
-    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+    def _update(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         grad, state, momentum = gradient(param), self.state[param], values["momentum"]
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = full_like_param(grad)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from .elementwise import ElementwiseOptimizer
+from .fused import Counters
 from .optimizer import options
 
 
@@ -41,12 +42,15 @@ class NAdam(ElementwiseOptimizer):
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
         lr, (beta1, beta2) = values["lr"], values["betas"]
         now, later = (beta1 * (1 - 0.5 * 0.96 ** (each * values["momentum_decay"])) for each in (step, step + 1))
-        state["mu_product"].mul_(now)
-        product = state["mu_product"].item()
+        ((_, product),) = self.counters(values, state, step)
         return {
             "correction": (1 - beta2**step) ** 0.5, "of_grad": lr * (1 - now) / (1 - product),
             "of_mean": lr * later / (1 - product * later),
         }  # fmt: skip
+
+    def counters(self, values: dict[str, Any], state: dict[str, Any], step: float) -> Counters:
+        factor = values["betas"][0] * (1 - 0.5 * 0.96 ** (step * values["momentum_decay"]))
+        return [(state["mu_product"], float(state["mu_product"]._array * factor))]
 
     @staticmethod
     def rule(

@@ -53,11 +53,14 @@ class SGD(ElementwiseOptimizer):
             apply_rule(_descend, param, grad, [], values["decay"], {"lr": values["lr"]})
             return
         state = self.state[param]
-        first = state.get("momentum_buffer") is None
+        buffer = state.get("momentum_buffer")
+        first = buffer is None
+        entries = None
         if first:
-            state["momentum_buffer"] = full_like_param(grad)
+            buffer = full_like_param(grad)
+            entries = state, {"momentum_buffer": buffer}
         numbers = {name: values[name] for name in ("lr", "momentum", "dampening", "nesterov")} | {"first": first}
-        apply_rule(_with_momentum, param, grad, [state["momentum_buffer"]], values["decay"], numbers)
+        apply_rule(_with_momentum, param, grad, [buffer], values["decay"], numbers, entries=entries)
 
 
 @with_loop("descent", 2, lambda shrink, lr: (lr,))

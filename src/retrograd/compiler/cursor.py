@@ -1,0 +1,401 @@
+"""Cursor: defers the operations of one call of a compiled function, and computes them when a result is needed.
+
+Note [Deferral]. While a compiled function runs, each call of a public function of the library arrives at the cursor. A
+call that is equal to an entry of the function's tree becomes a lazy tensor, which is appended to ``values``. The
+generated functions contain the comparison with the expected entry (``match_expected`` in ``dispatch/templates.py``); all
+other calls arrive at :meth:`Cursor.called`. A pure call that matches no entry computes what is pending, runs in eager
+mode and is recorded as a new entry; until the segment ends, the further calls are recorded, too. Every other call
+computes what is pending and runs in eager mode.
+
+One list operation commits a deferral, so that an interrupt leaves a list whose lazy tensors all have the operands that
+they were compared with. If an interrupt prevents the change of ``expected``, places no longer agree with positions; then
+the operations run one by one.
+"""
+
+from __future__ import annotations
+
+import sys
+from sys import getrefcount
+from threading import get_ident
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from ..core import dtypes, torch_function
+from ..core.deferral import active_cursor, set_cursor
+from ..core.grad_mode import in_inference, recording, restore_recording
+from ..core.lazy_tensor import Lazy, fill
+from ..core.pytree import tree_leaves
+from ..core.tensor import Tensor, new
+from ..core.torch_function import GO_ON
+from ..dispatch.call_errors import mark_final
+from ..dispatch.transform_tensor import active_levels
+from ..operations.creation.random import default_generator
+from ..operations.indexing.getitem import MASK_DTYPES
+from ..runtime import user_frame
+from .entries import NOTHING, SEQUENCES, Arguments, Entry, Unsupported, fresh_inputs
+from .pure_functions import FACTORY, METADATA, OTHER, PURE, PURE_OF_ONE, READS, kind_of
+from .segments import Segment, picker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from weakref import ReferenceType
+
+    from ..core.typing import Args, Function, Intercepted, Kwargs, LazyEntry, PyTree
+    from .compiled_function import Compiled
+    from .typing import Constant
+
+#: Largest number of entries of a compiled function, and of compiled segments of a path. Beyond them it runs eagerly.
+MAX_ENTRIES, MAX_SEGMENTS = 200, 64
+#: Whether reference counts are exact, so that they show which results the program can still reach.
+EXACT = (
+    sys.implementation.name == "cpython"
+    and sys.version_info < (3, 14)
+    and getattr(sys, "_is_gil_enabled", lambda: True)()
+)
+#: The reference count of a result that only the cursor refers to, in :meth:`Cursor.segment`.
+_sample = [object(), object()]
+UNREACHED = next(map(getrefcount, picker((0, 1))(_sample)))  # type: ignore[arg-type]
+
+
+class GraphBreak(Exception):
+    """Error for a call that can not be one graph, raised if the function was compiled with ``fullgraph=True``."""
+
+
+GraphBreak.__name__ = GraphBreak.__qualname__ = "Unsupported"
+GraphBreak.__module__ = "torch._dynamo.exc"
+
+
+class Cursor:
+    """State of one call of the compiled function ``held``.
+
+    ``values`` are the tensors of the segment, ``expected`` is the entry that the next call is compared with, and
+    ``mode`` is the recording mode of the segment. ``learned`` has weak references to the tensors of a segment whose
+    calls are being recorded, and ``last`` is the entry of the last recorded call; outside of such a segment, ``last`` is
+    None. ``blocked`` is not 0 while modes or handlers are active that were entered during the call, and after the call.
+    ``steps`` has the numbers of steps and elements of the segments that this call has recorded, or None if a segment was
+    deferred.
+    """
+
+    __slots__ = (
+        "blocked", "checks", "expected", "held", "last", "learned", "mode", "root", "steps", "thread", "values",
+    )  # fmt: skip
+    expected: Entry
+    root: Entry
+
+    def __init__(self, held: Compiled, root: Entry, inputs: list[Tensor]) -> None:
+        self.held, self.thread, self.blocked = held, get_ident(), 0
+        self.learned: Sequence[ReferenceType[Tensor]] = ()
+        self.last: Entry | None = None
+        self.steps: tuple[tuple[int, int], ...] | None = ()
+        self.mode, self.root, self.expected = recording(), root, root.next
+        self.values = inputs
+        # The inputs, each with its array and version.
+        self.checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in inputs]
+
+    # -- Segments
+
+    def begin(self) -> bool:
+        """Begin a segment in the present modes; return False if no operation may be deferred in them."""
+        mode = recording()
+        if self.blocked or mode not in (True, False, None) or is_intercepting() or self.held.full():
+            return False
+        self.mode = mode
+        self.reset()
+        return True
+
+    def reset(self) -> None:
+        """Begin a segment without tensors."""
+        self.root = self.held.root((self.mode, in_inference(), dtypes.default.floating))
+        self.values, self.checks, self.learned, self.last, self.expected = [], [], (), None, self.root.next
+
+    def end(self, cause: str) -> None:
+        """Compute the pending results because of ``cause``; the next call begins a segment in the modes of that time."""
+        self.run(cause)
+        self.mode, self.expected = GO_ON, NOTHING
+
+    def finish(self, cause: str) -> None:
+        """Compute the pending results at the end of the call."""
+        values = self.values
+        if self.last is not None:
+            self.held.observe(self, self.last.path(), cause)
+        elif values and values[-1].__class__ is Lazy:
+            self.compute(cause)
+
+    def close(self) -> None:
+        """Defer nothing more: the call has ended, but other contexts may still refer to the cursor."""
+        self.blocked, self.mode, self.expected = 1, GO_ON, NOTHING
+
+    def holds(self, x: Tensor) -> bool:
+        """Whether ``x`` is a pending result of this call, in this thread."""
+        return self.thread == get_ident() and any(each is x for each in self.values)
+
+    def read(self, x: Tensor, reader: str) -> None:
+        """Compute the pending results because the attribute ``reader`` of ``x`` is read."""
+        self.run(f"{reader} of a result is read")
+        if self.held.fullgraph and self.mode is not GO_ON:
+            raise self.broken(f"reads {reader} of a result")
+
+    def run(self, cause: str) -> None:
+        """Compute the pending results, because of ``cause``, and begin a new segment after them.
+
+        If the call is being recorded, its segment ends.
+        """
+        self.finish(cause)
+        if self.values or self.last is not None:
+            self.reset()
+
+    def compute(self, cause: str) -> None:
+        """Compute the pending results, because of ``cause``."""
+        values = self.values
+        self.steps = None
+        for x, array, version in self.checks:
+            if x._array is not array or (x._counter and x._counter[0] != version):
+                self.reset()
+                raise RuntimeError(
+                    "A tensor was modified, without a function of the library or by another thread, while a compiled "
+                    "function had deferred operations on it."
+                )
+        before, active = recording(), active_cursor()
+        set_cursor(None)
+        try:
+            restore_recording(self.mode)
+            last: LazyEntry = values[-1]._creation_meta
+            if len(values) == last.place + 1:
+                segment = self.segment(last, cause)
+                if segment is not None:
+                    segment.run(values)
+            else:
+                for x in values:
+                    if x.__class__ is Lazy:
+                        fill(x, x._creation_meta.call(values))
+        finally:
+            restore_recording(before)
+            set_cursor(active)
+
+    def segment(self, last: Entry, cause: str) -> Segment | None:
+        """Return the program for the path to ``last`` and the results that are still referred to; None without any."""
+        values, picked = self.values, last.picked
+        if picked is None:
+            places = [each.place for each in last.path()]
+            picked = last.picked = picker(places)
+        counts = tuple(map(getrefcount, picked(values)))
+        if counts in last.segments:
+            return last.segments[counts]
+        places = [each.place for each in last.path()]
+        live = tuple([k for k, count in zip(places, counts, strict=True) if count > UNREACHED or not EXACT])
+        key = None, *live
+        if key not in last.segments:
+            last.segments[key] = Segment(last, live, values, cause) if live else None
+        if len(last.segments) < MAX_SEGMENTS:
+            last.segments[counts] = last.segments[key]
+        return last.segments[key]
+
+    # -- Calls
+
+    def called(self, function: Function, args: Args, kwargs: Kwargs) -> Intercepted:
+        """Handle a call of the public function ``function``: defer it, or run it, and return the result.
+
+        The result is ``GO_ON`` if the function must compute the result itself.
+        """
+        kind = kind_of(function)
+        if kind is METADATA or self.thread != get_ident():
+            return GO_ON
+        if recording() is not self.mode:
+            if self.mode is not GO_ON:
+                self.end("the grad mode changes")
+            if not self.begin():
+                return GO_ON
+        given = (*args, *kwargs.values())
+        if kind is PURE_OF_ONE:
+            kind = OTHER if has_further_tensors(given) else PURE
+        if kind is PURE and kwargs.get("out") is None:
+            if self.last is None:
+                found = self.matched(function, len(args), given, kwargs)
+                if found is not None:
+                    return found
+            return self.record(function, args, kwargs, given)
+        if kind is FACTORY and not any(isinstance(each, Tensor) for each in given):
+            return self.plainly(function, args, kwargs)
+        return self.broken_by(function, args, kwargs, kind is READS or is_mask_index(function, given))
+
+    def watched(self, function: Function, args: Args, kwargs: Kwargs, watcher: Watcher) -> PyTree:
+        """Return the result of the function, which runs in eager mode; ``watcher`` notes whether it reads elements."""
+        set_cursor(watcher)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            mark_final(error)
+            raise
+        finally:
+            set_cursor(self)
+
+    def plainly(self, function: Function, args: Args, kwargs: Kwargs) -> PyTree:
+        """Return the result of the function, which runs in eager mode."""
+        set_cursor(None)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            mark_final(error)  # the generated function that has called the cursor raises it as it is
+            raise
+        finally:
+            set_cursor(self)
+
+    def broken_by(self, function: Function, args: Args, kwargs: Kwargs, reads: bool) -> PyTree:
+        """Compute the pending results, run the function, which may not be deferred, and return its result."""
+        name = name_of(function)
+        if self.held.fullgraph and reads:
+            raise self.broken(f"calls {name}()")
+        self.run(f"{name}() is called")
+        return self.plainly(function, args, kwargs)
+
+    def broken(self, cause: str) -> GraphBreak:
+        """Return the error for ``fullgraph=True``."""
+        place = user_frame.describe(*user_frame.user_location())
+        return GraphBreak(
+            f"{cause}{' in ' + place if place else ''}. The call can not be one graph. Remedy: remove fullgraph=True, or "
+            "this operation."
+        )
+
+    def parent(self) -> Entry:
+        """Return the entry of the last deferred call, or the root if nothing is pending."""
+        values = self.values
+        return values[-1]._creation_meta if values and values[-1].__class__ is Lazy else self.root
+
+    def matched(self, function: Function, positional: int, given: Sequence[object], kwargs: Kwargs) -> PyTree:
+        """Return a lazy tensor if the call is that of an entry, and otherwise None."""
+        values = self.values
+        parent = self.parent()
+        names = tuple(kwargs)
+        for entry in parent.children:
+            if entry.called is not function or entry.positional != positional or entry.names != names:
+                continue
+            try:
+                if (fresh := fresh_inputs(entry, given, values)) is None:
+                    continue
+            except Unsupported:
+                continue
+            if entry.reason is not None:
+                return None
+            if entry.same is not None:
+                return values[entry.same] if entry.same < len(values) else fresh[entry.same - len(values)]
+            for x in fresh:
+                self.checks.append((x, x._array, x._counter[0] if x._counter else 0))
+            parent.next = entry
+            result = new(Lazy)
+            result._creation_meta = entry
+            values += [*fresh, result]
+            self.expected = entry.next
+            return result
+        return None
+
+    def record(self, function: Function, args: Args, kwargs: Kwargs, given: Sequence[object]) -> PyTree:
+        """Run a pure call that can not be deferred, record it as an entry, and return its result."""
+        if self.last is None:
+            values, parent = self.values, self.parent()
+            self.learned = (*map(ref, values),)
+            if parent.parent is not None:
+                self.compute(f"{name_of(function)}() is called in another way")
+            self.values, self.checks, self.last, self.expected = [], [], parent, NOTHING
+        else:
+            parent = self.last
+        try:
+            arguments = Arguments(self.learned, given)
+        except Unsupported:
+            self.run(f"{name_of(function)}() has arguments that are not supported")
+            return self.plainly(function, args, kwargs)
+        entry: Entry | None = None
+        for each in parent.children:
+            same = each.called is function and each.names == tuple(kwargs) and each.positional == len(args)
+            if same and each.equals(arguments):
+                entry = each
+                break
+        operands = [each for each in tree_leaves(given) if isinstance(each, Tensor)]
+        state, versions = random_state(), versions_of(operands)
+        warned, watcher = user_frame.warned(), Watcher()
+        result = self.watched(function, args, kwargs, watcher)
+        if entry is None:
+            entry = Entry(parent, len(self.learned) + len(arguments.fresh))
+            entry.called, entry.positional, entry.names = function, len(args), tuple(kwargs)
+            entry.places, entry.constants, entry.inputs = arguments.places, arguments.constants, arguments.inputs
+            changed = state != random_state() or versions != versions_of(operands)
+            if changed:
+                entry.reason = "it has side effects"
+            elif watcher.reads:
+                entry.reason = "it reads elements"
+            elif warned != user_frame.warned():
+                entry.reason = "it warns"
+            entry.finish(result, [*self.learned, *map(ref, arguments.fresh)])
+            parent.children.append(entry)
+            if parent.next is NOTHING:
+                parent.next = entry
+            self.held.count += 1
+        if entry.reason is not None:
+            self.run(f"{name_of(function)}() is not deferred, because {entry.reason}")
+        elif entry.same is None:
+            self.learned = (*self.learned, *map(ref, arguments.fresh), ref(result))
+            self.last = entry
+        return result
+
+
+class Watcher:
+    """Cursor that defers nothing, and notes in ``reads`` whether the function that runs reads elements of tensors."""
+
+    expected, mode, thread, blocked = NOTHING, GO_ON, 0, 0
+
+    def __init__(self) -> None:
+        self.reads = False
+        self.values: list[Tensor] = []
+
+    def called(self, function: Function, args: Args, kwargs: Kwargs) -> Intercepted:
+        """Note a read of elements; the function computes its result itself."""
+        self.reads = self.reads or kind_of(function) is READS
+        return GO_ON
+
+    def end(self, cause: str) -> None:
+        """Do nothing, because no result is pending."""
+
+    def holds(self, x: Tensor) -> bool:
+        """Return False, because no result is pending."""
+        return False
+
+    read = end  # never called
+
+
+def is_mask_index(function: Function, given: Sequence[object]) -> bool:
+    """Whether the call is ``x[index]`` with a mask in the index, so that the result's shape depends on elements."""
+    return function.__name__ == "__getitem__" and any(
+        isinstance(each, Tensor) and each.dtype in MASK_DTYPES for each in tree_leaves(given[1:])
+    )
+
+
+def has_further_tensors(given: Sequence[Constant]) -> bool:
+    """Whether an argument after the first is a tensor, or a list or tuple that contains one, at any depth."""
+    for each in given[1:]:
+        if isinstance(each, Tensor) or (each.__class__ in SEQUENCES and has_further_tensors((None, *each))):
+            return True
+    return False
+
+
+def is_intercepting() -> bool:
+    """Whether modes, handlers or transforms intercept calls in this thread."""
+    _, modes, handlers, _, _ = torch_function.state()
+    return bool(modes or handlers or active_levels())
+
+
+def name_of(function: Function) -> str:
+    """Return the name of a public function; for a getter or setter, that of the attribute."""
+    held = getattr(function, "__self__", None)
+    if held.__class__ is property:
+        return str(getattr(held.fget, "__name__", ""))
+    return str(getattr(function, "__name__", function))
+
+
+def versions_of(tensors: Sequence[Tensor]) -> list[int]:
+    """Return the versions of ``tensors``."""
+    return [x._counter[0] if x._counter else 0 for x in tensors]
+
+
+def random_state() -> tuple[object, ...]:
+    """Return what changes in the default generator when it draws numbers or is seeded."""
+    stream = default_generator._stream
+    return id(stream._words), stream._position, stream.kept, stream.initial_seed

@@ -1,0 +1,318 @@
+"""Entries: the operations that a compiled function has called, as a tree with one branch for each path.
+
+An entry has a public function, its arguments, and what is known of its result. An argument is a constant, or the place
+of a tensor in the segment; the tensors of a segment are its inputs and results in the order of appearance.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from numpy import ndarray
+
+from ..core import dtypes
+from ..core.devices import device
+from ..core.shared_memory import is_shared
+from ..core.size import Size
+from ..core.tensor import Tensor, layout, memory_format, share_memory
+from ..core.views import current_edge
+from ..nn.parameter import Buffer, Parameter
+from .pure_functions import errors_depend_on_elements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from weakref import ReferenceType
+
+    from ..core.typing import ArrayDType, Function, PyTree, Shape
+    from .replay import Replay
+    from .segments import Segment
+    from .typing import Constant, Description
+
+#: Classes of the inputs of a segment.
+INPUTS = frozenset[object]((Tensor, Parameter, Buffer))
+#: Classes of constants: immutable, and equal if their values are equal.
+CONSTANTS = frozenset(
+    {int, float, bool, str, type(None), type(Ellipsis), slice, dtypes.dtype, device, layout, memory_format}
+)
+SEQUENCES: frozenset[object] = frozenset({tuple, list, Size})
+#: The place of a constant, and of a list or tuple that has tensors.
+CONSTANT, SEQUENCE = -1, -2
+
+
+class Unsupported(Exception):
+    """Signal that a call has an argument that no entry can have."""
+
+
+class Entry:
+    """Call of ``called`` with the arguments described by ``places`` and ``constants``, after the calls of ``parent``.
+
+    ``places[i]`` is the place of argument i, or ``CONSTANT`` or ``SEQUENCE``; then ``constants[i]`` is the constant, or
+    a list of pairs (place, constant) with the class of the sequence. The arguments after the first ``positional`` are
+    passed by the keywords ``names``. ``inputs`` describes the tensors that appear here first. ``function`` is
+    ``called``, or None if the comparison in the generated functions does not apply: the entry has inputs, sequences, or
+    several results.
+
+    An entry without parent is a root, the beginning of segments; its ``place`` is that of the last argument.
+
+    ``place`` is the place of the result, which has ``shape``, ``dtype``, ``strides`` and ``graded`` (requires_grad).
+    ``aliases`` is true if it shares the memory of an operand. ``same`` is the place of the operand that is the result
+    itself, or None. ``reason`` is why the call is not deferred, or None.
+
+    ``children`` are the entries that have followed this one, and ``next`` is the one that is expected to follow.
+    ``segments`` are the compiled segments that end here, by the reference counts of their results. ``small`` is true for
+    a root if the calls that begin here are not worth deferring, and ``replays`` are those of a function that the user has
+    declared pure.
+    """
+
+    __slots__ = (
+        "aliases", "called", "children", "constants", "contiguous", "dtype", "function", "graded", "inputs", "names",
+        "next", "parent", "picked", "place", "places", "positional", "reason", "replays", "same", "segments", "shape", "size",
+        "small", "strides",
+    )  # fmt: skip
+    function: Function | None
+    called: Function
+    places: tuple[int, ...]
+    constants: tuple[Constant, ...]
+    positional: int
+    names: tuple[str, ...]
+    inputs: list[Description]
+    place: int
+    shape: Shape
+    dtype: ArrayDType
+    strides: Shape
+    size: int
+    graded: bool
+    contiguous: bool
+    aliases: bool
+    same: int | None
+    picked: Function | None
+    next: Entry
+
+    def __init__(self, parent: Entry | None, place: int) -> None:
+        self.parent, self.place = parent, place
+        self.children: list[Entry] = []
+        self.segments: dict[object, Segment | None] = {}
+        self.function = self.same = self.picked = None
+        self.reason: str | None = None
+        self.next, self.small = NOTHING, False
+        self.replays: list[Replay] = []
+
+    def path(self) -> list[Entry]:
+        """Return the entries from the first of the segment to this one."""
+        found, entry = [], self
+        while entry.parent is not None:
+            found.append(entry)
+            entry = entry.parent
+        return found[::-1]
+
+    def call(self, values: Sequence[Tensor]) -> PyTree:
+        """Call the function, with the tensors of the segment from ``values``, and return the result."""
+        given = []
+        for place, constant in zip(self.places, self.constants, strict=True):
+            if place == SEQUENCE:
+                kind, items = constant
+                found = [values[k] if k >= 0 else each for k, each in items]
+                given.append(found if kind is list else kind(found))
+            else:
+                given.append(values[place] if place >= 0 else constant)
+        named = dict(zip(self.names, given[self.positional :], strict=True))
+        return self.called(*given[: self.positional], **named)
+
+    def equals(self, arguments: Arguments) -> bool:
+        """Whether a call of the same function with ``arguments`` is the call of this entry."""
+        return (
+            self.places == arguments.places
+            and self.inputs == arguments.inputs
+            and all(map(_same_argument, self.places, self.constants, arguments.constants))
+        )
+
+    def finish(self, result: object, operands: Sequence[ReferenceType[Tensor]]) -> None:
+        """Note the properties of ``result``, which the recorded call has returned.
+
+        ``operands`` are the tensors of the segment, with the inputs that this call has added.
+        """
+        self.aliases, self.size = False, 0
+        if self.reason is not None:
+            return
+        if getattr(result, "_counter", None) == () and any(each() is result for each in operands):
+            self.reason = "it may have written the inference tensor that it returns"  # which has no version
+            return
+        if result.__class__ is not Tensor:
+            known = next((k for k, each in enumerate(operands) if each() is result), None)
+            self.same = known
+            if known is None:
+                self.reason = f"its result is of class {type(result).__name__}"
+            return
+        self.same = next((k for k, each in enumerate(operands) if each() is result), None)
+        array = result._array
+        if array.__class__ is not ndarray or array.dtype.kind == "c":
+            self.reason = "its result is complex, or not on the CPU"
+            return
+        if array.dtype.kind != "f" and errors_depend_on_elements(self.called):
+            self.reason = "its errors depend on elements"
+            return
+        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
+        self.graded, self.size = result.requires_grad, array.size
+        self.contiguous = bool(array.flags.c_contiguous)
+        self.aliases = any((x := operands[k]()) is not None and share_memory(array, x._array) for k in self.used())
+        if self.same is None and not self.inputs and SEQUENCE not in self.places:
+            self.function = self.called
+
+    def used(self) -> list[int]:
+        """Return the places of the operands."""
+        found = [place for place in self.places if place >= 0]
+        for place, constant in zip(self.places, self.constants, strict=True):
+            if place == SEQUENCE:
+                found += [k for k, _ in constant[1] if k >= 0]
+        return found
+
+
+NOTHING: Entry = Entry.__new__(Entry)
+#: Entry that no call matches.
+NOTHING.function, NOTHING.next, NOTHING.children = None, NOTHING, []
+
+
+def describe(x: Tensor) -> Description:
+    """Return what an entry requires of the input ``x``: shape, dtype, strides, requires_grad, and whether it is inference.
+
+    Raises Unsupported if no operation on ``x`` may be deferred.
+    """
+    if x.__class__ not in INPUTS:
+        raise Unsupported(f"a tensor of class {x.__class__.__name__}")
+    array = x._array
+    if array.__class__ is not ndarray or array.dtype.kind == "c":
+        raise Unsupported("an array that is not on the CPU" if array.__class__ is not ndarray else "complex numbers")
+    if is_shared(array):
+        raise Unsupported("memory that a NumPy array shares")
+    try:
+        edge = x._grad_edge if x._view is None else current_edge(x)
+    except RuntimeError as error:
+        raise Unsupported("a view that must not be used in the graph") from error
+    return array.shape, array.dtype, array.strides, edge is not None, x._counter == ()
+
+
+def _same_argument(place: int, one: PyTree, two: PyTree) -> bool:
+    if place != SEQUENCE:
+        return place >= 0 or same_constant(one, two)
+    return (
+        one[0] is two[0]
+        and len(one[1]) == len(two[1])
+        and all(a[0] == b[0] and same_constant(a[1], b[1]) for a, b in zip(one[1], two[1], strict=True))
+    )
+
+
+def same_constant(a: Constant, b: Constant) -> bool:
+    """Whether the constants ``a`` and ``b`` have equal classes and values, including the sign of zero."""
+    if a is b:
+        return True
+    kind = a.__class__
+    if kind is not b.__class__:
+        return False
+    if kind is float:
+        return a == b and (a != 0 or str(a) == str(b))
+    if kind in SEQUENCES:
+        return len(a) == len(b) and all(map(same_constant, a, b))
+    if kind is slice:
+        parts = [(each.start, each.stop, each.step) for each in (a, b)]
+        return same_constant(*parts)
+    return kind in CONSTANTS and bool(a == b)
+
+
+def frozen(value: Constant) -> Constant:
+    """Return the constant ``value`` without lists that the program may change; raise Unsupported for other objects."""
+    kind = value.__class__
+    if kind in SEQUENCES:
+        found = [frozen(each) for each in value]
+        return found if kind is list else kind(found)
+    if kind is slice:
+        for each in (value.start, value.stop, value.step):
+            if each.__class__ is not int and each is not None:
+                raise Unsupported("a slice by a tensor")
+    if kind not in CONSTANTS:
+        raise Unsupported(f"an argument of class {kind.__name__}")
+    return value
+
+
+def has_tensor(value: Constant) -> bool:
+    """Whether the list or tuple ``value`` contains a tensor."""
+    return any(isinstance(each, Tensor) for each in value)
+
+
+class Arguments:
+    """Arguments of a call as an entry has them: ``places`` and ``constants``, and the inputs that appear here first.
+
+    ``values`` are the tensors of the segment, as weak references. ``fresh`` are the inputs, with their descriptions in
+    ``inputs``. Raises Unsupported if no entry can have these arguments.
+    """
+
+    def __init__(self, values: Sequence[ReferenceType[Tensor]], given: Iterable[Constant]) -> None:
+        self.values = values
+        self.fresh: list[Tensor] = []
+        self.inputs: list[Description] = []
+        pairs = [self.argument(each) for each in given]
+        self.places = tuple([place for place, _ in pairs])
+        self.constants = tuple([constant for _, constant in pairs])
+
+    def argument(self, value: Constant) -> tuple[int, Constant]:
+        """Return (place, constant) for an argument, as in :class:`Entry`."""
+        if isinstance(value, Tensor):
+            return self.place(value), None
+        if value.__class__ in SEQUENCES and has_tensor(value):
+            items = [
+                (self.place(each), None) if isinstance(each, Tensor) else (CONSTANT, frozen(each)) for each in value
+            ]
+            return SEQUENCE, (value.__class__, items)
+        return CONSTANT, frozen(value)
+
+    def place(self, x: Tensor) -> int:
+        """Return the place of ``x``, which becomes an input if it is not in the segment."""
+        for k, reference in enumerate(self.values):
+            if reference() is x:
+                return k
+        for k, each in enumerate(self.fresh):
+            if each is x:
+                return len(self.values) + k
+        self.inputs.append(describe(x))
+        self.fresh.append(x)
+        return len(self.values) + len(self.fresh) - 1
+
+
+def fresh_inputs(entry: Entry, given: Sequence[Constant], values: Sequence[Tensor]) -> list[Tensor] | None:
+    """Return the tensors that appear first in the call of ``entry`` with the arguments ``given``; None if it differs.
+
+    ``values`` are the tensors of the segment before the call.
+    """
+    fresh: list[Tensor] = []
+    count = len(values)
+    for place, constant, value in zip(entry.places, entry.constants, given, strict=True):
+        if place == CONSTANT:
+            if value is not constant and not same_constant(value, constant):
+                return None
+        elif place == SEQUENCE:
+            kind, items = constant
+            if value.__class__ is not kind or len(value) != len(items):
+                return None
+            for (k, each), one in zip(items, value, strict=True):
+                if k < 0:
+                    if not same_constant(one, each):
+                        return None
+                elif not _is_at(k, one, values, count, entry, fresh):
+                    return None
+        elif place < count:
+            if values[place] is not value:
+                return None
+        elif not _is_at(place, value, values, count, entry, fresh):
+            return None
+    return fresh
+
+
+def _is_at(place: int, value: PyTree, values: Sequence[Tensor], count: int, entry: Entry, fresh: list[Tensor]) -> bool:
+    """Whether ``value`` is the tensor at ``place``, or an input that ``entry`` describes; this is added to ``fresh``."""
+    if place < count:
+        return values[place] is value
+    if place < count + len(fresh):
+        return fresh[place - count] is value
+    if value.__class__ not in INPUTS or describe(value) != entry.inputs[place - count]:
+        return False
+    fresh.append(value)
+    return True

@@ -1,0 +1,170 @@
+"""Segments: a path of entries as a program that computes those of its results that are still referred to.
+
+The straight-line function of a path consists of the calls of its entries. ``segment_program`` compiles it. Results that
+share memory with an operand are computed by their ordinary operations after the program has run.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING
+
+from ..core.lazy_tensor import Lazy, fill
+from ..core.tensor import Tensor
+from ..runtime.codegen import compile_source
+from .recorder import Unrecorded
+from .segment_program import compile_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.typing import Function
+    from .entries import Entry
+    from .segment_program import SegmentProgram
+    from .typing import Constant
+
+#: Whether a failing program raises (for tests); otherwise the operations run one by one.
+strict = False
+
+
+class Segment:
+    """Program for the path of entries that ends with ``last``, which computes the results at the places ``live``.
+
+    A live view is computed by its ordinary operation: after the program if its base is a result, and before if it is
+    an input. Then the program reads the view, so that the graph of other results leads to it. If a result of the program
+    is the base of a live view that other results depend on, or if the program can not be compiled, ``program`` is None,
+    and all operations run one by one, because ``reason``. ``cause`` describes what ended the segment when it was
+    compiled.
+    """
+
+    def __init__(self, last: Entry, live: Sequence[int], values: Sequence[Tensor], cause: str) -> None:
+        self.cause, self.reason = cause, ""
+        self.entries, self.live = last.path(), set(live)
+        self.program: SegmentProgram | None = None
+        by_place = {each.place: each for each in self.entries}
+        made: set[int] = set()  # the results of the program
+        views: set[int] = set()
+        pending = list(live)
+        while pending:
+            entry = by_place.get(pending.pop())
+            if entry is None or entry.place in made or entry.place in views:
+                continue
+            (views if entry.aliases else made).add(entry.place)
+            if entry.aliases:
+                pending += entry.used()
+        first: set[int] = set()  # the views whose base is an input
+        for entry in self.entries:
+            if entry.place in views and not any(k in made or (k in views and k not in first) for k in entry.used()):
+                first.add(entry.place)
+        self.first = [by_place[place] for place in sorted(first)]
+        self.then = [by_place[place] for place in sorted(views - first)]
+        self.results = sorted(made)
+        used, steps = set(made), []
+        for entry in reversed(self.entries):
+            if entry.place in used and entry.place not in first:
+                used.update(entry.used())
+                steps.append(entry)
+        self.inputs = sorted(each for each in used if each in first or each not in by_place)
+        if any(each.place in used and each.graded for each in self.then):
+            self.reason = "a live view of a result is an operand"
+        elif self.results:
+            for entry in self.first:
+                fill(values[entry.place], entry.call(values))
+            self.compile(steps[::-1], [values[k] for k in self.inputs])
+
+        self.picked_inputs, self.picked_results = picker(self.inputs), picker(self.results)
+
+    def compile(self, steps: Sequence[Entry], inputs: Sequence[Tensor]) -> None:
+        """Compile the program of ``steps`` for the sample tensors ``inputs``."""
+        function = _straight_line(steps, self.inputs, self.results)
+        try:
+            self.program = compile_segment(function, inputs)
+        except Exception as error:
+            if strict and not isinstance(error, Unrecorded):
+                raise
+            self.reason = f"{type(error).__name__}: {error}"
+
+    def run(self, values: Sequence[Tensor]) -> None:
+        """Compute the live results among ``values``, which are lazy tensors."""
+        if self.program is None:
+            run_steps(self.entries, values, self.live)
+            return
+        for entry in self.first:
+            if values[entry.place].__class__ is Lazy:
+                fill(values[entry.place], entry.call(values))
+        results = self.picked_results(values)
+        try:
+            self.program.run(self.picked_inputs(values), results)
+        except MemoryError:
+            raise
+        except Exception as error:
+            if strict:
+                raise
+            self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
+            self.run(values)
+            return
+        for each in results:
+            each._creation_meta = 0
+            each.__class__ = Tensor
+        for entry in self.then:
+            fill(values[entry.place], entry.call(values))
+
+
+def picker(places: Sequence[int]) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
+    """Return a function that returns the items of a sequence at ``places`` as a tuple."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    if not places:
+        return lambda values: ()
+    place = places[0]
+    return lambda values: (values[place],)
+
+
+def run_steps(entries: Sequence[Entry], values: Sequence[Tensor], live: set[int]) -> None:
+    """Run the operations of ``entries`` one by one, and fill those lazy tensors among ``values`` that are ``live``."""
+    used = set(live)
+    for entry in reversed(entries):
+        if entry.place in used:
+            used.update(entry.used())
+    known = list(values)
+    for entry in entries:
+        place = entry.place
+        if place not in used or values[place].__class__ is not Lazy:
+            continue
+        found = entry.call(known)
+        if place in live:
+            fill(values[place], found)
+        else:
+            known[place] = found
+
+
+def _straight_line(steps: Sequence[Entry], inputs: Sequence[int], results: Sequence[int]) -> Function:
+    """Return a function of the inputs at the places ``inputs``, which runs ``steps`` and returns the results."""
+    space: dict[str, object] = {}
+    lines = [f"def segment({', '.join(f't{k}' for k in inputs)}):"]
+    for number, entry in enumerate(steps):
+        space[f"f{number}"] = _detach if entry.called is vars(Tensor)["detach"] else entry.called
+        arguments = []
+        for k, (place, constant) in enumerate(zip(entry.places, entry.constants, strict=True)):
+            arguments.append(_argument(place, constant, f"c{number}_{k}", space))
+        for k, name in enumerate(entry.names, entry.positional):
+            arguments[k] = f"{name}={arguments[k]}"
+        lines.append(f"    t{entry.place} = f{number}({', '.join(arguments)})")
+    lines.append(f"    return ({''.join(f't{k}, ' for k in results)})")
+    return compile_source("<segment>", lines, space, "segment")
+
+
+#: The method, which the recorder overrides.
+_detach = methodcaller("detach")
+
+
+def _argument(place: int, constant: Constant, name: str, space: dict[str, object]) -> str:
+    """Return an expression for an argument of an entry; its constants are added to ``space``."""
+    if place >= 0:
+        return f"t{place}"
+    if place == -1:
+        space[name] = constant
+        return name
+    kind, items = constant
+    inner = [_argument(k, each, f"{name}_{i}", space) for i, (k, each) in enumerate(items)]
+    return f"[{', '.join(inner)}]" if kind is list else f"({', '.join(inner)},)"
