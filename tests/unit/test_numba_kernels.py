@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -144,6 +145,14 @@ def test_special_numbers(one_thread: None) -> None:
             loop, few = getattr(ends, name)()[:9], getattr(ends[:9], name)()
         assert torch.allclose(loop, few, rtol=1e-6, atol=1e-38, equal_nan=True), name
         assert torch.equal(torch.signbit(loop[3:5]), torch.signbit(few[3:5])), name
+    for approximate in ("none", "tanh"):
+        found = []
+        for count in (1, 4000):
+            x = torch.tensor([math.inf, -math.inf, math.nan, 1e30, -1e30, 1e4, -1e4, 10.0, -6.0, 0.5]).repeat(count)
+            y = torch.nn.functional.gelu(x.requires_grad_(), approximate=approximate)
+            (slope,) = torch.autograd.grad(y, x, torch.ones_like(y))
+            found.append(torch.stack([y[:10].detach(), slope[:10]]))
+        assert torch.allclose(*found, rtol=1e-5, atol=1e-8, equal_nan=True), approximate
     far = torch.tensor([2.0**125, 2.0**126, 1.3e38, 2.0**127, 3.4e38]).repeat(8000)
     assert torch.allclose(far.log1p()[:5], far[:5].log1p(), rtol=1e-6)
     rows = torch.tensor([[0.0, -math.inf], [math.inf, 1.0], [-math.inf, -math.inf], [math.nan, 1.0]]).repeat(10_000, 1)
@@ -314,6 +323,19 @@ def test_numba_can_be_disabled() -> None:
 
 @compiled
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_compiled_loop_and_its_copy_from_the_disk_give_the_same_bits(tmp_path: Path) -> None:
+    program = """if True:
+        import retrograd as torch
+        torch.set_num_threads(1)
+        query, key, value = torch.manual_seed(0) and (torch.randn(3, 16, 2, 64, 16))
+        print(hash(torch.nn.functional.scaled_dot_product_attention(query, key, value).numpy().tobytes()))
+    """
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONHASHSEED": "0"}
+    printed = [subprocess.check_output([sys.executable, "-c", program], env=variables, text=True) for _ in range(2)]
+    assert list(tmp_path.rglob("*.nbc"))
+    assert printed[0] == printed[1]
+
+
 def test_forked_child_can_compute() -> None:
     program = """
 import os, warnings, retrograd as torch

@@ -16,7 +16,7 @@ from typing import Any
 from .. import cuda, linalg
 from .. import fft as fft_module
 from ..compat.type_names import type_name
-from ..core import devices, dtypes
+from ..core import devices, dtypes, torch_function
 from ..core.dtypes import dtype, float32, float64
 from ..core.grad_mode import recording
 from ..core.graph import AccumulateGrad
@@ -167,13 +167,16 @@ class _Casting(Handler):
             return GO_ON
         short = _half_precision_dtype(kind)
         chosen = [each for each in found if _eligible(each)]
-        before = _on.set(on - {kind})
         try:
+            _on.set(on - {kind})
             call.args = tuple([_converted(each, rule, chosen, short) for each in args])
             call.kwargs = {name: _converted(each, rule, chosen, short) for name, each in kwargs.items()}
-            return call.go_on()
-        finally:
-            _on.reset(before)
+            result = call.go_on()
+            _on.set(on)
+        except BaseException:  # an interrupt between the last statements, too
+            _on.set(on)
+            raise
+        return result
 
 
 def _gather(value: Any, found: list[Tensor]) -> None:
@@ -287,9 +290,16 @@ def _device(device_type: Any) -> str:
 
 def _set_enabled(kind: str, enabled: bool) -> None:
     before = _on.get()
-    _on.set(before | {kind} if enabled else before - {kind})
-    if (kind in before) != enabled:
+    if (kind in before) == enabled:
+        return
+    handlers = torch_function.handlers()
+    try:
         CASTING.__enter__() if enabled else CASTING.__exit__()
+        _on.set(before | {kind} if enabled else before - {kind})
+    except BaseException:  # an interrupt
+        if _on.get() is before and torch_function.handlers() is not handlers:
+            CASTING.__exit__() if enabled else CASTING.__enter__()
+        raise
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -441,16 +451,32 @@ class autocast:
 
     def __enter__(self) -> autocast:
         self.before = getattr(self, "before", [])
-        self.before.append((self.device in _on.get(), _dtypes.get(), _caching.get(), _cast_cache.get()))
-        _set_enabled(self.device, self._enabled)
-        set_autocast_dtype(self.device, self.fast_dtype)
-        _caching.set(self._cache_enabled)
-        if _cast_cache.get() is None:
-            _cast_cache.set({})
+        before = self.device in _on.get(), _dtypes.get(), _caching.get(), _cast_cache.get()
+        depth = len(self.before)
+        try:
+            self.before.append(before)
+            _set_enabled(self.device, self._enabled)
+            set_autocast_dtype(self.device, self.fast_dtype)
+            _caching.set(self._cache_enabled)
+            if _cast_cache.get() is None:
+                _cast_cache.set({})
+        except BaseException:  # an interrupt: __exit__ is not called
+            self._restore(*before)
+            del self.before[depth:]
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        on, chosen, keeps, kept = self.before.pop()
+        try:
+            self._restore(*self.before[-1])
+        except BaseException:  # an interrupt
+            self._restore(*self.before[-1])
+            raise
+        finally:
+            del self.before[-1]
+
+    def _restore(self, on: bool, chosen: Any, keeps: bool, kept: Any) -> None:
+        """Restore the settings that were stored when the block was entered; a second call has no effect."""
         _set_enabled(self.device, on)
         _dtypes.set(chosen)
         _caching.set(keeps)

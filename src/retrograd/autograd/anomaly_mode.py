@@ -20,13 +20,25 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False) -> None:
         self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
         self.prev_check_inf = setting.check_inf
-        set_anomaly_enabled(mode, check_nan)
-        setting.check_inf = bool(check_inf)
+        try:
+            set_anomaly_enabled(mode, check_nan)
+            setting.check_inf = bool(check_inf)
+        except BaseException:
+            self._restore()
+            raise
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *error: object) -> None:
+        try:
+            self._restore()
+        except BaseException:  # an interrupt
+            self._restore()
+            raise
+
+    def _restore(self) -> None:
+        """Restore the settings at the creation of this object; a second call has no effect."""
         set_anomaly_enabled(self.prev, self.prev_check_nan)
         setting.check_inf = self.prev_check_inf
 
@@ -57,8 +69,12 @@ class detect_anomaly(set_detect_anomaly):
         )
 
     def __enter__(self) -> None:
-        set_anomaly_enabled(True, self.check_nan)
-        setting.check_inf = self.check_inf
+        try:
+            set_anomaly_enabled(True, self.check_nan)
+            setting.check_inf = self.check_inf
+        except BaseException:  # an interrupt: __exit__ is not called
+            self._restore()
+            raise
 
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]

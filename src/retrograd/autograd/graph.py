@@ -232,10 +232,27 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
-        saved_tensor_hooks.push(self.pack_hook, self.unpack_hook)
+        self._before = (
+            *getattr(self, "_before", ()),
+            saved_tensor_hooks.active_stack(),
+        )  # one item for each nested block
+        try:
+            saved_tensor_hooks.push(self.pack_hook, self.unpack_hook)
+        except BaseException:  # an error or an interrupt: __exit__ is not called
+            *rest, before = self._before
+            saved_tensor_hooks.restore(before)
+            self._before = (*rest,)
+            raise
 
     def __exit__(self, *error: object) -> None:
-        saved_tensor_hooks.pop()
+        *rest, before = self._before
+        try:
+            saved_tensor_hooks.restore(before)
+        except BaseException:
+            saved_tensor_hooks.restore(before)
+            raise
+        finally:
+            self._before = (*rest,)
 
 
 class save_on_cpu(saved_tensors_hooks):

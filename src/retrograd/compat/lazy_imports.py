@@ -17,13 +17,15 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from ..runtime import fp_warnings, user_frame
+from ..runtime import forks, fp_warnings, user_frame
 from .annotations import show_annotations
 from .missing_names import MissingModules, missing_name_error
 from .pickle_names import name_constructors
@@ -61,12 +63,22 @@ def _load(module_name: str, name: str, source: str) -> Any:
     If ``name`` equals ``source``, the submodule itself is returned. The returned object also becomes an attribute of
     the module ``module_name``, so that this function is called only once for each name.
     """
-    value: Any = importlib.import_module("." + source, module_name)
-    if name != source:
-        value = getattr(value, name)
-        show_annotations([value])
-        setattr(sys.modules[module_name], name, value)
+    with nullcontext() if getattr(_thread, "executing", 0) else _loading:
+        value: Any = importlib.import_module("." + source, module_name)
+        if name != source:
+            value = getattr(value, name)
+            show_annotations([value])
+            setattr(sys.modules[module_name], name, value)
     return value
+
+
+#: Held while a part is loaded on demand. Python locks each module by itself; when two threads load modules that import
+#: each other, it avoids the deadlock by giving one of them a module that is not complete. A thread that executes a
+#: module already holds locks of modules, for which the holder of this lock may wait, so it does not wait for this one.
+_loading = threading.RLock()
+_thread = threading.local()
+
+forks.replace_in_child(sys.modules[__name__], "_loading")
 
 
 class ModuleCompletion:
@@ -110,12 +122,19 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     namespace = vars(module)
     namespace[user_frame.MARK] = True
     collecting = gc.isenabled()  # not in an import that another one has caused
+    thread = threading.get_ident()
+    forks.importing[thread] = forks.importing.get(thread, 0) + 1
     gc.disable()
+    _thread.executing = getattr(_thread, "executing", 0) + 1
     try:
         execute(module)
     finally:
+        _thread.executing -= 1
         if collecting:
             gc.enable()
+        forks.importing[thread] = count = forks.importing.get(thread, 1) - 1
+        if not count:
+            forks.importing.pop(thread, None)
     if "__all__" in namespace and module.__name__.split(".")[1] not in INTERNAL:
         namespace.setdefault("__getattr__", module_getattr(module.__name__))
         namespace["__dir__"] = module_dir(namespace)

@@ -8,21 +8,22 @@ through the same number of function calls as a gradient.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from typing import TYPE_CHECKING
 
 import numpy
 
+from ..runtime.forks import replace_in_child
+from ..runtime.interrupts import has_returned
 from .devices import array_module_of
 from .error_context import describe_recording
 from .gradients import as_tensor
-from .graph import AccumulateGrad
+from .graph import AccumulateGrad, dead_ref
 from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_hooks
 from .rule_namespace import arithmetic
 from .tensor import Tensor, wrap
-from .views import check_overlap
+from .views import check_overlap, mark_interrupted
 
 if TYPE_CHECKING:
     from .typing import Array, Edge, Gradient, Wanted
@@ -30,15 +31,7 @@ if TYPE_CHECKING:
 #: Lock for adding to a leaf's ``grad``. Reentrant, because a recorded addition may call the user's code.
 accumulation_lock = threading.RLock()
 
-
-def _after_fork() -> None:
-    """Replace the lock in a forked child process, which does not have the thread that may hold the lock."""
-    global accumulation_lock
-    accumulation_lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+replace_in_child(sys.modules[__name__], "accumulation_lock")
 #: Number of elements from which gradients are added and copied by functions that may use several threads.
 LARGE = 1 << 15
 
@@ -116,6 +109,12 @@ def visit_leaf(leaf: AccumulateGrad, grad: Gradient, owned: bool, record: bool, 
     variable = leaf.variable_ref()
     if variable is not None and grad is not None and (variable._grad_edge is leaf or _is_still_leaf(variable)):
         accumulate_grad(leaf, variable, grad, owned, record)
+        if leaf.grad is not None:
+            leaf.grad = variable._grad
+    elif variable is None and grad is not None and leaf.variable_ref is not dead_ref:
+        variable = leaf.variable
+        accumulate_grad(leaf, variable, grad, owned, record)
+        leaf.grad = variable._grad  # for `leaf.variable`
     if leaf.hooks is not None and (leaf.hooks.accumulated or leaf.hooks.after):
         for hook in list(leaf.hooks.accumulated.values()):
             result = hook(leaf.variable)
@@ -156,11 +155,20 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
             array, counter = held._array, held._counter
             if not array.flags.c_contiguous:
                 check_overlap(held)
-            _add_to(array, grad)
             if counter is None:
-                held._counter = [1, None]
-            elif counter:
-                counter[0] += 1
+                counter = held._counter = [0, None]
+            version = counter[0] + 1 if counter else 0
+            try:
+                _add_to(array, grad)
+                if counter:
+                    counter[0] = version
+            except KeyboardInterrupt as error:
+                returned = has_returned(error)
+                if returned is None:
+                    mark_interrupted(held)
+                elif returned and counter:
+                    counter[0] = version
+                raise
         else:
             _add_to(held, grad)
 

@@ -15,6 +15,7 @@ import numpy
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
+from .deferral import end_segment
 
 if TYPE_CHECKING:
     from .typing import Array, ArrayDType, Scalar
@@ -182,6 +183,7 @@ def set_default_dtype(d: dtype) -> None:
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    end_segment("the default dtype changes")
     default.floating = d
     default.complex = complex128 if d is float64 else complex64
 

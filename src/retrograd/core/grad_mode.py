@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from ..runtime.user_frame import warn
+from .deferral import end_segment
 
 if TYPE_CHECKING:
     from .typing import Function, Recording
@@ -65,10 +66,16 @@ def set_hooked(feature: str, hooked: bool) -> None:
     ``feature`` is the name of the feature, such as ``"hooks"`` for saved-tensor hooks. Several features may be active
     at the same time. While at least one is active, operations are recorded by a general, slower function.
     """
-    features = _hooked.get() | {feature} if hooked else _hooked.get() - {feature}
-    _hooked.set(features)
-    if _grad.get():
-        _grad.set(HOOKED if features else True)
+    before, mode = _hooked.get(), _grad.get()
+    features = before | {feature} if hooked else before - {feature}
+    try:
+        _hooked.set(features)
+        if mode:
+            _grad.set(HOOKED if features else True)
+    except BaseException:  # an interrupt
+        _hooked.set(before)
+        _grad.set(mode)
+        raise
 
 
 def is_grad_enabled() -> bool:
@@ -211,7 +218,11 @@ class set_grad_enabled(_GradSwitch):
         self.before = set_recording(self.enabled)
 
     def __enter__(self) -> None:
-        set_recording(self.enabled)
+        try:
+            set_recording(self.enabled)
+        except BaseException:  # an interrupt: __exit__ is not called
+            _grad.set(self.before)
+            raise
 
     def __call__(self, function: Callee) -> Callee:
         _grad.set(self.before)  # a decorator takes effect in the function only
@@ -250,15 +261,27 @@ class inference_mode(_Switch):
         self.mode = mode
 
     def __enter__(self) -> None:
-        self.before = _grad.get(), _inference.get()
-        _inference.set(self.mode)
-        _grad.set(not self.mode)
+        end_segment("the inference mode changes")
+        grad, inference = self.before = _grad.get(), _inference.get()
+        try:
+            _inference.set(self.mode)
+            _grad.set(not self.mode)
+        except BaseException:  # an interrupt: __exit__ is not called
+            _inference.set(inference)
+            _grad.set(grad)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _grad.set(self.before[0])
-        _inference.set(self.before[1])
+        grad, inference = self.before
+        try:
+            end_segment("the inference mode changes")
+        finally:
+            try:
+                _grad.set(grad)
+            finally:
+                _inference.set(inference)
 
     def clone(self) -> inference_mode:
         copy: inference_mode = inference_mode(self.mode)

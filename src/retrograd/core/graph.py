@@ -355,11 +355,12 @@ class AccumulateGrad:
     """Object at which the gradients of a leaf arrive, and which adds them to the leaf's ``grad``.
 
     The object has a strong reference to the leaf's array, but only a weak one to the leaf. Therefore ``variable`` is
-    the leaf while the leaf exists, and otherwise a new Tensor of the array.
+    the leaf while the leaf exists, and otherwise a new Tensor of the array, with the gradients that have arrived since.
     """
 
     __slots__ = (
-        "__weakref__", "_notes", "array", "cell", "code", "dtype", "hooks", "instruction", "number", "shape", "variable_ref",
+        "__weakref__", "_notes", "array", "cell", "code", "dtype", "grad", "hooks", "instruction", "number", "shape",
+        "variable_ref",
     )  # fmt: skip
     __module__ = "builtins"
     hooked: ClassVar[bool] = False  # whether any existing leaf has had a hook; see `require_plan`
@@ -379,6 +380,7 @@ class AccumulateGrad:
         self.shape: Shape = array.shape
         self.dtype = array.dtype
         self.hooks: Hooks | None = None
+        self.grad: Array | Tensor | None = None  # of a leaf that no longer exists
         self.number = next_number()
         self._notes: dict[object, object] | None = None
         self.code, self.instruction = user_frame.user_location(3)

@@ -40,15 +40,28 @@ def push(pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> Non
     for each in (pack, unpack):
         if not callable(each):
             raise TypeError(f"saved_tensors_hooks(): the hooks must be callable, not {type(each).__name__}")
-    _stack.set((*_stack.get(), (pack, unpack)))
-    set_hooked("hooks", True)
+    before = _stack.get()
+    try:
+        _stack.set((*before, (pack, unpack)))
+        set_hooked("hooks", True)
+    except BaseException:  # an interrupt
+        restore(before)
+        raise
+
+
+#: Return the active pairs of hooks of this thread, for :func:`restore`.
+active_stack: Final = _stack.get
+
+
+def restore(stack: tuple[Hooks, ...]) -> None:
+    """Activate the pairs of hooks ``stack``, the result of a call of :func:`active_stack`, and no others."""
+    _stack.set(stack)
+    set_hooked("hooks", bool(stack))
 
 
 def pop() -> None:
     """Deactivate the pair of hooks that :func:`push` activated last."""
-    rest = _stack.get()[:-1]
-    _stack.set(rest)
-    set_hooked("hooks", bool(rest))
+    restore(_stack.get()[:-1])
 
 
 def refuse(message: str | None) -> str | None:

@@ -107,6 +107,7 @@ class Tensor:
     _creation_meta: int
     _frozen_edge: AccumulateGrad | None
     _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's legacy constructor; set by operations/creation/factory.py
+    _instance_of: ClassVar[Callable[..., Tensor]]  # as_subclass; set by operations/creation/conversion.py
     _current: ClassVar[Callable[..., Edge | None]]  # current_edge; set by views.py
 
     if TYPE_CHECKING:  # installed by operations/tensor_methods.py
@@ -465,8 +466,15 @@ class Tensor:
         if _without_node(self) or self.retains_grad:
             return
         hooks = hooks_of(Tensor._current(self))  # type: ignore[arg-type]
-        hooks.retaining, Handle.next_id = Handle.next_id, Handle.next_id + 1
-        hooks.tensor[hooks.retaining] = Retain(self)
+        key, Handle.next_id = Handle.next_id, Handle.next_id + 1
+        retain = Retain(self)
+        try:
+            hooks.tensor[key] = retain
+            hooks.retaining = key
+        except KeyboardInterrupt:
+            hooks.tensor[key] = retain
+            hooks.retaining = key
+            raise
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Register ``hook(grad)``, which is called when this tensor's gradient is computed.
@@ -659,7 +667,7 @@ def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: object, function
 def _instances(result: object, cls: type[Tensor]) -> object:
     """Return ``result`` with all tensors, also those in tuples and lists, converted to instances of ``cls``."""
     if isinstance(result, Tensor):
-        return result if isinstance(result, cls) else result.as_subclass(cls)
+        return result if isinstance(result, cls) else Tensor._instance_of(result, cls)
     if isinstance(result, (tuple, list)) and result.__class__ is not Size:
         return type(result)([_instances(each, cls) for each in result])
     return result
@@ -668,6 +676,7 @@ def _instances(result: object, cls: type[Tensor]) -> object:
 def _remake(accumulate: AccumulateGrad) -> Tensor:
     """Return a new leaf in place of the deleted leaf of ``accumulate``, with the same array."""
     out = at_edge(accumulate.array, accumulate.cell, accumulate)
+    out._grad = accumulate.grad
     accumulate.variable_ref = weakref.ref(out)
     return out
 

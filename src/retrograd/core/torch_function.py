@@ -14,16 +14,35 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
+from ..runtime.forks import hold_while_forking
 from ..runtime.user_frame import warn
+from .deferral import block
 
 if TYPE_CHECKING:
-    from .typing import Args, Function, Handler, Intercepted, Kwargs
+    from .typing import Args, Function, Handler, Intercepted, InterceptionState, Kwargs, OtherHandlers
 
 #: Levels of disabling: all handlers are called, only those of modes, or none.
 ALL, MODES, NONE = range(3)
-#: The level of disabling and the active modes, the innermost last.
-_state: ContextVar[tuple[int, tuple[Handler, ...]]] = ContextVar("overrides", default=(ALL, ()))
+#: Tuple of five items: the level of disabling; the active modes, the innermost last; the other active handlers, the
+#: innermost last; the arguments with which ``__torch_function__`` of the running mode was called; and the modes or
+#: handlers that may get a call, which is false if there are none (see :func:`_state_of`).
+_state: ContextVar[InterceptionState] = ContextVar("overrides", default=(ALL, (), (), None, ()))
 state = _state.get
+
+
+def _state_of(level: int, modes: tuple[Handler, ...], others: OtherHandlers, got: Args | None) -> InterceptionState:
+    return level, modes, others, got, (modes if level < NONE else ()) or others
+
+
+def handlers() -> OtherHandlers:
+    """Return the active handlers of this context that are no modes; the innermost is the last."""
+    return _state.get()[2]
+
+
+def set_handlers(others: OtherHandlers) -> None:
+    """Replace the active handlers of this context that are no modes."""
+    level, modes, _, got, _ = _state.get()
+    _state.set(_state_of(level, modes, others, got))
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # Note [Any in public signatures]
@@ -68,7 +87,10 @@ def overriding_arguments(values: Iterable[Any], ordinary: type | None) -> list[H
                 if one.__class__ is not ordinary and has_torch_function(one.__class__):
                     _insert(one, overriding)
         elif getattr(kind, "__torch_function__", disabled) is not disabled:
-            _insert(each, overriding)
+            if overriding:
+                _insert(each, overriding)
+            else:
+                overriding.append(each)
     return overriding
 
 
@@ -81,6 +103,7 @@ def _insert(value: Handler, overriding: list[Handler]) -> None:
     kind = value.__class__
     if not overriding:
         overriding.append(value)
+        return
     if any([each.__class__ is kind for each in overriding]):  # noqa: C419 - faster than a generator
         return
     index = next((i for i, each in enumerate(overriding) if issubclass(kind, each.__class__)), len(overriding))
@@ -115,12 +138,12 @@ def call_override(
         python: Whether PyTorch implements the function in Python. Handlers of such a function get ``kwargs`` even if
             empty, and errors differ from those of functions in C++.
     """
-    level, modes = _state.get()
+    level, modes, others, _, _ = _state.get()
     arguments = (func, types, args, kwargs) if python or kwargs else (func, types, args)
     mode = None
     if modes and level < NONE:
-        mode = modes[-1]
-        token = _state.set((level, modes[:-1]))
+        mode, outer = modes[-1], modes[:-1]
+        token = _state.set((level, outer, others, arguments, outer or others))
         try:
             result = mode.__torch_function__(*arguments)
         finally:
@@ -156,8 +179,8 @@ def disabled_overrides(level: int) -> Iterator[None]:
     If ``level`` is the constant MODES, those of modes are still called, but not those of classes. If ``level`` is the
     constant NONE, none are called.
     """
-    before, modes = _state.get()
-    token = _state.set((max(level, before), modes))
+    before, modes, others, got, _ = _state.get()
+    token = _state.set(_state_of(max(level, before), modes, others, got))
     try:
         yield
     finally:
@@ -166,8 +189,9 @@ def disabled_overrides(level: int) -> Iterator[None]:
 
 def call_without_overrides(func: Function, args: Args, kwargs: Kwargs) -> Intercepted:
     """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled."""
-    level, modes = _state.get()
-    token = _state.set((max(level, MODES), modes))
+    before, modes, others, got, _ = _state.get()
+    level = before if before > MODES else MODES
+    token = _state.set((level, modes, others, got, (modes if level < NONE else ()) or others))
     try:
         return func(*args, **kwargs)
     finally:
@@ -184,7 +208,9 @@ HANDLERS: list[object] = []
 OVERRIDING: set[ReferenceType[type]] = set()
 #: Result of an interception after which the intercepted function runs its own body.
 GO_ON: Intercepted = object()
-_changing = threading.Lock()
+#: Reentrant, so that a thread does not wait for itself after an interrupt.
+_changing = threading.RLock()
+hold_while_forking(lambda: _changing)
 
 
 def listen(handler: object) -> None:
@@ -259,13 +285,17 @@ def register_overriding(values: Iterable[object], ordinary: type) -> bool:
 
 def enter_mode(mode: Handler) -> None:
     """Activate ``mode``; its handler is called before the handlers of the modes that are already active."""
-    level, modes = _state.get()
+    block(f"{type(mode).__name__} begins", 1)
+    level, modes, others, got, _ = _state.get()
     listen(mode)
-    _state.set((level, (*modes, mode)))
+    _state.set(_state_of(level, (*modes, mode), others, got))
 
 
 def leave_mode(mode: Handler) -> None:
     """Deactivate ``mode``, which is the innermost mode."""
-    level, modes = _state.get()
-    _state.set((level, modes[:-1]))
-    unlisten(mode)
+    try:
+        block(f"{type(mode).__name__} ends", -1)
+    finally:
+        level, modes, others, got, _ = _state.get()
+        _state.set(_state_of(level, modes[:-1], others, got))
+        unlisten(mode)

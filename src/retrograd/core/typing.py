@@ -57,6 +57,10 @@ Function: TypeAlias = Callable[..., Any]
 Args: TypeAlias = tuple[Any, ...]
 #: Keyword arguments that are passed on.
 Kwargs: TypeAlias = dict[str, Any]
+#: Active handlers that are no modes. Their class is in ``dispatch/intercept.py``, which ``core`` does not import.
+OtherHandlers: TypeAlias = tuple[Any, ...]
+#: State of the interception of calls; see ``core/torch_function.py``.
+InterceptionState: TypeAlias = "tuple[int, tuple[Handler, ...], OtherHandlers, Args | None, OtherHandlers]"
 #: Result of an intercepted call: ``GO_ON``, or the value that a handler returned in place of the function's result. The
 #: function returns this value as its own result, whatever its type.
 Intercepted: TypeAlias = Any
@@ -181,3 +185,10 @@ class Handler(Protocol):
 PyTree: TypeAlias = Any
 #: Selection of leaves: a type, a tuple of types, or a function that returns True for the leaves to select.
 Kinds: TypeAlias = type | tuple[type, ...] | Callable[[Any], bool]
+
+# --- Deferred operations --------------------------------------------------------------------------------------------
+
+#: Entry of a deferred operation (``compiler/entries.py``), in a layer that this one may not import.
+LazyEntry: TypeAlias = Any
+#: Cursor of a call of a compiled function (``compiler/cursor.py``), in a layer that this one may not import.
+Cursor: TypeAlias = Any

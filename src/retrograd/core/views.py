@@ -26,7 +26,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..runtime import user_frame
 from . import anomaly_mode
@@ -83,10 +83,13 @@ def current_edge(x: Tensor, by_user: bool = False) -> Edge | None:
     elif not (by_user or recording()):
         return edge
     _check_creation(x, "its base or another view of its base has been")
-    x._grad_edge = _as_strided_node(x._array, base)
-    x._view_version = counter[0]
-    _keep_retaining(x, edge)
-    return x._grad_edge
+    node = _as_strided_node(x._array, base)
+    try:
+        _set_edge(x, node, edge)
+    except KeyboardInterrupt:
+        _set_edge(x, node, edge)
+        raise
+    return node
 
 
 Tensor._current = staticmethod(current_edge)
@@ -387,15 +390,74 @@ def bump_version(x: Tensor) -> None:
         counter[1] = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
 
 
+def assign(x: Tensor, values: Array) -> None:
+    """Write ``values`` into the array of ``x`` and increment the version of ``x``, both also if an interrupt arrives."""
+    array, version = x._array, x._version
+    try:
+        array[...] = values
+        bump_version(x)
+    except KeyboardInterrupt:
+        array[...] = values
+        set_version(x, version + 1)
+        raise
+
+
+def set_version(x: Tensor, version: int) -> None:
+    """Set the version of ``x``, unless it is an inference tensor."""
+    if x._counter:
+        x._counter[0] = version
+
+
+class _Interrupted:
+    """Array and version of a tensor whose modification an interrupt has cut off: every use raises RuntimeError."""
+
+    def _refuse(self, *args: object) -> NoReturn:
+        raise RuntimeError(
+            "An in-place operation or an optimizer step on this tensor was interrupted (KeyboardInterrupt), and its values "
+            "may be partly written. Remedy: create the tensor anew, from a checkpoint for example."
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__") and not name.startswith("__array"):  # of inspect and copy, for example
+            raise AttributeError(name)
+        self._refuse()
+
+    __getitem__ = __setitem__ = __len__ = __iter__ = __array__ = __bool__ = __int__ = __index__ = _refuse
+    __add__ = __radd__ = __iadd__ = __sub__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __eq__ = __ne__ = _refuse
+    __hash__ = object.__hash__
+
+
+INTERRUPTED = _Interrupted()
+
+
+def mark_interrupted(x: Tensor) -> None:
+    """Mark ``x`` and its base, so that their next use raises RuntimeError.
+
+    The array and the version are replaced by an object that raises the error, so that no operation must test for it. For
+    another view of the same memory, only the backward pass and operations that are recorded raise the error.
+    """
+    if x._counter:
+        x._counter[0] = INTERRUPTED
+    if x._view is not None:
+        x._view._array = INTERRUPTED  # type: ignore[assignment]
+    x._array = INTERRUPTED  # type: ignore[assignment]
+
+
 def rebase_history(x: Tensor, node: Node) -> None:
     """Update the graph after an in-place operation on ``x``, which ``node`` has recorded.
 
     The first edge of ``node`` is the previous gradient edge of ``x``. If ``x`` is not a view, ``node`` becomes its new
-    gradient edge. Otherwise the base of ``x`` gets a CopySlices node (see Note [CopySlices]).
+    gradient edge. Otherwise the base of ``x`` gets a CopySlices node (see Note [CopySlices]). If this function is
+    interrupted, it has changed no edge, or all of them.
     """
     before, base = x._grad_edge, x._view
     if base is None:
-        x._grad_edge = node
+        try:
+            _set_edge(x, node, before)
+        except KeyboardInterrupt:
+            _set_edge(x, node, before)
+            raise
     else:
         copy = CopySlices()
         copy.edges = (base._grad_edge, *node.edges[1:])
@@ -407,13 +469,34 @@ def rebase_history(x: Tensor, node: Node) -> None:
         shown = RULE_NAMESPACES[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
         copy.joined = base._array.dtype.kind == "f" and x._array.dtype.kind == "c"
         copy.whole, copy.part = strided_layout(shown, base._array), _part(x._array, base._array)
-        base._grad_edge, previous = copy, base._grad_edge
-        _keep_retaining(base, previous)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype
         node.__dict__["place"] = lambda *_: _edge_of_result(owner, shape, dtype)
-        layouts = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
-        x._grad_edge = _as_strided_node(x._array, base, *layouts)
+        previous = base._grad_edge
+        try:
+            _set_edges(x, base, copy, before, previous)
+        except KeyboardInterrupt:
+            _set_edges(x, base, copy, before, previous)
+            raise
+
+
+def _set_edge(x: Tensor, edge: Edge, before: Edge | None) -> None:
+    """Replace ``before``, the gradient edge of ``x``, by ``edge``; a second call has no effect."""
+    x._grad_edge = edge
+    if x._view is not None:
         x._view_version = x._version_counter[0] if x._version_counter is not None else 0
+    _keep_retaining(x, before)
+
+
+def _set_edges(x: Tensor, base: Tensor, copy: CopySlices, before: Edge | None, previous: Edge | None) -> None:
+    """Set the gradient edges of a modified view ``x`` and of its base; a second call has no effect.
+
+    ``copy`` is the new edge of ``base``. ``before`` and ``previous`` are the edges of ``x`` and ``base`` until then.
+    """
+    base._grad_edge = copy
+    _keep_retaining(base, previous)
+    layouts = (None, None) if copy.pairs or copy.joined else (copy.whole, copy.part)
+    x._grad_edge = _as_strided_node(x._array, base, *layouts)
+    x._view_version = x._version_counter[0] if x._version_counter is not None else 0
     _keep_retaining(x, before)
 
 
@@ -421,13 +504,13 @@ def _keep_retaining(x: Tensor, before: Edge | None) -> None:
     """Keep the effect of ``x.retain_grad()`` after the ``grad_fn`` of ``x`` has changed.
 
     The hook that ``retain_grad`` has registered is removed from ``before``, the previous gradient edge, and registered
-    again. Nothing is changed if there is no such hook.
+    again. Nothing is changed if there is no such hook. After an interrupt the function can be called again.
     """
-    hooks = getattr(before, "hooks", None)
+    hooks = None if before is None else before.hooks
     if hooks is not None and hooks.retaining is not None and x._grad_edge is not None:
+        x.retain_grad()
         hooks.tensor.pop(hooks.retaining, None)
         hooks.retaining = None
-        x.retain_grad()
 
 
 def view_of(x: Tensor, array: Array, made: int | None = None) -> Tensor:
@@ -556,6 +639,7 @@ def type_string(array: Array) -> str:
 
 __all__ = [
     "RULE_NAMESPACES",
+    "assign",
     "bump_version",
     "check_in_place",
     "current_edge",

@@ -28,15 +28,9 @@ def add_scaled(np: Any, x: Any, y: Any, alpha: float) -> Any:
     return np.add(x, y if alpha == 1 else np.multiply(y, np.asarray(alpha, y.dtype)))
 
 
-@at_least(LARGE, NUMBA)
-def _add_scaled_by_loop(np: Any, x: Any, y: Any, alpha: float) -> Any:
-    return x if y is not x and into("add_scaled_into", x, y, numbers=(alpha,)) else None
-
-
-@kernel(_add_scaled_by_loop)
-def add_scaled_into(np: Any, x: Any, y: Any, alpha: float) -> Any:
-    """Add ``alpha * y`` to the floating-point array ``x`` in place, and return ``x``."""
-    return np.add(x, y * np.asarray(alpha, x.dtype), out=x)
+def add_scaled_into(x: Any, y: Any, alpha: float) -> bool:
+    """Add ``alpha * y`` to the large array ``x`` in place by a Numba loop; return whether that was possible."""
+    return y is not x and into("add_scaled_into", x, y, numbers=(alpha,))
 
 
 @at_least(LARGE, NUMBA)

@@ -39,7 +39,7 @@ def gamma(stream: Stream, alpha: Array) -> Array:
     powers = numpy.where(low, one / alpha, one).astype(float).ravel().tolist()
     middles = (numpy.where(low, alpha + one, alpha) - alpha.dtype.type(_THIRD)).astype(float).ravel().tolist()
     elements = zip(alpha.ravel().tolist(), middles, powers, low.ravel().tolist(), strict=True)
-    with closing(stream.one_by_one()) as draws, closing(_normals(stream, draws)) as normals:
+    with stream.lock, closing(stream.one_by_one()) as draws, closing(_normals(stream, draws)) as normals:
         values = [
             math.nan if shape != shape else shape and _one_gamma(draws, normals, middle, power, below)
             for shape, middle, power, below in elements

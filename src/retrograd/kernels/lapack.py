@@ -94,15 +94,10 @@ def routine(name: str, x: Any) -> Any:
 
 def on_one_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Return ``function(*args)``, called while SciPy's BLAS is limited to one thread (Note [One thread])."""
-    count = blas_threads.max_threads()
-    set_threads = blas_threads.scipy_setter() if count > 1 else None
-    if set_threads is None:
+    if blas_threads.max_threads() == 1 or not blas_threads.scipy_has_own_blas():
         return function(*args)
-    set_threads(1)
-    try:
+    with blas_threads.SCIPY_SINGLE_THREADED:
         return function(*args)
-    finally:
-        set_threads(count)
 
 
 def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
@@ -119,9 +114,15 @@ def split_columns(work: Callable[[Any], Any], x: Any) -> Any:
         part = slice(x.shape[1] * k // count, x.shape[1] * (k + 1) // count)
         out[:, part] = work(x[:, part])
 
-    others = [threading.Thread(target=one, args=(k,)) for k in range(1, count)]
-    for other in others:
-        other.start()
+    others = []
+    for k in range(1, count):
+        other = threading.Thread(target=one, args=(k,))
+        try:
+            other.start()
+        except RuntimeError:  # no further thread can be started
+            one(k)
+        else:
+            others.append(other)
     one(0)
     for other in others:
         other.join()

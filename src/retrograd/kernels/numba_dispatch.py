@@ -26,6 +26,7 @@ import numpy
 
 from ..core.rule_namespace import arithmetic
 from ..runtime import blas_threads, malloc
+from ..runtime.interrupts import note_return
 from .threaded_ufuncs import by_stretches, by_threads
 from .thresholds import LARGE as LARGE
 from .thresholds import LOOP_ROW, WAKE_WORKQUEUE
@@ -101,7 +102,12 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
         lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
     if numbers:
         lines = [*lines, *map(dtype.type, numbers)]
-    (loop.for_all if RUNNING.simple else loop)(*lines, last)
+    run = loop.for_all if RUNNING.simple else loop
+    try:
+        run(*lines, last)
+    except KeyboardInterrupt as error:
+        note_return(error)
+        raise
     return found
 
 
@@ -459,6 +465,8 @@ class Running:
         self.layer, self.simple, self.forked = "", False, False
         self.busy = threading.Lock()
         self.told = threading.local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
 
     def together(self, loop: Callable[..., Any], size: int, args: tuple[Any, ...]) -> tuple[bool, Any]:
         """Run ``loop(*args)`` on all threads if possible.
@@ -472,7 +480,11 @@ class Running:
         if getattr(self.told, "count", 0) != count:
             self._tell(count)
         if self.layer in ("omp", "tbb"):
-            return True, loop(*args)
+            try:
+                return True, loop(*args)
+            except KeyboardInterrupt as error:
+                note_return(error)
+                raise
         if not self.busy.acquire(blocking=False):
             return False, None
         try:
@@ -496,15 +508,14 @@ class Running:
         self.layer = numba.threading_layer()
         self._tell(blas_threads.max_threads())
         blas_threads.on_change.append(self._count_changed)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
         return found
 
     def _count_changed(self) -> None:
         self.simple = False
 
     def _after_fork(self) -> None:
-        self.forked, self.simple, self.busy = True, False, threading.Lock()
+        used = bool(self.layer) or self.busy.locked()  # otherwise the threads do not exist yet
+        self.forked, self.simple, self.busy = self.forked or used, False, threading.Lock()
 
 
 RUNNING = Running()

@@ -12,6 +12,7 @@ The distributions are in ``kernels/samplers.py``.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
+from ..runtime.forks import replace_in_child
 from .numba_dispatch import LARGE, available, loops
 
 Array = Any
@@ -70,6 +72,8 @@ class Stream:
     )  # fmt: skip
 
     _bit_generator: Any
+    #: Held while numbers are drawn from any stream: no two threads get the same numbers. Replaced in a forked process.
+    lock = threading.RLock()
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self.seed_with(seed)
@@ -87,14 +91,15 @@ class Stream:
         """Restart the stream from ``seed``, an integer of 64 bits. As in PyTorch, 2**64 is added to a negative seed."""
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
-        self.initial_seed = seed % 2**64
-        self._bit_generator = None
-        self.fresh = True  # nothing drawn yet, which PyTorch's state layout records
-        self.kept: float | None = None
-        self._known: tuple[Array, int] | None = None
-        self._passed, self._words = 0, NO_WORDS
-        self._lengths = dict[WordConverter, int]()
-        self._go_on(NO_WORDS, 0)
+        with self.lock:
+            self.initial_seed = seed % 2**64
+            self._bit_generator = None
+            self.fresh = True  # nothing drawn yet, which PyTorch's state layout records
+            self.kept: float | None = None
+            self._known: tuple[Array, int] | None = None
+            self._passed, self._words = 0, NO_WORDS
+            self._lengths = dict[WordConverter, int]()
+            self._go_on(NO_WORDS, 0)
 
     def _go_on(self, words: Array, position: int, known: tuple[Array, int] | None = None) -> None:
         """Replace the random 32-bit integers that are drawn ahead by ``words``, of which ``position`` are already used.
@@ -120,22 +125,23 @@ class Stream:
 
     def words(self, count: int) -> Array:
         """Return the next ``count`` random 32-bit words, as uint64. The caller must not write to the array."""
-        start, end = self._position, self._position + count
-        if count:
-            self.fresh = False
-        if (many := self.many_words(count)) is not None:
-            return many.astype(numpy.uint64)
-        if end <= len(self._words):
-            self._position = end
-            return self._words[start:end]
-        left, more = self._words[start:], end - len(self._words)
-        if more <= AHEAD:
-            self._draw_ahead()
-            self._position = more
-            return numpy.concatenate([left, self._words[:more]])
-        drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
-        self._go_on(drawn[-WORDS:].copy(), (more - 1) % WORDS + 1, (self._engine.state["state"]["key"], 0))
-        return numpy.concatenate([left, drawn[:more]])
+        with self.lock:
+            start, end = self._position, self._position + count
+            if count:
+                self.fresh = False
+            if (many := self.many_words(count)) is not None:
+                return many.astype(numpy.uint64)
+            if end <= len(self._words):
+                self._position = end
+                return self._words[start:end]
+            left, more = self._words[start:], end - len(self._words)
+            if more <= AHEAD:
+                self._draw_ahead()
+                self._position = more
+                return numpy.concatenate([left, self._words[:more]])
+            drawn = self._engine.random_raw(-(-more // WORDS) * WORDS)
+            self._go_on(drawn[-WORDS:].copy(), (more - 1) % WORDS + 1, (self._engine.state["state"]["key"], 0))
+            return numpy.concatenate([left, drawn[:more]])
 
     def many_words(self, count: int) -> Array | None:
         """Return the next ``count`` random 32-bit words, as uint32, drawn by a Numba loop.
@@ -144,34 +150,36 @@ class Stream:
         """
         if count < LARGE or not available():
             return None
-        left = len(self._words) - self._position
-        more = -(-(count - left) // WORDS) * WORDS
-        state = self._engine.state
-        if state["state"]["pos"] != WORDS or more <= 0:
-            return None
-        drawn = numpy.empty(left + more, numpy.uint32)
-        drawn[:left] = self._words[self._position :]
-        key = numpy.array(state["state"]["key"], numpy.uint32)
-        loops("random").words(key, drawn[left:])
-        state["state"]["key"] = key
-        self._engine.state = state
-        self._go_on(drawn[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
-        self.fresh = False
-        return drawn[:count]
+        with self.lock:
+            left = len(self._words) - self._position
+            more = -(-(count - left) // WORDS) * WORDS
+            state = self._engine.state
+            if state["state"]["pos"] != WORDS or more <= 0:
+                return None
+            drawn = numpy.empty(left + more, numpy.uint32)
+            drawn[:left] = self._words[self._position :]
+            key = numpy.array(state["state"]["key"], numpy.uint32)
+            loops("random").words(key, drawn[left:])
+            state["state"]["key"] = key
+            self._engine.state = state
+            self._go_on(drawn[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
+            self.fresh = False
+            return drawn[:count]
 
     def numbers(self, count: int, maker: WordConverter) -> Array:
         """Return the next ``count`` numbers of the distribution to which ``maker`` converts words.
 
         The caller must not write to the array.
         """
-        start = self._position
-        end = start + count * maker.each
-        begun, last, table = self._tables.get(maker, NO_TABLE)
-        if not begun <= start < end <= last or (start - begun) % maker.together:
-            return self._tabled(count, maker)
-        self._position, self.fresh = end, False
-        first = (start - begun) // maker.each
-        return table[first : first + count]
+        with self.lock:
+            start = self._position
+            end = start + count * maker.each
+            begun, last, table = self._tables.get(maker, NO_TABLE)
+            if not begun <= start < end <= last or (start - begun) % maker.together:
+                return self._tabled(count, maker)
+            self._position, self.fresh = end, False
+            first = (start - begun) // maker.each
+            return table[first : first + count]
 
     def _tabled(self, count: int, maker: WordConverter) -> Array:
         """Return the next ``count`` numbers, converted by ``maker``, from a new table of converted words.
@@ -210,29 +218,31 @@ class Stream:
         Each number is computed from two random 32-bit integers of the stream. The integers are drawn for several
         numbers at once. When the iteration is closed, those of unused numbers are returned to the stream.
         """
-        while True:
-            count = min(max((len(self._words) - self._position) // 2, 1), WORDS)
-            drawn = self.doubles(count).tolist()
-            taken = 0
-            try:
-                for value in drawn:
-                    taken += 1
-                    yield value
-            finally:
-                self._position -= 2 * (count - taken)
+        with self.lock:
+            while True:
+                count = min(max((len(self._words) - self._position) // 2, 1), WORDS)
+                drawn = self.doubles(count).tolist()
+                taken = 0
+                try:
+                    for value in drawn:
+                        taken += 1
+                        yield value
+                finally:
+                    self._position -= 2 * (count - taken)
 
     def state(self) -> Array:
         """Return the state of the generator as a uint8 array in the layout of ``torch.get_rng_state``."""
-        key, position = self._state()
-        raw = numpy.zeros(STATE_BYTES, numpy.uint8)
-        raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
-        raw[_LEFT_AT:_NEXT_AT].view(numpy.int32)[:] = (1 if self.fresh else 625 - position, 1)
-        raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0] = 0 if self.fresh else position
-        raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64)[:] = key
-        if self.kept is not None:
-            raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0] = self.kept
-            raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0] = 1
-        return raw
+        with self.lock:
+            key, position = self._state()
+            raw = numpy.zeros(STATE_BYTES, numpy.uint8)
+            raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0] = self.initial_seed
+            raw[_LEFT_AT:_NEXT_AT].view(numpy.int32)[:] = (1 if self.fresh else 625 - position, 1)
+            raw[_NEXT_AT:_KEY_AT].view(numpy.uint64)[0] = 0 if self.fresh else position
+            raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64)[:] = key
+            if self.kept is not None:
+                raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0] = self.kept
+                raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0] = 1
+            return raw
 
     def _state(self) -> tuple[Array, int]:
         """Return the state (key and position) of MT19937 after the words that have been used.
@@ -262,13 +272,17 @@ class Stream:
         if seeded != 1 or not 0 < left <= 624 or position > 624:
             raise RuntimeError("Invalid mt19937 state")
         key = raw[_KEY_AT : _KEY_AT + 8 * 624].view(numpy.uint64).astype(numpy.uint32)
-        self.initial_seed = int(raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0])
-        self.fresh = left == 1 and position == 0
-        position = WORDS if left == 1 else position
-        self._engine.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
-        self._go_on(self._engine.random_raw(WORDS - position), 0, (key, position))
-        valid = int(raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0])
-        self.kept = float(raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0]) if valid else None
+        with self.lock:
+            self.initial_seed = int(raw[_SEED_AT:_LEFT_AT].view(numpy.uint64)[0])
+            self.fresh = left == 1 and position == 0
+            position = WORDS if left == 1 else position
+            self._engine.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": position}}
+            self._go_on(self._engine.random_raw(WORDS - position), 0, (key, position))
+            valid = int(raw[_VALID_AT : _VALID_AT + 4].view(numpy.int32)[0])
+            self.kept = float(raw[_NORMAL_AT : _NORMAL_AT + 8].view(F64)[0]) if valid else None
+
+
+replace_in_child(Stream, "lock")
 
 
 def _singles(words: Array) -> Array:

@@ -123,16 +123,17 @@ def normals_one_by_one(stream: Stream, count: int) -> Array:
 
     If ``count`` is odd, the stream saves the second number of the last pair for the next call.
     """
-    if stream.kept is None and count % 2 == 0:
-        return stream.numbers(count, PAIRS)
-    out = numpy.empty(count)
-    start = 0
-    if count and stream.kept is not None:
-        out[0], stream.kept, start = stream.kept, None, 1
-    both = stream.numbers(count - start + (count - start) % 2, PAIRS)
-    out[start:] = both[: count - start]
-    if (count - start) % 2:
-        stream.kept = float(both[-1])
+    with stream.lock:
+        if stream.kept is None and count % 2 == 0:
+            return stream.numbers(count, PAIRS)
+        out = numpy.empty(count)
+        start = 0
+        if count and stream.kept is not None:
+            out[0], stream.kept, start = stream.kept, None, 1
+        both = stream.numbers(count - start + (count - start) % 2, PAIRS)
+        out[start:] = both[: count - start]
+        if (count - start) % 2:
+            stream.kept = float(both[-1])
     return out
 
 
@@ -257,8 +258,10 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value:
         out = numpy.empty(shape, dtype)
         loops("random").chances(words, float(p), out.dtype.type(value), out.reshape(-1))
         return out
-    drawn = (stream.doubles(_count(shape)).reshape(shape) < p).astype(dtype)
-    return drawn if value == 1 else numpy.multiply(drawn, value, drawn)
+    drawn = (stream.doubles(_count(shape)) < p).astype(dtype)
+    if value != 1:
+        numpy.multiply(drawn, value, drawn)
+    return drawn.reshape(shape)
 
 
 def exponential(stream: Stream, shape: tuple[int, ...], dtype: Any, rate: float = 1.0) -> Array:
@@ -466,8 +469,8 @@ def _inside_small(np: Any, x: Any, low: float, high: float) -> Any:
 
 @kernel(_inside_small)
 def any_outside(np: Any, x: Any, low: float, high: float) -> Any:
-    """Return whether an element of ``x`` is less than ``low`` or greater than ``high``; nan is neither."""
-    return ((x < low) | (x > high)).any()
+    """Return whether an element of ``x`` is less than ``low``, greater than ``high`` or nan."""
+    return not ((x >= low) & (x <= high)).all()
 
 
 @at_most(SMALL)

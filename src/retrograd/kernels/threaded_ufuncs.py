@@ -27,7 +27,10 @@ STRETCH = 1 << 17
 
 
 class Crew:
-    """Pool of daemon threads that compute slices of large arrays. After a fork the child process starts new threads."""
+    """Pool of daemon threads that compute slices of large arrays. After a fork the child process starts new threads.
+
+    Where no thread can be started (Pyodide, a limit of the system), the calling thread computes all slices.
+    """
 
     def __init__(self) -> None:
         self.work: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -46,8 +49,12 @@ class Crew:
         """
         with self.growing:
             while self.size < helpers:
-                self.size += 1
-                threading.Thread(target=_wait_for_work, args=(self.work,), daemon=True).start()
+                try:
+                    threading.Thread(target=_wait_for_work, args=(self.work,), daemon=True).start()
+                except RuntimeError:
+                    helpers = self.size
+                else:
+                    self.size += 1
         for _ in range(helpers):
             self.work.put(job)
 
@@ -79,12 +86,16 @@ def together(part: Callable[[int], None], parts: int) -> None:
                 finished.set()
 
     helpers = min(blas_threads.max_threads(), parts) - 1
-    if helpers > 0:
-        CREW.ask(helpers, job)
-    job()
-    finished.wait()
-    if errors:
-        raise errors[0]
+    try:
+        if helpers > 0:
+            CREW.ask(helpers, job)
+        job()
+        finished.wait()
+        if errors:
+            raise errors[0]
+    except KeyboardInterrupt as error:
+        error.returned = None  # type: ignore[attr-defined]  # for runtime/interrupts.py: some parts may be written
+        raise
 
 
 def _in_lines(arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[int, ...]] | None:

@@ -15,10 +15,10 @@ first compiled loop is loaded, as OpenBLAS does before a fork, and the next prod
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .user_frame import warn
+from .user_frame import MARK, warn
 
 if TYPE_CHECKING:
     from .typing import CFunction, ThreadControl
@@ -131,17 +131,17 @@ def gemm_address(kind: str) -> int:
     if sys.byteorder != "little" or sys.maxsize < 2**32 or _control(LINKED[0]) is None:
         return 0
     letter = {"f": "s", "d": "d"}[kind]
-    for path in _library_paths(LINKED[0]):
-        with suppress(OSError):
-            library = ctypes.CDLL(path)
-            for name in (f"scipy_{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_64_", f"{letter}gemm_"):
-                if hasattr(library, name):
-                    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    for library in _libraries(LINKED[0]):
+        for name in (f"scipy_{letter}gemm_64_", f"scipy_{letter}gemm_", f"{letter}gemm_64_", f"{letter}gemm_"):
+            if hasattr(library, name):
+                return _address(getattr(library, name)) or 0
     return 0
 
 
 #: Packages in which other threads only wait, such as those of a notebook.
 IDLE = frozenset({"IPython", "asyncio", "concurrent", "ipykernel", "queue", "selectors", "threading", "tornado", "zmq"})
+#: Function in which the threads of the package's pool wait (``kernels/threaded_ufuncs.py``).
+POOL = "_wait_for_work"
 
 
 def _other_threads_wait() -> bool:
@@ -152,7 +152,9 @@ def _other_threads_wait() -> bool:
     """
     me = threading.get_ident()
     frames = [frame for thread, frame in sys._current_frames().items() if thread != me]
-    return all(str(each.f_globals.get("__name__")).partition(".")[0] in IDLE for each in frames)
+    return all(
+        str(each.f_globals.get("__name__")).partition(".")[0] in IDLE or each.f_code.co_name == POOL for each in frames
+    )
 
 
 @cache
@@ -179,22 +181,21 @@ def restartable_openblas() -> CFunction:
 
     The OpenBLAS of NumPy 2.5 does not export these functions.
     """
-    for path in _library_paths(LINKED[0]):
-        with suppress(OSError):
-            library = ctypes.CDLL(path)
-            if hasattr(library, "openblas_read_env") and hasattr(library, "blas_thread_shutdown_"):
-                return library
+    for library in _libraries(LINKED[0]):
+        if hasattr(library, "openblas_read_env") and hasattr(library, "blas_thread_shutdown_"):
+            return library
     return None
 
 
 class _SingleThreaded:
-    """Context manager in which NumPy's BLAS uses only the calling thread.
+    """Context manager in which the BLAS of the extension module ``name`` uses only the calling thread.
 
     Several threads may be in a ``with`` block of this object at the same time. The last thread that leaves its block
     restores the BLAS's number of threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.forget()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.forget)
@@ -204,29 +205,76 @@ class _SingleThreaded:
 
         This method is also called in the child process after a fork, because only the thread that forked exists there.
         """
-        self.lock, self.inside, self.before = threading.Lock(), 0, 1
+        self.lock, self.inside, self.before = threading.Lock(), 0, 0
 
     def __enter__(self) -> None:
-        control = _control(LINKED[0])
-        if control is None:
-            return
+        control = _loaded_control(self.name)
         with self.lock:
-            if not self.inside:
+            self.inside += 1
+            if not self.before and control is not None:
                 self.before = int(control[0]())
                 control[1](1)
-            self.inside += 1
 
     def __exit__(self, *_: object) -> None:
-        control = _control(LINKED[0])
-        if control is None:
-            return
+        control = _loaded_control(self.name)
         with self.lock:
             self.inside -= 1
-            if not self.inside:
+            if self.before and not self.inside and control is not None:
                 control[1](self.before)
+                self.before = 0
 
 
-SINGLE_THREADED = _SingleThreaded()
+#: Context managers that limit the BLAS of NumPy, and SciPy's copy of it, to the calling thread.
+SINGLE_THREADED, SCIPY_SINGLE_THREADED = map(_SingleThreaded, LINKED)
+
+
+class _Fork:
+    """Limit of the BLAS to one thread while the process forks, and in the child, if other threads may be computing.
+
+    See Note [Forks with threads] in ``runtime/forks.py``.
+    """
+
+    #: Number of seconds after which the process forks although a computation has not finished.
+    patience = 10.0
+
+    def __init__(self) -> None:
+        self.entered = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before, after_in_parent=self._in_parent, after_in_child=self._in_child)
+
+    def _before(self) -> None:
+        if _other_threads_wait():
+            return
+        SINGLE_THREADED.__enter__()
+        SCIPY_SINGLE_THREADED.__enter__()
+        self.entered = True
+        end, running = time.monotonic() + self.patience, _computing()
+        while running and time.monotonic() < end:  # a product that began before may use several threads
+            time.sleep(0.001)
+            running &= _computing()
+
+    def _in_parent(self) -> None:
+        if self.entered:
+            self.entered = False
+            SCIPY_SINGLE_THREADED.__exit__()
+            SINGLE_THREADED.__exit__()
+
+    def _in_child(self) -> None:
+        if self.entered:
+            self.entered, _chosen["count"] = False, 1
+
+
+def _computing() -> set[tuple[int, int, int]]:
+    """Return the places of the other threads that run a function of the package: thread, frame and instruction."""
+    me = threading.get_ident()
+    return {
+        (thread, id(frame), frame.f_lasti)
+        for thread, frame in sys._current_frames().items()
+        if thread != me and MARK in frame.f_globals and frame.f_code.co_name != POOL
+    }
+
+
+_fork = _Fork()
 
 
 def get_num_interop_threads() -> int:
@@ -260,32 +308,30 @@ def _controls() -> Iterator[ThreadControl]:
     The pair of NumPy's BLAS is the first.
     """
     for name in LINKED:
-        if name in sys.modules or name.startswith("numpy."):
-            control = _control(name)
-            if control is not None:
-                yield control
+        control = _loaded_control(name)
+        if control is not None:
+            yield control
 
 
-def scipy_setter() -> Callable[[int], object] | None:
-    """Return the function that sets the number of threads of SciPy's own copy of the BLAS.
+def _loaded_control(name: str) -> ThreadControl | None:
+    """Return the functions of :func:`_control` for NumPy's BLAS, and for SciPy's copy if it is loaded, else None."""
+    return None if name not in sys.modules and not name.startswith("numpy.") else _control(name)
 
-    The result is None if SciPy's linear algebra is not loaded or has no copy of its BLAS apart from NumPy's.
-    """
-    if LINKED[1] not in sys.modules:
-        return None
-    return _scipy_setter()
+
+def scipy_has_own_blas() -> bool:
+    """Return whether SciPy's linear algebra is loaded and has a copy of the BLAS apart from NumPy's."""
+    return LINKED[1] in sys.modules and _scipy_has_own_blas()
 
 
 @cache
-def _scipy_setter() -> Callable[[int], object] | None:
+def _scipy_has_own_blas() -> bool:
     numpys, scipys = map(_control, LINKED)
-    if scipys is None:
-        return None
-    shared = numpys is not None and _address(numpys[1]) == _address(scipys[1])
-    return None if shared else scipys[1]
+    return scipys is not None and (numpys is None or _address(numpys[1]) != _address(scipys[1]))
 
 
 def _address(function: CFunction) -> int | None:
+    import ctypes
+
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
@@ -296,15 +342,25 @@ def _control(name: str) -> ThreadControl | None:
     ``name`` is the name of an extension module that is linked with the BLAS. The result is None if the BLAS has no such
     functions.
     """
-    for path in _library_paths(name):
-        try:
-            library = ctypes.CDLL(path)
-        except OSError:
-            continue
+    for library in _libraries(name):
         for get, set_count in PAIRS:
             if hasattr(library, get) and hasattr(library, set_count):
                 return getattr(library, get), getattr(library, set_count)
     return None
+
+
+def _libraries(name: str) -> Iterator[CFunction]:
+    """Yield the libraries that may contain the BLAS functions of the extension module ``name``.
+
+    There are none if Python has no ``ctypes``.
+    """
+    try:
+        import ctypes
+    except ImportError:
+        return
+    for path in _library_paths(name):
+        with suppress(OSError):
+            yield ctypes.CDLL(path)
 
 
 def _library_paths(name: str) -> Iterator[str]:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from .typing import Compiled, Function, Namespace
+
+Tree = TypeVar("Tree", bound=ast.AST)
 
 #: Name in the globals of all modules and generated functions of the package.
 MARK = "__retrograd__"
 #: Prefix of the file names of generated code. A plain name such as ``<t>`` could also be the name of a user's code,
 #: whose tracebacks would then show lines of the package.
 PREFIX = "<retrograd:"
+
+#: How often a text is parsed before a SystemError is passed on.
+PARSE_ATTEMPTS = 100
 
 
 def compile_source(filename: str, lines: Sequence[str], space: Namespace, name: str) -> Compiled:
@@ -41,6 +47,28 @@ def compile_source(filename: str, lines: Sequence[str], space: Namespace, name: 
     exec(compile(source, filename, "exec"), space)
     linecache.cache[filename] = (len(source), None, source_lines, filename)
     return space[name]
+
+
+def parse_module(source: str, filename: str = "<unknown>") -> ast.Module:
+    """Return the syntax tree of ``source``, the text of a module."""
+    return _repeated(lambda: ast.parse(source, filename))
+
+
+def parse_expression(source: str | bytes) -> ast.expr:
+    """Return the syntax tree of ``source``, an expression."""
+    return _repeated(lambda: ast.parse(source, mode="eval").body)
+
+
+def _repeated(parse: Callable[[], Tree]) -> Tree:
+    """Return ``parse()``, repeated if it fails because another thread parses at the same time.
+
+    In Python 3.11 and 3.12 all threads share one counter of the depth of syntax trees, and ``ast.parse`` raises a
+    SystemError if another thread, of any library, has changed the counter meanwhile.
+    """
+    for _ in range(PARSE_ATTEMPTS - 1):
+        with suppress(SystemError):
+            return parse()
+    return parse()
 
 
 def compile_tree(tree: ast.FunctionDef, filename: str, space: Namespace) -> Compiled:
@@ -68,4 +96,4 @@ def renamed(function: Function, name: str, qualname: str | None = None) -> Compi
     return made
 
 
-__all__ = ["MARK", "PREFIX", "compile_source", "compile_tree", "renamed"]
+__all__ = ["MARK", "PREFIX", "compile_source", "compile_tree", "parse_expression", "parse_module", "renamed"]

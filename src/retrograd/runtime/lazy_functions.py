@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
+from .forks import replace_in_child
 from .specialization import specialize
 
 if TYPE_CHECKING:
@@ -151,15 +153,7 @@ def lazy_function(name: str, write: Callable[[FunctionType], None], space: Names
 #: Held while the code of a function is generated, because several threads may call the function first.
 _GENERATING = threading.RLock()
 
-
-def _unlock() -> None:
-    """Replace the lock in a forked process, in which the thread that held it does not run."""
-    global _GENERATING
-    _GENERATING = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
+replace_in_child(sys.modules[__name__], "_GENERATING")
 
 
 def generate(function: FunctionType) -> None:

@@ -35,8 +35,10 @@ def glibc() -> CFunction:
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if os.name != "posix" or "glibc.malloc" in tunables or any(name.startswith("MALLOC_") for name in os.environ):
         return None
-    import ctypes
-
+    try:
+        import ctypes
+    except ImportError:
+        return None
     library = ctypes.CDLL(None)
     return library if all(hasattr(library, name) for name in NEEDED) else None
 

@@ -41,7 +41,7 @@ from functools import cache, lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .codegen import MARK
+from .codegen import MARK, parse_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,10 +83,12 @@ def inlined(function: AnyFunction) -> AnyFunction:
     The copies that :func:`specialize` makes of the templates contain the body of ``function`` instead of a call.
     """
     INLINED.add(function)
+    INLINED_CODE.add(function.__code__)
     return function
 
 
 INLINED: set[Function] = set()
+INLINED_CODE: set[CodeType] = set()
 
 
 #: Sets of names by value. Few of them are different, and each object makes every garbage collection slower.
@@ -116,7 +118,7 @@ class Template:
 @cache
 def _file_templates(file: str) -> dict[str, Template]:
     """Return a dict from the names of the top-level functions in a source file to their :class:`Template`."""
-    tree = ast.parse("".join(linecache.getlines(file)), file)
+    tree = parse_module("".join(linecache.getlines(file)), file)
     return {each.name: Template(each) for each in tree.body if isinstance(each, ast.FunctionDef)}
 
 
@@ -170,7 +172,7 @@ def _statement_lambdas(file: str, first: int, line: int) -> dict[int, list[ast.L
     ends = [each for each in range(line, len(lines)) if STATEMENT.match(lines[each])]
     for end in (*ends[:2], len(lines)):  # a decorator needs the definition after it
         try:
-            tree = ast.parse("\n" * (first - 1) + "".join(lines[first - 1 : end]), file)
+            tree = parse_module("\n" * (first - 1) + "".join(lines[first - 1 : end]), file)
         except SyntaxError:
             continue
         found: dict[int, list[ast.Lambda]] = {}
@@ -245,7 +247,7 @@ def _definition(code: CodeType) -> ast.FunctionDef | None:
     last = max([line for _, _, line in code.co_lines() if line is not None], default=0)
     for end in range(last, min(last + 4, len(lines) + 1)):
         try:
-            body = ast.parse(textwrap.dedent("".join(lines[code.co_firstlineno - 1 : end]))).body
+            body = parse_module(textwrap.dedent("".join(lines[code.co_firstlineno - 1 : end]))).body
         except (SyntaxError, ValueError):
             continue
         return body[0] if len(body) == 1 and isinstance(body[0], ast.FunctionDef) else None

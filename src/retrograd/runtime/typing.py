@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 Function: TypeAlias = Callable[..., Any]
 #: Class of a function that a decorator returns unchanged.
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+#: Lock, reentrant or not: the classes are no types in all versions of Python.
+Lock: TypeAlias = Any
 #: Class of a syntax node.
 Node = TypeVar("Node", bound=ast.AST)
 #: Syntax node whose class is tested by ``match``, or by the class of another node; for some fields, a list of nodes.

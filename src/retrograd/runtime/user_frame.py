@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 from weakref import ReferenceType
 
 from .codegen import MARK as MARK
-from .codegen import renamed
+from .codegen import parse_expression, renamed
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 Raised = TypeVar("Raised", bound=BaseException)
@@ -42,10 +42,20 @@ def mark_package() -> None:
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning with the message ``text`` that points to the user's line; retrograd's frames are skipped."""
+    _warned[0] += 1
     frame, level = sys._getframe(1), 2
     while MARK in frame.f_globals and frame.f_back is not None:
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
+
+
+#: The number of warnings that were issued.
+_warned = [0]
+
+
+def warned() -> int:
+    """Return the number of calls of :func:`warn` in this process."""
+    return _warned[0]
 
 
 #: Errors addressed to the user. Any other error is a defect of the package, and keeps its whole traceback.
@@ -166,18 +176,20 @@ def calls_method(frame: FrameType) -> bool:
 
 
 #: For each code object, by identity: a weak reference to it, and the results of :func:`expression` by instruction.
-_expressions: dict[int, tuple[ReferenceType[CodeType], dict[int, ast.expr | None]]] = {}
+expressions: dict[int, tuple[ReferenceType[CodeType], dict[int, ast.expr | None]]] = {}
 
 
 def expression(frame: FrameType) -> ast.expr | None:
     """Return the syntax tree of the expression that ``frame`` is evaluating, or None if the source is not available."""
+    try:
+        return expressions[id(frame.f_code)][1][frame.f_lasti]
+    except KeyError:
+        pass
     key = id(frame.f_code)
-    if key not in _expressions:  # not a WeakKeyDictionary, because hashing a code object takes 2 µs
-        _expressions[key] = ReferenceType(frame.f_code, lambda reference: _expressions.pop(key, None)), {}
-    known = _expressions[key][1]
-    if frame.f_lasti not in known:
-        known[frame.f_lasti] = _parsed_expression(frame)
-    return known[frame.f_lasti]
+    if key not in expressions:  # not a WeakKeyDictionary, because hashing a code object takes 2 µs
+        expressions[key] = ReferenceType(frame.f_code, lambda reference: expressions.pop(key, None)), {}
+    found = expressions[key][1][frame.f_lasti] = _parsed_expression(frame)
+    return found
 
 
 def _parsed_expression(frame: FrameType) -> ast.expr | None:
@@ -191,7 +203,7 @@ def _parsed_expression(frame: FrameType) -> ast.expr | None:
     lines[-1] = lines[-1][:stop]
     lines[0] = lines[0][start:]
     try:
-        return ast.parse(b"(" + b"".join(lines) + b"\n)", mode="eval").body
+        return parse_expression(b"(" + b"".join(lines) + b"\n)")
     except (SyntaxError, ValueError):  # a file that has changed since it was loaded
         return None
 

@@ -15,14 +15,14 @@ from typing import Any
 from numba import njit, prange
 
 from .gemm import gemm
-from .jit import loop_of_sums, step_of_sums
+from .jit import inlined_step_of_sums, loop_of_sums
 from .math import decay, larger, like
 
 #: Rows of a matrix that are transposed together: a cache line of float32.
 SIDE = 16
 
 
-@step_of_sums
+@inlined_step_of_sums
 def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) -> None:
     """Write the transpose of a matrix to the 1-d array ``out``: ``out[c * rows + r] = x[at + r * lead + c]``.
 
@@ -37,7 +37,7 @@ def _transpose(x: Any, at: Any, lead: Any, rows: Any, columns: Any, out: Any) ->
                 line[r] = part[r * lead]
 
 
-@step_of_sums
+@inlined_step_of_sums
 def _exponentials(row: Any, scale: Any) -> Any:
     """Replace ``row``, a row of scores, by ``exp(scale * row - top)`` in place; return (sum of the new row, ``top``).
 
@@ -54,7 +54,7 @@ def _exponentials(row: Any, scale: Any) -> Any:
     return total, top * factor
 
 
-@step_of_sums
+@inlined_step_of_sums
 def _probabilities(row: Any, scale: Any, less: Any) -> None:
     """Replace ``row``, a row of scores, by ``exp(scale * row - less)`` in place.
 
@@ -65,7 +65,7 @@ def _probabilities(row: Any, scale: Any, less: Any) -> None:
         row[k] = decay(row[k] * factor - less)
 
 
-@step_of_sums
+@inlined_step_of_sums
 def _score_gradients(given: Any, chance: Any, scale: Any) -> None:
     """Replace ``given``, the gradient of a row of probabilities, by the gradient of the row of scores, in place.
 

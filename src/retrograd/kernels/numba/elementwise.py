@@ -298,10 +298,8 @@ def gelu_by_tanh_backward(g: Any, x: Any, linear: Any, cubic: Any, out: Any) -> 
         double = x[i] * (linear + cubic * square)
         fade = decay(-abs(double))
         share = one / (one + fade)
-        slope = (
-            x[i] * (linear + like(x[i], 3) * cubic * square) * (fade * share)
-        )  # 0 far out, where square may be infinite
-        out[i] = at(g, i) * (share * ((one if double > 0 else fade) + (slope if fade > 0 else like(x[i], 0))))
+        slope = x[i] * (linear + like(x[i], 3) * cubic * square) * (fade * share)  # nan where square is infinite
+        out[i] = at(g, i) * (share * ((one if double > 0 else fade) + slope))
 
 
 @loop

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from numba import njit
 from numba.core import event
 
 from ...runtime import codegen
+from ...runtime.interrupts import note_return
 from ..numba_dispatch import RUNNING
 
 #: Fast-math flags: a product and a sum may be rounded once. Nan and infinity are treated exactly.
@@ -41,10 +43,17 @@ class Loop:
         self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
     def __call__(self, first: Any, *rest: Any) -> Any:
-        if RUNNING.simple:
-            return self.for_all(first, *rest)
-        together, result = RUNNING.together(self.for_all, first.size, (first, *rest))
-        return result if together else self._for_one(first, *rest)
+        run = self.for_all
+        if not RUNNING.simple:
+            together, result = RUNNING.together(run, first.size, (first, *rest))
+            if together:
+                return result
+            run = self._for_one
+        try:
+            return run(first, *rest)
+        except KeyboardInterrupt as error:
+            note_return(error)
+            raise
 
     @cached_property
     def for_all(self) -> Any:
@@ -132,7 +141,8 @@ class Waiting(event.Listener):  # type: ignore[misc]
         if ours and self.compiled is None and not self.told and sys.stderr is not None and sys.stderr.isatty():
             self.compiled, self.timer = compiled, threading.Timer(self.patience, self.tell)
             self.timer.daemon = True
-            self.timer.start()
+            with suppress(RuntimeError):  # no thread can be started
+                self.timer.start()
 
     def on_end(self, event: Any) -> None:
         if self.timer is not None and event.data["dispatcher"] is self.compiled:
@@ -158,3 +168,13 @@ def step(function: Callable[..., Any]) -> Any:
 def step_of_sums(function: Callable[..., Any]) -> Any:
     """Return ``function`` compiled as by :func:`step`, except that the compiler may change the order of additions."""
     return njit(function, error_model="numpy", fastmath=set(SUMS))
+
+
+def inlined_step_of_sums(function: Callable[..., Any]) -> Any:
+    """Return ``function`` compiled as by :func:`step_of_sums`, but inserted by LLVM into the loops that call it.
+
+    A function that is called instead is compiled twice, on its own and with the loop. The process that compiles the
+    loop calls the first copy, later processes, which read the loop from the on-disk cache, call the second, and the two
+    may add in different orders: the attention of the first process differed from that of all others in the last bits.
+    """
+    return njit(function, error_model="numpy", fastmath=set(SUMS), forceinline=True)

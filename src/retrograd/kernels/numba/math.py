@@ -209,7 +209,7 @@ def _tail(u: Any, density: Any) -> Any:
 
 def _cdf_single(x: Any) -> Any:
     u = abs(x)
-    tail = _tail(u, _fade(F(-0.5) * (u * u)))
+    tail = _tail(u, decay(F(-0.5) * (u * u)))
     return F(1) - tail if x > 0 else tail
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
 from ...core import devices
@@ -123,6 +121,8 @@ class DataLoader(Generic[Batch]):
                     "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
                     f"num_workers={self.num_workers}"
                 )
+            import multiprocessing  # not in Pyodide
+
             if isinstance(context, str):
                 valid = multiprocessing.get_all_start_methods()
                 if context not in valid:
@@ -148,7 +148,7 @@ class DataLoader(Generic[Batch]):
         if not self.persistent_workers:
             self.check_worker_number_rationality()
             return _MultiProcessingDataLoaderIter(self)
-        if self._iterator is None:
+        if self._iterator is None or self._iterator.closed:
             self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator.again()
@@ -338,6 +338,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if not loader.prefetch_factor:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
+        import multiprocessing  # not in Pyodide
+
         context = loader.multiprocessing_context or multiprocessing.get_context()
         self._owner = os.getpid()
         self._processes: list[Any] = []
@@ -351,13 +353,22 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def again(self) -> None:
         """Start another pass over the data set with the same workers."""
-        self._begin()
-        for pipe in self._pipes:
-            pipe.send((READY, None))
-        waiting = set(range(len(self._pipes)))
-        while waiting:
-            waiting -= {worker for worker, (number, _, _) in self._received(waiting) if number == READY}
-        self._fill()
+        try:
+            self._begin()
+            for pipe in self._pipes:
+                pipe.send((READY, None))
+            waiting = set(range(len(self._pipes)))
+            while waiting:
+                waiting -= {worker for worker, (number, _, _) in self._received(waiting) if number == READY}
+            self._fill()
+        except KeyboardInterrupt:
+            self.shut_down()
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether the workers have been stopped."""
+        return not self._pipes
 
     def _fill(self) -> None:
         self._sent = 0
@@ -386,6 +397,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._sent += 1
 
     def _next(self) -> Any:
+        try:
+            return self._next_batch()
+        except KeyboardInterrupt:  # a message may have been received in part
+            self.shut_down()
+            raise
+
+    def _next_batch(self) -> Any:
         while self._tasks:
             number = self._next_ready()
             if number is None:
@@ -436,6 +454,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         ``worker`` is the number of the worker that sent ``result``. Raises RuntimeError if no result arrives within
         ``timeout`` seconds, or if a worker has exited and there is no result.
         """
+        from multiprocessing.connection import wait
+
         pipes = {self._pipes[worker]: worker for worker in workers}
         ends = {self._processes[worker].sentinel: worker for worker in workers}
         timeout = self._loader.timeout or None
@@ -456,11 +476,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return found
 
     def shut_down(self) -> None:
-        """Stop the workers, and terminate those that do not exit within 5 seconds."""
+        """Stop the workers, and terminate those that do not exit within 5 seconds. The iterator ends."""
+        self._tasks = deque()
         for pipe in self._pipes:
             with contextlib.suppress(OSError):
                 pipe.send(None)
-            pipe.close()
+            with contextlib.suppress(OSError):  # closed by a call that was interrupted
+                pipe.close()
         for process in self._processes:
             process.join(5)
             if process.is_alive():

@@ -16,13 +16,15 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from ...operations.creation.random import manual_seed
 from ...runtime.blas_threads import set_num_threads
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection  # not in Pyodide
 
 
 @dataclass(frozen=True, slots=True)
