@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .row import Row
+from .row import Program, Row
 
 
 def recorded_mul(torch: Any) -> Callable[[], Any]:
@@ -321,6 +321,41 @@ def after_interception(torch: Any) -> Callable[[], Any]:
     return lambda: x * y
 
 
+def handled(enter: Callable[[Any], Any], call: Callable[[Any, Any, Any], Any]) -> Program:
+    """Return a program that calls ``call(torch, x, y)`` 1000 times inside the context manager ``enter(torch)``."""
+
+    def program(torch: Any) -> Callable[[], Any]:
+        x, y = torch.ones(8, 8), torch.ones(8, 8)
+
+        def run() -> Any:
+            with enter(torch):
+                for _ in range(1000):
+                    out = call(torch, x, y)
+            return out.float()
+
+        return run
+
+    return program
+
+
+def mode(torch: Any) -> Any:
+    return torch.overrides.BaseTorchFunctionMode()
+
+
+def half(torch: Any) -> Any:
+    return torch.autocast("cpu")
+
+
+def profiled(torch: Any) -> Any:
+    return torch.profiler.profile()
+
+
+def added_to_subclass(torch: Any) -> Callable[[], Any]:
+    own: Any = type("Own", (torch.Tensor,), {})
+    x, y = torch.ones(8).as_subclass(own), torch.ones(8)
+    return lambda: torch.add(x, y)
+
+
 def everyday(call: str) -> Callable[[Any], Callable[[], Any]]:
     """Return a program of one call on tensors of 8 or 8 x 8 elements."""
 
@@ -393,6 +428,11 @@ def again() -> Iterator[Row]:
     yield Row("chain of 100 of a function of one's own", own_function, 1.0, 100)
     yield Row("chain of 50 saved through hooks", saved_through_hooks, 1.0, 50)
     yield Row("x * y after modes, a subclass and a profiler have gone", after_interception, 1.5)
+    yield Row("x * y inside a mode", handled(mode, lambda torch, x, y: x * y), 1.5, 1000)
+    yield Row("torch.add(x, y) inside a mode", handled(mode, lambda torch, x, y: torch.add(x, y)), 1.5, 1000)
+    yield Row("torch.add(x, y) of a subclass", added_to_subclass, 1.5)
+    yield Row("torch.mm(x, y) inside autocast", handled(half, lambda torch, x, y: torch.mm(x, y)), 4.0, 1000)
+    yield Row("x * y inside a profiler", handled(profiled, lambda torch, x, y: x * y), 1.5, 1000)
 
 
 def calls() -> Iterator[Row]:

@@ -12,7 +12,7 @@ declaration is a kernel, which computes with arrays, and one derivative rule for
         return np.cbrt(self)
 
 The first parameter of the kernel is the array module, NumPy or CuPy. The parameters before the slash are tensors, which
-the kernel gets as arrays; those after it are other values.
+the kernel gets as arrays; those after it are other values. The result must depend on these arguments alone.
 
 The names of a rule's arguments determine what it gets. ``g`` is the incoming gradient, and ``out`` is the result of the
 operation. The name of a tensor or of a parameter is its value. ``F`` is a namespace of functions, which also contains

@@ -39,6 +39,7 @@ from .compat.lazy_imports import module_dir, module_getattr
 from .compat.type_names import type_name
 from .core import devices, dtypes
 from .operations.nn.attention import ENABLED_BACKENDS
+from .runtime.codegen import parse_module
 from .runtime.user_frame import strips_frames, warn
 
 Names = dict[str, Any]
@@ -817,10 +818,7 @@ def _dynamo() -> Names:
         return fn
 
     def graph_break(msg: str = "") -> None:
-        """Stop the recording of a compiled function's call, if one is being recorded.
-
-        The call continues without compilation. ``msg`` has no effect.
-        """
+        """Compute the pending operations, if a compiled function is running. ``msg`` has no effect."""
         exclude(lambda: None)()
 
     taken = ("OptimizedModule", "allow_in_graph", "assume_constant_result", "disable", "explain", "is_compiling",
@@ -895,7 +893,7 @@ def _signature(text: str) -> Signature:
 
     The annotations in the result are strings. Default values must be literals.
     """
-    function = ast.parse(f"def function{text}: ...").body[0]
+    function = parse_module(f"def function{text}: ...").body[0]
     assert isinstance(function, ast.FunctionDef)
     given, kinds = function.args, Parameter
     assert not (given.kwonlyargs or given.vararg), "parameters that no function of the table has"

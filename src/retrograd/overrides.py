@@ -106,7 +106,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> has_torch_function((torch.ones(1), 2))
     False
     """
-    level, modes = torch_function.state()
+    level, modes, *_ = torch_function.state()
     if level == torch_function.NONE:
         return False
     if _skip_next.get():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import mmap as memory_maps
 import os
 import pickle
 import pickletools
@@ -261,7 +260,11 @@ def _read_zip(file: Any, to: _MapLocation, reading: _PickleReader, mapped: bool)
             if reading.weights_only
             else "TorchScript archives can not be loaded: they hold compiled programs"
         )
-    memory = memory_maps.mmap(file.fileno(), 0, access=memory_maps.ACCESS_COPY) if mapped else None
+    memory = None
+    if mapped:
+        import mmap  # not in Pyodide
+
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     loaded: dict[str, Storage] = {}
 
     def persistent(found: Any) -> Storage:

@@ -113,12 +113,6 @@ def test_failed_allocation_is_a_runtime_error() -> None:
     assert str(found).endswith("you tried to allocate 40000000000000 bytes. Error code 12 (Cannot allocate memory)")
 
 
-@pytest.mark.parametrize("call", ["torch.add(x, 2, x)", "torch.sub(v, 2, v)"])
-def test_deprecated_overloads_are_named(call: str) -> None:
-    error = failure(torch, call, inputs(torch))
-    assert isinstance(error, TypeError) and str(error).startswith("This overload of ")
-
-
 @pytest.mark.parametrize("place", ["nn", "optim", "optim.lr_scheduler", "distributions"])
 def test_unexpected_keyword_error_names_a_public_class(place: str) -> None:
     module = operator.attrgetter(place)(torch)

@@ -6,15 +6,15 @@ import ast
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 
 import retrograd as torch
 from retrograd import operations
 from retrograd.dispatch.declare import OPS
 from retrograd.dispatch.node_classes import uses_arithmetic
-from tests.conformance.sample_comparison import compare_sample, golden, leaves
-from tests.conformance.sample_derivatives import weighted_sum
+from tests.conformance.finite_differences import Directional
+from tests.conformance.rule_samples import RULE_SAMPLES
+from tests.conformance.sample_comparison import compare_sample, golden
 from tests.conformance.samples import FAMILIES, Sample, samples
 
 
@@ -45,52 +45,17 @@ def test_derivatives_match_finite_differences(family: str, sample: Sample) -> No
         pytest.skip("PyTorch raises; that is tested above")
     if sample.named:
         pytest.skip("the gradient is by definition not the derivative; it is compared with PyTorch's above")
-    arrays = sample.arrays()
-    names = [name for name, array in arrays.items() if array.dtype.kind in "fc"]
-    rng = numpy.random.default_rng(0)
-    step = {name: _direction(rng, arrays[name]) for name in names}
-
-    def along(order: int, distance: float) -> Any:
-        """Return the weighted sum (order 0) or its directional derivative (order 1) at a distance from the inputs."""
-        tensors = {
-            name: torch.tensor(array + distance * step[name] if name in step else array)
-            for name, array in arrays.items()
-        }
-        for name in names:
-            tensors[name].requires_grad_()
-        total = weighted_sum(torch, sample.evaluate(torch, tensors))
-        if order == 0:
-            return total.item()
-        wanted = [tensors[name] for name in names]
-        found = torch.autograd.grad(total, wanted, create_graph=order > 1, allow_unused=True)
-        slope = _slope(found, [step[name] for name in names])
-        if order == 1:
-            return float(getattr(slope, "detach", lambda: slope)())
-        if not getattr(slope, "requires_grad", False):
-            return 0.0
-        again = torch.autograd.grad(slope, wanted, allow_unused=True)
-        return float(_slope(again, [step[name] for name in names]))
-
-    if not names or not hasattr(weighted_sum(torch, sample.evaluate(torch, leaves(sample))), "grad_fn"):
-        return
+    found = Directional(sample)
     for order in (1, 2) if sample.second else (1,):
-        expected = (along(order - 1, 1e-5) - along(order - 1, -1e-5)) / 2e-5
-        assert along(order, 0.0) == pytest.approx(expected, rel=1e-5, abs=1e-6), f"order {order}"
+        assert not found.mismatch(order)
 
 
-def _direction(rng: numpy.random.Generator, array: numpy.ndarray) -> numpy.ndarray:
-    step = rng.standard_normal(array.shape)
-    return step + 1j * rng.standard_normal(array.shape) if array.dtype.kind == "c" else step
-
-
-def _slope(grads: Any, steps: list[numpy.ndarray]) -> Any:
-    total: Any = 0.0
-    for grad, step in zip(grads, steps, strict=True):
-        if grad is not None:
-            # For complex numbers the directional derivative is the real part of <grad, step>.
-            product = grad * torch.tensor(numpy.conj(step))
-            total = total + torch.real(product).sum() if grad.is_complex() else total + product.sum()
-    return total
+@pytest.mark.parametrize("sample", RULE_SAMPLES, ids=lambda sample: sample.expression)
+def test_derivatives_without_a_record_match_finite_differences(sample: Sample) -> None:
+    found = Directional(sample)
+    assert found.differentiable
+    for order in (1, 2) if sample.second else (1,):
+        assert not found.mismatch(order)
 
 
 def test_differentiable_operations_have_samples() -> None:

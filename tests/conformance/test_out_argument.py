@@ -109,5 +109,5 @@ def test_methods_have_no_out() -> None:
 def test_methods_reject_out_none() -> None:
     with pytest.raises(TypeError, match=r"sum\(\) got an unexpected keyword argument 'out'"):
         torch.ones(2).sum(dim=0, out=None)
-    with pytest.raises(TypeError, match=r"^mean\(\) received an invalid combination"):
+    with pytest.raises(TypeError, match=r"^mean\(\) got an unexpected keyword argument"):
         np.mean(torch.ones(2))  # NumPy calls mean(axis=None, dtype=None, out=None)

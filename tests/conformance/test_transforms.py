@@ -59,7 +59,10 @@ REFUSED = (
     "dynamic shape|data-dependent|randomness|running_mean or running_var|not implemented for aten|random operation"
 )
 #: Samples in which slices differ from separate tensors: strides, memory, the order of random numbers.
-SKIPPED = ("as_strided", "fractional", "manual_seed", "out=", "embedding_renorm_", "empty", "torch.batch_norm(")
+SKIPPED = (
+    "as_strided", "fractional", "manual_seed", "out=", "embedding_renorm_", "empty", "torch.batch_norm(",
+    "sqrt(torch.max(x) - 3)",  # an infinite gradient of equal maxima: vmap of max() is amax(), also in PyTorch not the same
+)  # fmt: skip
 
 
 def batches(sample: Sample, count: int = 2) -> list[dict[str, numpy.ndarray]]:
@@ -392,3 +395,27 @@ def test_every_vmap_rule_is_of_an_operation_or_a_kind() -> None:
     kinds = {each.vmap for each in OPS.values() if isinstance(each.vmap, str)}
     undeclared = {"elementwise", "leading", "matrices", "rows", "shared", "unknown"}
     assert set(vmap_rules.RULES) <= set(OPS) | kinds | undeclared
+
+
+def test_hessian_of_a_function_of_captured_tensors() -> None:
+    x = torch.tensor([[0.5, -0.25, 1.25], [0.75, 1.5, -0.5]], dtype=torch.float64)
+    w = torch.tensor([0.3, -0.7, 1.1], dtype=torch.float64, requires_grad=True)
+
+    def cube(a: Any) -> Any:
+        return (a * a * a + w[0]).sum()
+
+    expected = torch.autograd.functional.hessian(cube, x)
+    assert expected.abs().sum() > 0 and torch.allclose(torch.func.hessian(cube)(x), expected)
+
+
+def test_writes_through_views_of_slices_that_are_numbers() -> None:
+    def written(a: Any) -> Any:
+        b = a.squeeze(0).transpose(0, 0).reshape(())
+        b.mul_(3)
+        return a * 1
+
+    assert torch.equal(vmap(written)(torch.ones(3)), torch.full((3,), 3.0))
+
+
+def test_dropout_of_a_number() -> None:
+    assert torch.nn.functional.dropout(torch.tensor(2.0), 0.5).item() in (0.0, 4.0)

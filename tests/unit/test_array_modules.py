@@ -13,9 +13,9 @@ import pytest
 import retrograd as torch
 from retrograd.dispatch import fast_path
 from retrograd.dispatch.op import ARRAYS, OPS
+from tests.conformance.sample_comparison import leaves
 from tests.conformance.sample_derivatives import derivatives
 from tests.conformance.samples import Sample, samples
-from tests.conformance.test_operations import leaves
 
 #: Functions of types and shapes, which read no array.
 HARMLESS = {

@@ -6,10 +6,14 @@ import gc
 import weakref
 from typing import Any
 
+import numpy
 import pytest
 
 import retrograd as torch
 from retrograd.autograd import graph
+from retrograd.core import engine
+from retrograd.core import graph as core_graph
+from retrograd.core.grad_mode import recording
 from retrograd.core.graph import AccumulateGrad
 from tests.unit.interrupts import interrupt_at_every_call
 
@@ -422,6 +426,7 @@ def test_retain_grad_runs_in_registration_order() -> None:
     assert before.grad.tolist() == [1.0] and after.grad.tolist() == [10.0] and x.grad.tolist() == [20.0]
 
 
+@pytest.mark.thread_unsafe
 def test_the_order_of_pytorch_2_can_be_chosen() -> None:
     graph.set_retain_grad_last(True)
     try:
@@ -793,3 +798,293 @@ def test_a_leaf_that_was_computed_in_between_has_lost_its_hooks() -> None:
     x.requires_grad_()
     (x * 3).sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+# -- The same at every size and for every kind of gradient
+
+
+@pytest.mark.parametrize("size", [2, 40_000])
+def test_gradients_are_summed_and_copied_at_every_size(size: int) -> None:
+    x = torch.ones(size, requires_grad=True)
+    y = x * 1
+    (y * 2 + y * 3).sum().backward()
+    assert x.grad is not None and x.grad.eq(5).all()
+    x.grad = None
+    for expected in (7, 14):  # the gradient of a sum is expanded: it must be copied
+        (x.sum() * 7).backward()
+        assert x.grad is not None and x.grad.eq(expected).all()
+    turned, factor = torch.ones(2, size // 2, requires_grad=True), torch.arange(float(size)).view(size // 2, 2)
+    (turned.t() * factor).sum().backward()
+    assert turned.grad is not None and torch.equal(turned.grad, factor.t())
+    w = torch.ones(size, requires_grad=True)
+    kept = torch.ones(size)
+    for expected in (2, 4):
+        (w + w).backward(kept)
+        assert w.grad is not None and w.grad.eq(expected).all() and kept.eq(1).all()
+
+
+def test_gradients_of_one_element_accumulate() -> None:
+    for function in (lambda x: x * x, lambda x: x.exp().log() * 4, lambda x: (x * 3).sin().asin() + x):
+        x = torch.tensor(0.25, dtype=torch.float64, requires_grad=True)
+        (slope,) = torch.autograd.grad(function(x), x)
+        for count in (1, 2, 3):
+            function(x).backward()
+            assert isinstance(x.grad, torch.Tensor)
+            assert x.grad.shape == () and x.grad.item() == pytest.approx(count * slope.item())
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (3, 2)])
+def test_a_gradient_of_another_shape_raises_or_is_summed(shape: tuple[int, ...]) -> None:
+    class Wide(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return torch.ones(4, *shape)
+
+    x = torch.ones(shape, requires_grad=True)
+    y = x * 1
+    Wide.apply(y).sum().backward()
+    assert x.grad is not None and x.grad.shape == shape and x.grad.eq(4).all()
+
+
+def test_the_gradient_of_a_caller_is_not_modified() -> None:
+    """A gradient may arrive as it is, as a view, or at a node that is called."""
+    given = torch.ones(2, 2)
+    x = torch.zeros(4, requires_grad=True)
+    x.view(2, 2).backward(given)
+    assert x.grad is not None
+    x.grad.add_(1)
+    y = torch.zeros(2, 2, requires_grad=True)
+    z = y * 1
+    for mode in (torch.enable_grad, torch.no_grad):
+        y.grad = None
+        with mode():
+            z.grad_fn.next_functions[0][0](given)
+        assert y.grad is not None
+        with torch.no_grad():
+            y.grad.add_(1)
+    w = torch.zeros(2, requires_grad=True)
+    torch.stack([w, w * 2]).backward(given)
+    assert given.eq(1).all() and w.grad is not None and w.grad.eq(3).all()
+
+
+def test_a_gradient_that_a_function_keeps_is_copied() -> None:
+    kept: list[Any] = []
+
+    class Keeps(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            kept.append(torch.ones(6))
+            return kept[-1].view(2, 3)[:, :2].contiguous() if len(kept) == 2 else kept[-1][2:].view(2, 2)
+
+    x = torch.zeros(2, 2, requires_grad=True)
+    Keeps.apply(x).sum().backward()
+    assert x.grad is not None
+    x.grad.zero_()
+    assert kept[0].eq(1).all()
+    Keeps.apply(x).sum().backward()
+    assert kept[1].eq(1).all() and x.grad.eq(1).all()
+
+
+def test_a_gradient_of_none_and_one_of_another_path_meet() -> None:
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            return x * y
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return None, grad
+
+    for swap in (False, True):
+        x, w = leaf(2), leaf(5)
+        a = x * 3
+        b, c = w * 1, a * 7
+        first = Nothing.apply(a, b)
+        total = c + first if swap else first + c
+        total.backward()
+        assert x.grad.tolist() == [21.0] and w.grad.tolist() == [1.0]
+
+
+def test_accumulation_counts_as_a_modification() -> None:
+    x = leaf(1)
+    (x * 2).backward()
+    held = x.grad
+    for version in (1, 2):
+        (x * 2).backward()
+        assert x.grad is held and held._version == version
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_the_same_root_twice(create_graph: bool) -> None:
+    x = leaf(1, 2)
+    y = x * 3
+    one = torch.ones(2)
+    torch.autograd.backward([y, y], [one, 2 * one], True, create_graph, inputs=[x])
+    assert x.grad.tolist() == [9.0, 9.0]
+    x.grad = None
+    torch.autograd.backward([y, y], [one, 2 * one], retain_graph=True)
+    assert x.grad.tolist() == [9.0, 9.0]
+    assert torch.autograd.grad([y, x, x], x, [one, one, one])[0].tolist() == [5.0, 5.0]
+
+
+def test_a_root_that_reaches_no_input_does_not_run() -> None:
+    x, w = leaf(1), leaf(3)
+    y = w * w
+    ran: list[Any] = []
+    y.register_hook(ran.append)
+    assert torch.autograd.grad([x * 2, y], x)[0].tolist() == [2.0]
+    assert ran == []
+
+
+def test_numpys_warnings_are_off_in_a_backward_pass_only() -> None:
+    x = leaf(0, 1)
+    y, z = x.sqrt(), x.sqrt()
+    with numpy.errstate(all="raise"):
+        y.sum().backward()
+        z.grad_fn(torch.ones(2))
+        with pytest.raises(FloatingPointError):
+            numpy.ones(1) / numpy.zeros(1)
+        with pytest.raises(RuntimeError, match="second time"):
+            y.sum().backward()
+        with pytest.raises(FloatingPointError):
+            numpy.ones(1) / numpy.zeros(1)
+    assert x.grad.tolist() == [float("inf"), 0.5]
+
+
+def test_a_prehook_of_a_leaf_runs_only_if_grad_is_written() -> None:
+    x = leaf(1, 2)
+    seen: list[Any] = []
+    accumulate = (x * 1).grad_fn.next_functions[0][0]
+    handle = accumulate.register_prehook(lambda grads: seen.append(grads[0]))
+    torch.autograd.grad((x * 2).sum(), x)
+    assert seen == []
+    for _ in range(2):
+        (x + x).backward(torch.ones(2))
+    assert [each.tolist() for each in seen] == [[2.0, 2.0], [2.0, 2.0]]
+    assert x.grad.tolist() == [4.0, 4.0]
+    handle.remove()
+
+
+def test_a_tensor_hook_of_a_leaf_runs_in_both() -> None:
+    x = leaf(1)
+    x.register_hook(lambda grad: grad * 10)
+    assert torch.autograd.grad(x * 2, x)[0].tolist() == [20.0]
+    (x * 2).backward()
+    assert x.grad.tolist() == [20.0]
+
+
+def test_only_leaves_with_hooks_need_a_plan() -> None:
+    gc.collect()
+    before = AccumulateGrad.hooked, len(core_graph._planned)
+    x = leaf(1)
+    handle = x.register_hook(lambda grad: None)
+    assert AccumulateGrad.hooked and len(core_graph._planned) == before[1] + 1
+    del x, handle
+    gc.collect()
+    assert (AccumulateGrad.hooked, len(core_graph._planned)) == before
+    if not before[1]:
+        assert not AccumulateGrad.hooked
+
+
+def test_the_state_of_a_handle_holds_its_dictionaries() -> None:
+    layer = torch.nn.Linear(1, 1)
+    handle = layer.register_forward_hook(lambda *args, **kwargs: None, with_kwargs=True)
+    for parts in (2, 3):
+        again = object.__new__(type(handle))
+        again.__setstate__(handle.__getstate__()[:parts])
+        assert again.id == handle.id
+        again.remove()
+        assert not layer._forward_hooks and len(layer._forward_hooks_with_kwargs) == 3 - parts
+    lost = object.__new__(type(handle))
+    lost.__setstate__((None, handle.id + 10))
+    lost.remove()
+    assert layer.register_forward_hook(lambda *args: None).id > lost.id
+
+
+def test_a_backward_pass_leaves_no_plan_behind() -> None:
+    x = leaf(1)
+    handle = x.register_hook(lambda grad: None)  # makes a plan necessary
+    running: list[Any] = []
+    y = x * 2
+    y.register_hook(lambda grad: running.append(engine._running.get()))
+    y.backward()
+    handle.remove()
+    assert isinstance(running[0], engine.Plan) and engine._running.get() is None
+
+
+@pytest.mark.parametrize("hooks", [(1, print), (print, 1)])
+def test_saved_tensor_hooks_must_be_callable(hooks: Any) -> None:
+    with pytest.raises(TypeError, match="must be callable"), graph.saved_tensors_hooks(*hooks):
+        pass
+
+
+def test_a_node_without_a_derivative() -> None:
+    with pytest.raises(RuntimeError, match="has no derivative"):
+        core_graph.Node().vjp(None, (), False)
+
+
+@pytest.mark.parametrize("inner", [(), (1,), (3,)])
+def test_gradients_of_0d_tensors_are_0d(inner: tuple[int, ...]) -> None:
+    """A gradient of another shape is summed also where a node's shape is that of its edge."""
+
+    class Wide(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return torch.ones(inner)
+
+    x = torch.tensor(2.0, requires_grad=True)
+    y = x.sin()
+    shapes: list[Any] = []
+    y.register_hook(lambda grad: shapes.append(grad.shape))
+    Wide.apply(y).backward()
+    assert shapes == [()] and x.grad is not None and x.grad.shape == ()
+    z = torch.tensor(2.0, requires_grad=True)
+    Wide.apply(z.sin()).backward()
+    assert z.grad is not None and z.grad.shape == ()
+
+
+def test_saved_tensor_hooks_end_with_their_block() -> None:
+    before = recording()
+    with graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+        with graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+            assert recording() is not before
+        assert recording() is not before
+    assert recording() is before is True
+
+
+def test_a_grad_of_a_subclass_is_accumulated_into() -> None:
+    class Marked(torch.Tensor):
+        pass
+
+    x = leaf(1, 2)
+    x.grad = torch.ones(2).as_subclass(Marked)
+    (x * 3).sum().backward()
+    assert type(x.grad) is Marked and x.grad.tolist() == [4.0, 4.0] and x.grad._version == 1
+
+
+def test_gradient_of_a_leaf_that_no_longer_exists() -> None:
+    def result() -> Any:
+        x = torch.ones(2, requires_grad=True)
+        return (x * 2).sum()
+
+    y = result()
+    accumulate = y.grad_fn.next_functions[0][0].next_functions[0][0]
+    y.backward(retain_graph=True)
+    assert accumulate.variable.grad.tolist() == [2, 2]
+    y.backward()
+    assert accumulate.variable.grad.tolist() == [4, 4]
+    leaf = accumulate.variable
+    (leaf * 3).sum().backward()
+    assert leaf.grad.tolist() == [7, 7] and accumulate.variable is leaf

@@ -81,7 +81,10 @@ def test_node_metadata_is_a_user_dictionary() -> None:
     y = torch.ones(2, requires_grad=True) * 2
     assert y.grad_fn.metadata == {}
     y.grad_fn.metadata["note"] = 1
-    assert y.grad_fn.metadata == {"note": 1}
+    assert y.grad_fn.metadata == {"note": 1} and "note" not in vars(y.grad_fn)
+    leaf = y.grad_fn.next_functions[0][0]
+    assert leaf.metadata == {} and leaf.metadata is leaf.metadata
+    assert leaf._sequence_nr() == 2**64 - 1
 
 
 def test_saved_tensors_are_readable() -> None:

@@ -434,3 +434,127 @@ def test_copy_from_number() -> None:
 def test_filling_an_expanded_tensor_writes_the_sign_of_zero() -> None:
     assert torch.zeros(1).expand(3).fill_(-0.0).signbit().all()
     assert not torch.tensor([-0.0]).expand(3).zero_().signbit().any()
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+@pytest.mark.parametrize("kind", ["complex view of real base", "real view of complex base"])
+def test_views_of_another_kind_of_number_are_modified_in_place(kind: str, offset: int) -> None:
+    def program(x: Any, w: Any, in_place: bool) -> Any:
+        base = x * 1
+        if kind == "complex view of real base":
+            view = torch.view_as_complex(base)[offset:, 1:]
+            if not in_place:
+                whole = torch.view_as_complex(base).clone()
+                whole = torch.slice_scatter(whole, torch.slice_scatter(whole[offset:], view * w, 1, 1), 0, offset)
+                return torch.view_as_real(whole)
+        else:
+            view = torch.view_as_real(base)[offset:, 1:]
+            if not in_place:
+                whole = torch.view_as_real(base).clone()
+                return torch.view_as_complex(
+                    torch.slice_scatter(whole, torch.slice_scatter(whole[offset:], view * w, 1, 1), 0, offset)
+                )
+        view.mul_(w)
+        assert view.grad_fn is view.grad_fn
+        return base
+
+    torch.manual_seed(0)
+    real = kind == "complex view of real base"
+    x = torch.randn(2, 3, 2, dtype=torch.float64) if real else torch.randn(2, 3, dtype=torch.complex128)
+    found = []
+    for in_place in (False, True):
+        for hold in (False, True):
+            leaf = x.clone().requires_grad_()
+            w = torch.full((2,), 1.5, dtype=torch.complex128 if real else torch.float64, requires_grad=hold)
+            out = program(leaf, w[0] if real else w, in_place)
+            found.append(torch.autograd.grad((out * out).abs().sum(), [leaf, w] if hold else [leaf]))
+    for one, other in zip(found[0] + found[1], found[2] + found[3], strict=True):
+        assert torch.allclose(one, other)
+
+
+def test_views_of_a_modified_base_of_another_kind_of_number() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64, requires_grad=True)
+    base = x * 1
+    view = torch.view_as_complex(base)[1:]
+    base.mul_(2)
+    (view * view.conj()).real.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[0.0, 0.0], [24.0, 32.0]]
+    z = torch.tensor([1 + 2j, 3 + 4j], dtype=torch.complex128, requires_grad=True)
+    other = z * 1
+    parts = torch.view_as_real(other)[1:, 1]
+    other.mul_(2)
+    (parts * parts).sum().backward()
+    assert z.grad is not None and z.grad.tolist() == [0, 32j]
+
+
+def test_grad_fn_of_a_stale_view_is_made_once() -> None:
+    base = torch.ones(3, requires_grad=True) * 1
+    view = base[:2]
+    base.mul_(2)
+    assert view.grad_fn is view.grad_fn
+    view.mul_(3)
+    assert view.grad_fn is view.grad_fn
+    base.mul_(2)
+    assert view.grad_fn is view.grad_fn is not None
+
+
+def test_a_view_that_is_a_leaf_stays_one_while_its_base_is_modified() -> None:
+    base = torch.zeros(3)
+    view = base[:2].requires_grad_()
+    base.add_(1)
+    assert view.is_leaf
+    (view * 2).sum().backward()
+    assert view.grad is not None and view.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_few_elements_at_one_address_are_not_modified(size: int) -> None:
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.zeros(1).expand(size).add_(1)
+    assert torch.zeros(1).expand(1).add_(1).tolist() == [1.0]
+    assert torch.zeros(size, 0).t().add_(1).shape == (0, size)
+
+
+def test_operands_beside_each_other_do_not_overlap() -> None:
+    x = torch.arange(8.0)
+    first, second = x[:4], x[4:]
+    torch.add(first, 1, out=second)
+    torch.add(second, 1, out=first)
+    assert x.tolist() == [2.0, 3.0, 4.0, 5.0, 1.0, 2.0, 3.0, 4.0]
+    turned = torch.arange(12.0).view(3, 4).t()
+    torch.add(turned[:, :2], 1, out=turned[:, 1:].clone())
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+        torch.add(turned[:, :2], 1, out=turned[:, 1:])
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+        torch.add(x[2:6], x[1:5], out=x[2:6])  # the first operand is the result itself
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+        torch.add(torch.ones(4), x[1:5], out=x[2:6])  # the first operand has its own memory
+    torch.add(torch.ones(2), x[::2][:2], out=x[1::2][:2])  # not dense: not compared
+    cube = torch.arange(24.0)
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+        torch.add(cube.view(2, 3, 4).permute(1, 0, 2), 1, out=cube.view(3, 2, 4))  # dense in another order
+
+
+@pytest.mark.parametrize(
+    ("mode", "name", "where"),
+    [(torch.no_grad, "no_grad", "with grad mode enabled"), (torch.inference_mode, "inference", "in normal mode")],
+)
+def test_errors_of_views_made_while_recording_was_disabled(mode: Any, name: str, where: str) -> None:
+    base = torch.ones(2, requires_grad=True) * 1
+    with mode():
+        view = base[:1]
+    block = "inference_mode" if name == "inference" else name
+    with pytest.raises(RuntimeError) as error:
+        view.mul_(2 * torch.ones(1, requires_grad=True))
+    text = str(error.value)
+    assert text.startswith(f"A view was created in {name} mode and is being modified inplace {where}.")
+    assert f"either both inside the {block} block (if you don't want the inplace to be tracked)" in text
+    assert "The memory was modified last at" not in text
+    with mode():
+        view = base[:1]
+    base.mul_(2)
+    with pytest.raises(RuntimeError) as error:
+        view.grad_fn
+    text = str(error.value)
+    assert "its base or another view of its base has been modified inplace" in text
+    assert "The memory was modified last at" in text and "test_inplace.py" in text

@@ -6,6 +6,7 @@ import functools
 import gc
 import inspect
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -117,21 +118,21 @@ def test_all_at_once_get_a_call_once(unchanged: None) -> None:
     assert [each.name for each in p.events() if each.name in ("aten::mm", "aten::sum")] == ["aten::mm", "aten::sum"]
 
 
-def test_a_recording_beside_the_others(unchanged: None) -> None:
-    """A call of a compiled function is recorded once while a profiler runs, and runs eagerly under a mode or autocast."""
+def test_a_compiled_function_beside_the_others(unchanged: None) -> None:
+    """A call of a compiled function runs eagerly under a profiler, a mode or autocast, and is recorded afterwards."""
     compiled = torch.compile(lambda x: (x * 2).exp().sum())
     x = torch.ones(3)
     with profile() as p:
         found = compiled(x)
-    assert len(compiled._compiled.recordings) == 1
-    steps = [each.op.name for each in compiled._compiled.recordings[0].tape.steps]
-    assert len(steps) == len(set(steps)) == 3
+    assert compiled._compiled.count == 0
     assert [each.name for each in p.events()].count("aten::exp") == 1
     log = Log()
     with log, torch.autocast("cpu"), profile() as p:
         assert torch.equal(compiled(x), found)
     assert [name for name, *_ in log.calls].count("exp") == 1
     assert [each.name for each in p.events()].count("aten::exp") == 1
+    assert compiled._compiled.count == 0
+    assert torch.equal(compiled(x), found) and compiled._compiled.count == 3
 
 
 @pytest.mark.parametrize("make", [Log, lambda: torch.autocast("cpu"), profile, Count])
@@ -315,6 +316,63 @@ def test_a_call_from_c_is_not_the_expression_around_it() -> None:
             assert functools.reduce(torch.matmul, matrices, torch.eye(2)).dtype is torch.bfloat16
         with Log():
             assert next(map(torch.abs, matrices), None).sum() == 2
+
+
+def test_a_call_from_c_passes_no_defaults() -> None:
+    """The expression around such a call has other arguments than the call."""
+    x, log = torch.ones(()), Log()
+    with log:
+        functools.reduce(torch.dist, [x, x], x)
+        max([x, x], key=torch.sum)
+        list(map(torch.std, [torch.eye(2)], [0]))
+    calls = [each for each in log.calls if each[0] in ("dist", "sum", "std")]
+    assert calls == [("dist", 2, []), ("dist", 2, []), ("sum", 1, []), ("sum", 1, []), ("std", 2, [])]
+
+
+def test_a_repeated_call_arrives_as_the_mode_has_made_it() -> None:
+    class Naming(Log):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            named = {"input": args[0], **(kwargs or {})}
+            given: tuple[Any, ...] = ()
+            return func(*given, **named)
+
+    class Repeating(Log):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            func(*args, **kwargs)
+            return func(args[0], *args[1:], **kwargs)
+
+    x = torch.eye(2)
+    for kind, expected in ((Naming, (0, {"input", "dim"})), (Repeating, (1, {"dim"}))):
+        log = Log()
+        with log, kind():
+            torch.sum(x, dim=1)
+        assert {(count, frozenset(names)) for name, count, names in log.calls if name == "sum"} == {
+            (expected[0], frozenset(expected[1]))
+        }
+
+
+def test_reading_arguments_keeps_no_variables_alive() -> None:
+    log = Log()
+    with log:
+        x = torch.ones(2)
+        x.mul_(2).add(x, alpha=2)
+        torch.sum(x, dim=0)
+        reference = weakref.ref(x)
+        log.calls.clear()
+        del x
+    assert reference() is None
+
+
+def test_instances_take_the_fast_path_inside_their_class() -> None:
+    own = type("Own", (torch.Tensor,), {})
+    x = own([1.0, 2.0]).requires_grad_()
+    y = x * 2 + torch.ones(2)
+    z = x.detach().mul_(3)[0]
+    assert type(y) is type(z) is own and z == 3
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert torch.equal(torch.add(x, x, alpha=2).as_subclass(torch.Tensor), torch.tensor([9.0, 18.0]))
 
 
 def test_a_profiler_shows_the_conversions_of_autocast() -> None:

@@ -92,18 +92,20 @@ def test_errors_do_not_keep_frames_alive() -> None:
     import gc
     import weakref
 
-    def fail() -> Any:
+    def fail(call: Any) -> Any:
         x = torch.ones(2, 3)
         try:
-            torch.cat([x, x], 9)
-        except IndexError:
+            call(x)
+        except (IndexError, TypeError):
             return weakref.ref(x)
         return None
 
     gc.collect()
     gc.disable()
     try:
-        assert fail()() is None
+        assert fail(lambda x: torch.cat([x, x], 9))() is None
+        assert fail(lambda x: torch.nn.functional.cross_entropy(x, x, foo=1))() is None
+        assert fail(lambda x: torch.nn.functional.relu(x, foo=1))() is None
     finally:
         gc.enable()
 

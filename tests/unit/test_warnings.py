@@ -62,7 +62,7 @@ POINTING = [
     "x[0].std(dim=0, correction=5)",
     "torch.where(torch.ones(2, dtype=torch.uint8), 1.0, 2.0)",
     "x[torch.ones(2, dtype=torch.uint8)]",
-    "x[torch.ones(2, dtype=torch.uint8)] = 1.0",
+    "x[torch.ones(2, dtype=torch.uint8)] = torch.ones(2, 3)",
     "torch.add(x, x, out=torch.ones(5))",
     "x.clone().index_reduce_(0, torch.tensor([0]), x[:1], 'amax')",
     "x.scatter(0, torch.tensor([[0]]), x, reduce='add')",

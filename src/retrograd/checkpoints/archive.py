@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import mmap
 import os
 import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy
 
 from .files import read_into
 from .formatting import shortened, shortened_text
+
+if TYPE_CHECKING:
+    import mmap  # not in Pyodide
 
 ALIGNMENT = 64
 _OLDEST, _NEWEST = 1, 10  # versions of checkpoints that PyTorch 2.13 reads

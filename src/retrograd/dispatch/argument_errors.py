@@ -49,10 +49,13 @@ def explain(
     text = signatures.argument_error_text(space, name, args[1:] if space == "Tensor" else args, named)
     if text is None:
         text = _no_tensor(name, args) or _python_text(error, target, args, named, _full_name(space, name))
-    if text is None and target is not None and space in ("nn", "Tensor") and name in GIVEN_ON:
-        text = _inner_text(name, target, args, named)
+    inside = name in GIVEN_ON and (space in ("nn", "Tensor") or not signatures.signatures(space, name))
+    if text is None and target is not None and inside:
+        text = inner_text(name, target, args, named)
     if text is not None:
         return TypeError(text)
+    if signatures.overflows(space, name, args[1:] if space == "Tensor" else args, named):
+        return ValueError("Overflow when unpacking long long")
     given = {**dict(zip(values, args, strict=False)), **named}
     if (instead := ERROR_OVERRIDES.get(name)) is not None and (other := instead(given)) is not None:
         return other
@@ -113,8 +116,10 @@ def _leaked(error: Exception, name: str, given: dict[str, object]) -> Exception 
     return None
 
 
-#: Attributes that only Tensors have; an AttributeError about one means that an argument is no Tensor.
-INSIDE = ("_array", "_grad_edge", "_view", "dtype", "requires_grad")
+#: Attributes of Tensors; an AttributeError about one means that an argument is no Tensor.
+INSIDE = (
+    "_array", "_grad_edge", "_view", "dtype", "is_complex", "is_floating_point", "ndim", "requires_grad", "shape",
+)  # fmt: skip
 
 
 def _full_name(space: str, name: str) -> str:
@@ -161,54 +166,95 @@ def _python_text(
     """
     if target is None:
         return None
+    text = str(error)
     try:
         inspect.signature(target).bind(*args, **named)
     except TypeError:
         try:
             target(*args, **named)
-        except TypeError as raised:
-            error = raised
+        except TypeError as raised:  # a variable for it would make a reference cycle with its traceback
+            text = str(raised)
     else:
         return None
-    return str(error).replace(f"{target.__qualname__}()", f"{name}()", 1)
+    return text.replace(f"{target.__qualname__}()", f"{name}()", 1)
 
 
 #: Functions that PyTorch implements in Python, with the signature of the function that they call to check arguments.
 GIVEN_ON = {
+    "adaptive_max_pool1d": "adaptive_max_pool1d(Tensor input, int[1] output_size)",
+    "alpha_dropout": "alpha_dropout(Tensor input, float p, bool train)",
     "batch_norm": "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps)",
     "celu": "celu(Tensor input, Number alpha)",
     "cross_entropy": "cross_entropy_loss(Tensor input, Tensor target, Tensor? weight, int reduction, int ignore_index, "
     "float label_smoothing)",
+    "ctc_loss": "ctc_loss(Tensor log_probs, Tensor targets, object input_lengths, object target_lengths, int blank, "
+    "int reduction, bool zero_infinity)",
+    "dropout": "dropout(Tensor input, float p, bool train)",
     "elu": "elu(Tensor input, Number alpha)",
     "embedding": "embedding(Tensor weight, Tensor indices)",
+    "feature_alpha_dropout": "feature_alpha_dropout(Tensor input, float p, bool train)",
+    "grid_sample": "grid_sampler(Tensor input, Tensor grid, int mode, int padding_mode, bool? align_corners)",
     "hardshrink": "hardshrink(Tensor input, Number lambd)",
     "hardtanh": "hardtanh(Tensor input, Number min_val, Number max_val)",
+    "istft": "istft(Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool center, bool normalized, "
+    "bool? onesided, int? length, bool return_complex)",
     "layer_norm": "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)",
     "leaky_relu": "leaky_relu(Tensor input, Number negative_slope)",
     "log_softmax": "log_softmax(int dim)",
+    "lu": "_lu_with_info(bool pivot)",
+    **{
+        f"max_pool{n}d": f"max_pool{n}d(Tensor input, int[{n}] kernel_size, int[{n}]? stride, int[{n}] padding, "
+        f"int[{n}] dilation, bool ceil_mode)"
+        for n in (1, 2, 3)
+    },
     "pad": "pad(Tensor input, int[] pad)",
+    "poisson_nll_loss": "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction)",
+    "rrelu": "rrelu(Tensor input, Number lower, Number upper, bool training)",
     "softmax": "softmax(int dim)",
+    "stft": "stft(Tensor input, int n_fft, int? hop_length, int? win_length, Tensor? window, bool normalized, bool? onesided, "
+    "bool? return_complex)",
     "threshold": "threshold(Tensor input, Number threshold, Number value)",
     "unflatten": "unflatten(int dim, int[] sizes)",
+    "unique": "_unique2(Tensor input, bool sorted, bool return_inverse, bool return_counts)",
+    "unique_consecutive": "unique_consecutive(Tensor input, bool return_inverse, bool return_counts)",
 }
 #: Parameters of those signatures whose arguments have another name in Python, or ("") are not passed unchanged.
-GIVEN_AS = {"indices": "input", "reduction": ""}
+GIVEN_AS = {"indices": "input", "mode": "", "padding_mode": "", "reduction": "", "train": "training"}
 
 
-def _inner_text(name: str, target: Function, args: tuple[object, ...], named: dict[str, object]) -> str | None:
+def inner_text(name: str, target: Function, args: tuple[object, ...], named: dict[str, object]) -> str | None:
     """Return PyTorch's error text for wrong arguments of ``name``, a function in ``GIVEN_ON``, or None.
 
     PyTorch implements such a function in Python. The function does not check its arguments but passes them to an
     internal function, whose signature ``GIVEN_ON`` contains and whose name the error shows. ``target`` is
     retrograd's function, and ``args`` and ``named`` are the arguments of the call.
     """
-    bound = inspect.signature(target).bind(*args, **named)
-    bound.apply_defaults()
-    line = signatures.Signature(GIVEN_ON[name])
-    given = [bound.arguments.get(GIVEN_AS.get(each.name, each.name), 0) for each in line.parameters]
+    line, given = _inner_call(name, target, args, named)
     try:
-        line.check(tuple(given), {})
+        line.check(given, {})
     except signatures.ArgumentMismatch as misfit:
         return str(misfit)
     return None
+
+
+def inner_arguments(
+    name: str, target: Function, args: tuple[object, ...], named: dict[str, object]
+) -> list[tuple[str, object]] | None:
+    """Return pairs (type of the parameter, argument) for a call of ``name``, a function in ``GIVEN_ON``.
+
+    The result is None if the arguments are wrong. The parameters have the same meaning as for :func:`inner_text`.
+    """
+    if inner_text(name, target, args, named) is not None:
+        return None
+    line, given = _inner_call(name, target, args, named)
+    return [(each.kind, value) for each, value in zip(line.parameters, given, strict=True)]
+
+
+def _inner_call(
+    name: str, target: Function, args: tuple[object, ...], named: dict[str, object]
+) -> tuple[signatures.Signature, tuple[object, ...]]:
+    bound = inspect.signature(target).bind(*args, **named)
+    bound.apply_defaults()
+    line = signatures.Signature(GIVEN_ON[name])
+    return line, tuple([bound.arguments.get(GIVEN_AS.get(each.name, each.name), 0) for each in line.parameters])

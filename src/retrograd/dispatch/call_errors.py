@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy
@@ -16,12 +17,15 @@ from ..core import dtypes
 from ..core.tensor import Tensor
 from ..runtime import user_frame
 from ..runtime.lazy_functions import UNWRITTEN
-from ..runtime.specialization import INLINED
+from ..runtime.specialization import INLINED_CODE
 from .argument_errors import explain, retry_with_override
 from .fallback import fall_back
 from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
+from .given_arguments import as_given
 from .intercept import ask_classes_of_call, intercept_call
+from .op import MISSING
 from .operand_promotion import broadcast_error
+from .signatures import USUAL_NAMES, deprecated_call, has_deprecated, numpy_names
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -50,7 +54,7 @@ def finish_error(error: Exception, original: Exception) -> Exception | None:
     return stripped
 
 
-def _mark_final(error: Exception) -> Exception:
+def mark_final(error: Exception) -> Exception:
     with suppress(AttributeError):  # an exception class with __slots__
         setattr(error, FINAL, True)
     return error
@@ -64,8 +68,7 @@ def _raised_in(error: Exception) -> CodeType | None:
     """
     entry = error.__traceback__
     entry = None if entry is None else entry.tb_next
-    helpers = {each.__code__ for each in INLINED}  # without specialisation, these are called
-    while entry is not None and entry.tb_frame.f_code in helpers:
+    while entry is not None and entry.tb_frame.f_code in INLINED_CODE:  # called without specialisation
         entry = entry.tb_next
     return None if entry is None else entry.tb_frame.f_code
 
@@ -108,21 +111,72 @@ def is_of_numpy(form: Form, error: Exception) -> bool:
     return not _is_of_user_code(form, error) and not _is_of_fallback(form, error)
 
 
-def repeat_with_override(
+def repeated(
     form: CallForm, error: Exception, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object],
     out: object,
 ) -> Callable[[], Result] | None:  # fmt: skip
-    """Return a function that repeats a failed call so that ``__torch_function__`` can override it, or None.
+    """Return a function that repeats a failed call in a way in which it can succeed, or None if there is none.
 
-    A class with a ``__torch_function__`` that does not derive from Tensor is registered only after a call with an
-    instance of it has failed. The result is None if no argument has such a class. ``form`` describes the called
-    function, and ``error`` is the exception that was raised. The other parameters are the arguments of the call, as for
-    :func:`fall_back`.
+    A call is repeated so that ``__torch_function__`` can override it: a class with this method that does not derive
+    from Tensor is registered only after a call with an instance of it has failed. A call with NumPy's names of
+    parameters is repeated with PyTorch's names, and a deprecated call such as ``x.add_(2, y)`` as ``x.add_(y, alpha=2)``.
+    ``form`` describes the called function, and ``error`` is the exception
+    that was raised. The other parameters are the arguments of the call, as for :func:`fall_back`.
     """
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
     values, named, defaults = form.given(args, unknown, out)
-    return retry_with_override(form.space, form.name, values, rest, named, defaults)
+    again = retry_with_override(form.space, form.name, values, rest, named, defaults)
+    if again is None and unknown and not USUAL_NAMES.keys().isdisjoint(unknown):
+        return _with_usual_names(form, values, rest, named, defaults)
+    if again is None and rest and has_deprecated(form.space, form.name):
+        return _as_deprecated(form, values, rest, named, defaults)
+    return again
+
+
+def _with_usual_names(
+    form: CallForm, values: dict[str, object], rest: tuple[object, ...], named: dict[str, object],
+    defaults: dict[str, object],
+) -> Callable[[], Result] | None:  # fmt: skip
+    """Return a function that repeats a call with PyTorch's names of parameters in place of NumPy's, or None.
+
+    ``values`` are the positional arguments by parameter name, ``rest`` and ``named`` further positional and keyword
+    arguments, and ``defaults`` the default values. None is returned if PyTorch does not accept the names, or if an
+    argument is passed by both names.
+    """
+    names = numpy_names(form.space, form.name)
+    given = {key: value for key, value in values.items() if value is not defaults.get(key, MISSING)}
+    for key, value in named.items():
+        usual = names.get(key, key)
+        if usual in given or (usual is key and key in USUAL_NAMES):
+            return None
+        given[usual] = value
+    return partial(form.function, *[each for each in rest if each is not MISSING], **given)
+
+
+def _as_deprecated(
+    form: CallForm, values: dict[str, object], rest: tuple[object, ...], named: dict[str, object],
+    defaults: dict[str, object],
+) -> Callable[[], Result] | None:  # fmt: skip
+    """Return a function that repeats a call whose arguments fit a deprecated signature, or None.
+
+    The arguments are passed by name, and PyTorch's warning is issued once. See :func:`_with_usual_names` for the
+    parameters.
+    """
+    args, named = as_given(values, rest, named, defaults, defaulted=False)
+    method = form.space == "Tensor"
+    found = deprecated_call(form.space, form.name, args[1:] if method else args, named)
+    if found is None:
+        return None
+    given, text = found
+    if not _warned_of:
+        _warned_of.append(text)
+        user_frame.warn(text)
+    return partial(form.function, *args[:method], **given)
+
+
+#: The warning about a deprecated signature, which is issued once for all functions.
+_warned_of: list[str] = []
 
 
 def call_error(
@@ -163,7 +217,7 @@ def _explained(
     """
     values, named, defaults = form.given(args, unknown, out)
     found = explain(error, form.target, form.space, form.name, values, rest, named, defaults)
-    return finish_error(_mark_final(error if found is None else found), original)
+    return finish_error(mark_final(error if found is None else found), original)
 
 
 def shape_error(form: Form, args: ArgumentList) -> RuntimeError | None:

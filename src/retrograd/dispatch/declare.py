@@ -230,7 +230,11 @@ def op(
                     parameters are some of the kernel's tensors (as arrays) and parameters, and ``_d``, the dtype of the
                     first array. It returns the result, or None (by ``… if condition else None``) if it does not apply
     write           (condition, action): lambda expressions with such parameters. If the condition holds or is None, the
-                    action writes the result of the in-place operation into the first array
+                    action writes the result of the in-place operation into the first array; writing it twice has no
+                    other effect than writing it once
+                    (condition, term, ufunc) or (condition, term, ufunc, large): the result is written by
+                    ``ufunc(self, term, out=self)``. For large arrays the expression ``large`` may write it instead, and
+                    returns whether it has
     name, backward, function, method, in_place, aliases, holomorphic, in_place_backward    see :func:`pointwise`
     """
 

@@ -37,7 +37,7 @@ def fall_back(
     return (
         form.slow(*args[: form.positional], *rest, **dict(zip(form.keywords, args[form.positional :])), **unknown)
         if form.spec is not None
-        else form.slow(form.op, tuple([args[i] for i in form.operands]), parameters(form, args), rest, out)
+        else form.slow(form.op, tuple([args[i] for i in form.operands]), parameters(form, args), rest, unknown, out)
         if form.wrapped
         else form.slow(form.op, tuple([args[i] for i in form.operands]), parameters(form, args))
     )

@@ -11,19 +11,21 @@ import ast
 import inspect
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..kernels.numba_dispatch import for_ufunc, stretched
 from ..runtime.specialization import lambda_tree
-from . import signatures
+from . import argument_checks, signatures
 from .fallback import PASSED
+from .given_arguments import ArgumentReader
 from .kernel_traits import supported_dtypes, ufunc_of
 from .node_classes import all_results_class, node_class, uses_arithmetic
 from .op import MISSING, arguments, is_shared
 from .operand_promotion import annotated_numbers
 
 if TYPE_CHECKING:
-    from ..core.typing import Function
+    from ..core.typing import Args, Function, Kwargs
     from .op import Op, Saved
     from .typing import ArgumentList, DeclaredFunction, GivenByName, ParameterSource, ResultClass, Rules, Sharing, Slow
 
@@ -114,6 +116,7 @@ class FastPathSpec:
 class FunctionForm:
     """Base class of the descriptions of generated functions; its attributes describe the function's parameters.
 
+    name               the name of the function
     args               the names of the named parameters
     positional         how many of them are positional; the others are keyword-only
     argument_defaults  a dictionary of default values by name
@@ -124,11 +127,14 @@ class FunctionForm:
 
     args: tuple[str, ...]
     positional: int
+    name: str
     argument_defaults: dict[str, object]
-    accepts_missing = has_rest = has_unknown = takes_out = False
+    accepts_missing = has_rest = has_unknown = takes_out = over = False
     tree: Callable[[], ast.FunctionDef]
     #: The generated function.
     function: DeclaredFunction = None
+    #: Function of the parts of a call that returns positional and keyword arguments for an equal call.
+    call: Callable[..., tuple[Args, Kwargs]]
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the generated function.
@@ -256,7 +262,7 @@ class Form(FunctionForm):
         if self.public == OPERATOR:
             self.argument_defaults = {}
         self.has_rest = wrapped or self.spread
-        self.has_unknown = spec is not None and (wrapped or named)
+        self.has_unknown = named or (wrapped and (spec is not None or self._has_numpy_names()))
         self.takes_rest, self.takes_unknown = self.has_rest and not self.spread, self.has_unknown
         self.keywords = self.args[self.positional :]
         #: Whether all arguments are positional and required.
@@ -266,8 +272,23 @@ class Form(FunctionForm):
         self.numbers = tuple([i for i, each in enumerate(self.args) if each in known and each in op.params])
         if spec is not None:
             self.numbers = tuple([i for i in self.numbers if self.args[i] not in spec.fixed])
+        self.checked = self._checked() if wrapped else ()
         self.when = None if spec is None else spec.when
         self.when_arguments = tuple([self.args.index(each) for each in arguments(self.when)])
+
+    def _has_numpy_names(self) -> bool:
+        """Whether a parameter that can be passed by keyword has another name in NumPy, such as ``axis`` for ``dim``."""
+        return not signatures.OTHER_NAMES.keys().isdisjoint(self.args[1:] if self.public == "method" else self.args)
+
+    def _checked(self) -> tuple[argument_checks.Usual, ...]:
+        """Return what usual arguments are for the parameters that are compared with them.
+
+        These are the parameters that are no operands and no dimensions, which the template checks anyway.
+        """
+        fixed = {} if self.spec is None else self.spec.fixed
+        axes = [self.args.index(each) for each, value in fixed.items() if value in (AXIS, NEW_AXIS)]
+        left = {*self.operands, *axes, *(i for i, _ in self.ignored)}
+        return argument_checks.usual_arguments(self.space, self.name, self.args, self.argument_defaults, left)
 
     def _set_parameters(self) -> None:
         """Set the attributes from which code for the operation's parameters and kernel is generated.
@@ -297,7 +318,9 @@ class Form(FunctionForm):
             else:
                 self.parameters.append((j, CONSTANT, op.defaults[each], ()))
         varies = [j for j, kind, _, _ in self.parameters if kind != CONSTANT]
-        self.defaults = tuple([(j, op.defaults[op.params[j]]) for j in varies if op.params[j] in op.defaults])
+        values = [(j, op.defaults[op.params[j]]) for j in varies if op.params[j] in op.defaults]
+        #: The index of a parameter with a default value, this value, and whether only an int equals it.
+        self.defaults = tuple([(j, default, default.__class__ is int) for j, default in values])
         # A 0-d tensor as such a parameter is converted by the fallback, because rules need the number.
         numbers = [j for j in varies if op.params[j] in NUMBERS_SAVED or self.pointwise]
         self.number_parameters = tuple(numbers) if op.ufunc is None else ()
@@ -305,9 +328,10 @@ class Form(FunctionForm):
         self.inline, self.inline_arguments = op.inline, self.sources(op.inline)
         self.inline_declines = op.inline is not None and _declines(op.inline)
         self.inline_only = self.spec is not None and self.spec.inline
-        write: tuple[Any, Any] = op.over or (None, None)
-        self.write_if, self.write = write
+        write: tuple[Any, ...] = (*(op.over or ()), None, None, None, None)
+        self.write_if, self.write, self.write_ufunc, self.write_large = write[:4]
         self.write_if_arguments, self.write_arguments = self.sources(self.write_if), self.sources(self.write)
+        self.write_large_arguments = self.sources(self.write_large)
         self.if_arrays = None if self.spec is None else self.spec.if_arrays
         self.array_arguments = self.sources(self.if_arrays)
         self.identity_if = None if self.spec is None else self.spec.itself
@@ -324,6 +348,24 @@ class Form(FunctionForm):
         places |= {each: PARAMETERS - j for j, each in enumerate(self.op.params)}
         places["_d"] = DTYPE
         return tuple([places[each] for each in arguments(function)])
+
+    @cached_property
+    def reader(self) -> ArgumentReader:
+        """Reader of the arguments of the function's calls, for handlers."""
+        return ArgumentReader(
+            self.function, self.args, self.positional, self.argument_defaults, self.space == "Tensor", self.exact
+        )
+
+    def call(
+        self, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
+    ) -> tuple[Args, Kwargs]:
+        """Return positional and keyword arguments for a call that is equal to the one with the given parts."""
+        named = unknown
+        if self.keywords:
+            named = {**dict(zip(self.keywords, args[self.positional :], strict=True)), **unknown}
+        if out is not None:
+            named = {**named, "out": out}
+        return (*args[: self.positional], *rest), named
 
     def given(self, args: ArgumentList, unknown: dict[str, object], out: object) -> GivenByName:
         """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.
@@ -386,12 +428,34 @@ class PublicForm(FunctionForm):
         known = signatures.numbers(space, name) | annotated_numbers(target)
         self.numbers = tuple([i for i, each in enumerate(self.args) if each in known])
         self.number_keywords = sorted(known.difference(self.args).intersection(self.keywords))
+        #: What usual arguments are: Note [Usual arguments].
+        self.checked = argument_checks.usual_arguments(space, name, self.args, self.argument_defaults)
+        creates = "pin_memory" in self.argument_defaults
+        self.usual_keywords = argument_checks.usual_keywords(space, name, self.args, creates)
+        self.usual_rest = argument_checks.usual_rest(space, name)
+        self.checks_rest = not self.args and self.usual_rest is not argument_checks.EVERY
+        #: If a function with ``*args`` has several signatures, it finds out itself what a single argument is.
+        self.start = int(space == "Tensor")
+        self.unchecked = self.start + (len(signatures.signatures(space, name)) > 1)
+        #: The combinations of classes of arguments that fit a signature: see ``argument_checks.check_arguments``.
+        self.fitting: dict[object, bool] = {}
         self.out_index = self.args.index("out") if "out" in self.args else 0
         takes_out = "out" in self.argument_defaults
         takes_out = takes_out or "out" in (getattr(target, "__wrapped__", target).__kwdefaults__ or ())
         self.out = (
             None if not takes_out else METHOD if space == "Tensor" else POSITIONAL if "out" in self.args else KEYWORD
         )
+
+    @cached_property
+    def reader(self) -> ArgumentReader:
+        """Reader of the arguments of the function's calls, for handlers."""
+        return ArgumentReader(self.function, self.args, self.positional, self.passed_defaults, self.space == "Tensor")
+
+    def call(
+        self, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
+    ) -> tuple[Args, Kwargs]:
+        """Return positional and keyword arguments for a call that is equal to the one with the given parts."""
+        return (*args, *rest), unknown
 
     def given(self, args: ArgumentList, unknown: dict[str, object], out: object) -> GivenByName:
         """Return three dictionaries by name: positional arguments of a call, its keyword arguments, and all defaults.

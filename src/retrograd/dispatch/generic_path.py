@@ -154,9 +154,11 @@ def operator_wrapper(
                     return answer
             if other.__class__ in NUMBERS or isinstance(other, Tensor):
                 return function(input, other)
-            if not is_operand(other):
-                return retry_operator(name, (input, other))
-            return function(input, plain_number(other))
+            if is_operand(other):
+                return function(input, plain_number(other))
+            if name == "__rtruediv__" and isinstance(other, numpy.ndarray):  # the only one that PyTorch supports
+                return function(input, other)
+            return retry_operator(name, (input, other))
         except Exception as error:
             raise user_frame.strip_frames(error) or error from None
 
@@ -533,6 +535,8 @@ def modify(op: Op, tensors: Operands, params: Params) -> Tensor:
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
     arrays, result = run(op, tensors, params, x)
+    if recorded:
+        _check_saved(op, tensors, arrays, edges)
     check_shape(x, result.shape)
     check_cast(dtypes.dtype_of(result.dtype), x.dtype)
     if recorded and any([each.kind == "tensor" for each in op.saved()]):
@@ -543,17 +547,73 @@ def modify(op: Op, tensors: Operands, params: Params) -> Tensor:
             else each
             for each, tensor in zip(arrays, tensors, strict=True)
         )
+    if x._counter is None:
+        x._counter = [0, None]
+    version, writing = x._counter[0] if x._counter else 0, False
+    place: Any = ...
     if overlapping:
-        _write_changed(op, x._array, result)
-    else:
-        x._array[...] = result
-    bump_version(x)
-    if recorded:
-        stand_in = at_edge(x._array, x._version_counter, None)
-        node = record(op, tensors, arrays, params, (stand_in,), edges, in_place=True)
-        if node is not None:
-            rebase_history(x, node)
+        place = _changed(op, x._array, result)
+        result = result[place]
+    try:
+        writing = True
+        x._array[place] = result
+        bump_version(x)
+        if recorded:
+            _record_modification(op, tensors, arrays, params, edges)
+    except KeyboardInterrupt:
+        if writing:
+            x._array[place] = result  # writing a second time has no other effect
+            complete_modification(op, tensors, arrays, params, edges if recorded else (), version)
+        raise
     return x
+
+
+def _check_saved(op: Op, tensors: Operands, arrays: Arrays, edges: Edges) -> None:
+    """Raise RuntimeError if an in-place operation would save an inference tensor, before anything is written.
+
+    ``arrays`` are the promoted arrays of the operands ``tensors``, and ``edges`` their gradient edges.
+    """
+    for each in op.saved():
+        if each.kind == "tensor" and each.index and any([edges[i] is not None for i in each.rules]):
+            source = tensors[each.index]
+            if isinstance(source, Tensor) and source._counter == () and source._array is arrays[each.index]:
+                node = node_class(op, in_place=True)
+                raise RuntimeError(
+                    f"{INFERENCE_SAVED} It is {each.name} of {op.shown}, kept for {node.__name__}. {NO_INFERENCE}"
+                )
+
+
+def _record_modification(op: Op, tensors: Operands, arrays: Arrays, params: Params, edges: Edges) -> None:
+    """Create the graph node of an in-place call of ``op`` that has been executed, and update the graph.
+
+    The parameters are those of :func:`record`; the first of ``tensors`` is the modified tensor.
+    """
+    x: Any = tensors[0]
+    stand_in = at_edge(x._array, x._version_counter, None)
+    node = record(op, tensors, arrays, params, (stand_in,), edges, in_place=True)
+    if node is not None:
+        rebase_history(x, node)
+
+
+def complete_modification(
+    op: Op, tensors: Operands, arrays: Arrays, params: Params, edges: Edges, version: int
+) -> None:
+    """Update the version and the graph after an in-place call of ``op`` that was interrupted after it had written.
+
+    Args:
+        op: Operation.
+        tensors: Operands, of which the first has been modified.
+        arrays: Arrays of the operands; the first is that before the modification, if a rule needs it.
+        params: Parameters of the operation.
+        edges: Gradient edges of ``tensors`` before the call. Empty if the call is not recorded.
+        version: Version of the modified tensor before the call.
+    """
+    x: Any = tensors[0]
+    if x._counter:
+        x._counter[0] = version + 1
+        x._counter[1] = user_frame.user_location()
+    if edges and x._grad_edge is edges[0]:
+        _record_modification(op, tensors, arrays, params, edges)
 
 
 #: Operations that PyTorch lets write to expanded tensors, with the name in its warning.
@@ -564,19 +624,19 @@ _FILLS = {
 }  # fmt: skip
 
 
-def _write_changed(op: Op, array: Array, result: Array) -> None:
-    """Write the result of an in-place operation into ``array``, an expanded array with several elements per address.
+def _changed(op: Op, array: Array, result: Array) -> Array:
+    """Return a bool array that is True where ``result`` must be written into ``array``, an expanded array.
 
-    Only the elements of ``result`` that differ from those of ``array`` are written. If all were written, an element
-    that the operation did not change would overwrite the new value of another element at the same address.
+    Several elements of ``array`` have the same address. Only the elements of ``result`` that differ from those of
+    ``array`` are written. If all were written, an element that the operation did not change would overwrite the new value
+    of another element at the same address.
     """
     if _FILLS[op.name]:
         user_frame.warn(
             f"Use of {_FILLS[op.name]} on expanded tensors is deprecated. Please clone() the tensor before performing "
             "this operation. This also applies to advanced indexing e.g. tensor[mask] = scalar",
         )
-    changed = _differs(result, array)
-    array[changed] = result[changed]
+    return _differs(result, array)
 
 
 def _differs(a: Array, b: Array) -> Array:

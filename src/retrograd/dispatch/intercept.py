@@ -1,44 +1,50 @@
 """Interception of calls of public functions by modes, classes with ``__torch_function__``, autocast and profilers.
 
 Note [Interception]. A handler is an object that intercepts calls. While a handler is active, it is in the list
-``HANDLERS``. Every generated function and public wrapper tests first whether the list is empty:
+``HANDLERS``. Every generated function and public wrapper tests first whether the list is empty, and then whether a
+handler is active in its own context:
 
-    if HANDLERS and (answer := intercept_call(form, args, …)) is not GO_ON: return answer
+    if HANDLERS and state()[4] and (answer := intercept_call(form.reader, args, …)) is not GO_ON: return answer
 
-Two stacks, which are context variables and therefore differ between threads, determine which handlers get a call. The
-first are the modes of ``__torch_function__`` (``core/torch_function.py``), beginning with the innermost. A mode is
-removed from its stack while it runs, so that functions that the mode calls are passed only to outer modes. A recording
-for ``torch.compile`` is such a mode. The second are the handlers in ``_handlers``, beginning with the innermost:
-autocast and profilers. These also get calls inside the package, and stay on their stack while they run. Such a handler
-calls the function again, by ``Call.go_on``. The call arrives here again, and goes to the remaining handlers. If no
-handler returns a result, the result is ``GO_ON``, and the function runs its body.
+Two stacks in the state, which is a context variable and therefore differs between threads, determine which handlers get
+a call (``core/torch_function.py``). The first are the modes of ``__torch_function__``, beginning with the innermost. A
+mode is removed from its stack while it runs, so that functions that the mode calls are passed only to outer modes. The
+second are the other handlers, beginning with the innermost: autocast and profilers. These also get calls inside the
+package, and stay on their stack while they run. Such a handler calls the function again, by ``Call.go_on``. The call
+arrives here again, and goes to the remaining handlers. If no handler returns a result, the result is ``GO_ON``, and the
+function runs its body.
+
+While a compiled function runs, ``HANDLERS`` also contains its cursor (``core/deferral.py``), which gets the calls of its
+thread first, and defers them. It defers none while another handler is active.
 
 Classes with a ``__torch_function__`` are not handlers. An operand of such a class leaves the fast path of a generated
 function, because it is not in ``PLAIN``, and the fallback calls :func:`ask_classes`. Functions that do not test the
-classes of their arguments otherwise (wrappers of Python functions, properties) test ``HANDLERS or OVERRIDING``.
+classes of their arguments otherwise (wrappers of Python functions, properties) test ``HANDLERS or OVERRIDING``. While
+the overrides of classes are disabled, because such a class runs the function itself, the fast path takes its instances
+(``operand_promotion.is_exempt``).
 """
 
 from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from contextvars import ContextVar
-from itertools import chain
+from sys import _getframe
 from typing import TYPE_CHECKING
 
 from ..core import torch_function
+from ..core.deferral import active_cursor, block
 from ..core.tensor import Tensor
 from ..core.torch_function import GO_ON, HANDLERS, NONE, OVERRIDING, listen, overriding_arguments, unlisten
 from ..runtime.codegen import renamed
 from ..runtime.user_frame import strip_frames
-from .given_arguments import LOOSE, as_given, parameters_of
+from .given_arguments import ArgumentReader, Given, arguments_of, reader_of
 from .torch_function_overrides import Overridable, overridable, overridable_of
 
 if TYPE_CHECKING:
     from ..core.typing import Args, Function, Intercepted, Kwargs
     from .form import PublicForm
-    from .typing import ArgumentList, CallForm, DeclaredFunction, Known, Locals, Result
+    from .typing import ArgumentList, DeclaredFunction, Known, Locals, Result
 
 
 class Handler(ABC):
@@ -59,21 +65,35 @@ class Handler(ABC):
         """
 
     def __enter__(self) -> Handler:
-        listen(self)
-        _handlers.set((*_handlers.get(), self))
+        block(f"{type(self).__name__} begins", 1)
+        before = torch_function.handlers()
+        count = len(HANDLERS)
+        try:
+            listen(self)
+            torch_function.set_handlers((*before, self))
+        except BaseException:  # an interrupt: __exit__ is not called
+            torch_function.set_handlers(before)
+            if len(HANDLERS) > count:
+                unlisten(self)
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        stack = _handlers.get()
+        count = len(HANDLERS)
+        stack = rest = torch_function.handlers()
         for index in reversed(range(len(stack))):
             if stack[index] is self:
-                _handlers.set(stack[:index] + stack[index + 1 :])
+                rest = stack[:index] + stack[index + 1 :]
                 break
-        unlisten(self)
-
-
-#: The handlers of this context, except modes; the innermost last.
-_handlers: ContextVar[tuple[Handler, ...]] = ContextVar("handlers", default=())
+        try:
+            block(f"{type(self).__name__} ends", -1)
+            torch_function.set_handlers(rest)
+            unlisten(self)
+        except BaseException:  # an interrupt
+            torch_function.set_handlers(rest)
+            if len(HANDLERS) == count:
+                unlisten(self)
+            raise
 
 
 class Call:
@@ -93,13 +113,15 @@ class Call:
         """Return the function's result for ``args`` and ``kwargs``; only the handlers ``rest`` intercept this call."""
         self.arrived = self.skipped = False
         args, kwargs = self.args, self.kwargs  # local variables: see given_arguments.py
-        token = _going.set(self)
+        before = _going.get()
         try:
+            _going.set(self)
             return self.function(*args, **kwargs)
         finally:
-            _going.reset(token)
+            _going.set(before)
 
 
+_state = torch_function.state
 #: The call that the innermost running handler has passed on.
 _going: ContextVar[Call | None] = ContextVar("going", default=None)
 
@@ -109,13 +131,7 @@ def go_on(function: Function, args: Args, kwargs: Kwargs) -> Result:
 
     The handlers that also get calls inside the package, such as autocast and profilers, still get this call.
     """
-    return Call(function, args, kwargs, _handlers.get()).go_on()
-
-
-def _continued(function: object) -> Call | None:
-    """Return the call that a handler has repeated, if it is the call of ``function`` which begins now, else None."""
-    going = _going.get()
-    return going if going is not None and going.function is function and not going.arrived else None
+    return Call(function, args, kwargs, torch_function.handlers()).go_on()
 
 
 def intercept(function: Function, args: Args, kwargs: Kwargs) -> Intercepted:
@@ -123,58 +139,66 @@ def intercept(function: Function, args: Args, kwargs: Kwargs) -> Intercepted:
 
     Return the first result that one of them returns, or ``GO_ON`` if the function must compute the result itself.
     """
-    going = _continued(function)
-    if going is not None:
-        going.arrived, rest = True, going.rest
+    cursor = active_cursor()
+    if cursor is not None and (answer := cursor.called(function, args, kwargs)) is not GO_ON:
+        return answer
+    going = _going.get()
+    if going is not None and going.function is function and not going.arrived:
+        going.arrived, handlers = True, going.rest
     else:
-        rest = _handlers.get()
-        level, modes = torch_function.state()
+        level, modes, handlers, _, _ = _state()
         if (modes and level < NONE) or (OVERRIDING and not level):
             known = overridable_of(function)
             if known is not None and (answer := known.ask(args, kwargs)) is not GO_ON:
                 return answer
-    for index in reversed(range(len(rest))):
-        handler = rest[index]
+    while handlers:
+        handler, handlers = handlers[-1], handlers[:-1]
         what = handler.wanted(function)
         if what is not None:
-            answer = handler.around(what, Call(function, args, kwargs, rest[:index]))
+            answer = handler.around(what, Call(function, args, kwargs, handlers))
             if answer is not GO_ON:
                 return answer
     return GO_ON
 
 
-def _is_wanted(function: object, *arguments: Iterable[object]) -> bool:
-    """Whether a mode, the class of an argument or a handler may intercept a call of ``function``.
-
-    ``arguments`` are lists of the arguments of the call.
-    """
-    level, modes = torch_function.state()
-    if modes and level < NONE:
-        if overridable_of(function) is not None:
-            return True
-    elif OVERRIDING and not level and overriding_arguments([*chain(*arguments)], Tensor):
-        return True
-    return any([each.wanted(function) is not None for each in _handlers.get()])  # noqa: C419 - faster
-
-
 def intercept_call(
-    form: CallForm, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
+    reader: ArgumentReader, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object], out: object
 ) -> Intercepted:
-    """Return the result of :func:`intercept` for a call of the function that ``form`` describes.
+    """Return the result of :func:`intercept` for a call of the function of ``reader``.
 
-    ``args`` are the values of the function's named parameters, ``rest`` and ``unknown`` further positional and keyword
-    arguments of the call, and ``out`` is its argument ``out=``.
+    The parameters have the same meaning as for :meth:`ArgumentReader.given`, which is called only if a mode, a class or
+    a handler may intercept the call.
     """
-    function = form.function
-    going = _continued(function)
-    if going is not None:
-        return intercept(function, going.args, going.kwargs)
-    if not _is_wanted(function, args, rest, unknown.values()):
+    function, going = reader.function, _going.get()
+    if going is not None and going.function is function and not going.arrived:
+        if going.rest:
+            return intercept(function, going.args, going.kwargs)
+        going.arrived = True
         return GO_ON
-    if form.exact:
-        return intercept(function, tuple(args), {})
-    values, named, defaults = form.given(args, unknown, out)
-    return intercept(function, *as_given(values, rest, named, defaults, 1, form.space == "Tensor"))
+    level, modes, handlers, got, _ = _state()
+    given: Given | None = (tuple(args), {}) if reader.exact else None
+    if (
+        level < NONE
+        if modes
+        else OVERRIDING and not level and overriding_arguments((*args, *rest, *unknown.values()), Tensor)
+    ):
+        known = overridable_of(function)
+        if known is not None:
+            if given is None:
+                given = reader.given(args, rest, unknown, out, _getframe(2), got)
+            answer = known.ask(given[0], given[1])
+            if answer is not GO_ON:
+                return answer
+    while handlers:
+        handler, handlers = handlers[-1], handlers[:-1]
+        what = handler.wanted(function)
+        if what is not None:
+            if given is None:
+                given = reader.given(args, rest, unknown, out, _getframe(2), got)
+            answer = handler.around(what, Call(function, given[0], given[1], handlers))
+            if answer is not GO_ON:
+                return answer
+    return GO_ON
 
 
 def intercept_locals(function: Function, values: Locals) -> Intercepted:
@@ -182,17 +206,16 @@ def intercept_locals(function: Function, values: Locals) -> Intercepted:
 
     ``values`` are the local variables of the function at its beginning, that is, its parameters.
     """
-    going = _continued(function)
-    if going is not None:
-        return intercept(function, going.args, going.kwargs)
-    given = parameters_of(function, values)
-    if not _is_wanted(function, given[0].values(), given[1], given[2].values()):
-        return GO_ON
-    code = function.__code__
-    if function.__defaults__ is None and not code.co_kwonlyargcount and not code.co_flags & LOOSE:
-        return intercept(function, tuple(values.values()), {})
-    known = overridable_of(function)
-    return intercept(function, *as_given(*given, 2, known is not None and known.name.startswith("Tensor.")))
+    args, rest, unknown = arguments_of(function, values)
+    cursor = active_cursor()
+    if cursor is not None:
+        code = function.__code__
+        count = code.co_argcount
+        named = dict(zip(code.co_varnames[count : len(args)], args[count:], strict=True))
+        answer = cursor.called(function, (*args[:count], *rest), {**named, **unknown})
+        if answer is not GO_ON:
+            return answer
+    return intercept_call(reader_of(function), args, rest, unknown, None)
 
 
 def ask_classes_of_call(
@@ -203,29 +226,30 @@ def ask_classes_of_call(
     ``args`` are the values of the wrapper's named parameters, and ``rest`` and ``unknown`` are further positional and
     keyword arguments of the call.
     """
-    values, named, defaults = form.given(args, unknown, None)
-    return ask_classes(form.space, form.name, values, rest, named, defaults)
+    return ask_classes(form.space, form.name, form.reader, args, rest, unknown, None)
 
 
 def ask_classes(
     space: str,
     name: str,
-    values: dict[str, object],
+    reader: ArgumentReader,
+    args: ArgumentList,
     rest: tuple[object, ...],
-    named: dict[str, object],
-    defaults: dict[str, object],
+    unknown: dict[str, object],
+    out: object,
 ) -> Intercepted:
     """Return the result of a call if the class of an argument overrides it, otherwise ``GO_ON``.
 
     The fallback of the public function ``name`` in the namespace ``space`` calls this function. The other parameters
-    have the same meaning as for :func:`as_given`.
+    have the same meaning as for :meth:`ArgumentReader.given`.
     """
-    if torch_function.state()[0] or not overriding_arguments((*values.values(), *rest, *named.values()), Tensor):
+    found = [] if _state()[0] else overriding_arguments((*args, *rest, *unknown.values(), out), Tensor)
+    if not found:
         return GO_ON
     known = overridable(space, name)
     if known is None or _skips(known):
         return GO_ON
-    return known.ask(*as_given(values, rest, named, defaults, 2, space == "Tensor"))
+    return known.ask(*reader.given(args, rest, unknown, out, _getframe(2)), found)
 
 
 def _skips(known: Overridable) -> bool:
@@ -246,10 +270,11 @@ def ask_classes_of(name: str, *operands: object) -> Intercepted:
 
     ``name`` is the name of the operator's method of Tensor, whose fallback calls this function.
     """
-    if torch_function.state()[0] or not overriding_arguments(operands, Tensor):
+    found = [] if _state()[0] else overriding_arguments(operands, Tensor)
+    if not found:
         return GO_ON
     known = overridable("Tensor", name)
-    return GO_ON if known is None or _skips(known) else known.ask(operands, {})
+    return GO_ON if known is None or _skips(known) else known.ask(operands, {}, found)
 
 
 def interceptable(function: Function) -> DeclaredFunction:
@@ -279,6 +304,6 @@ def interceptable(function: Function) -> DeclaredFunction:
 torch_function.interceptor.intercept = intercept
 
 __all__ = [
-    "GO_ON", "HANDLERS", "OVERRIDING", "Call", "Handler", "ask_classes", "ask_classes_of", "go_on", "intercept",
-    "intercept_call", "intercept_locals", "interceptable",
+    "GO_ON", "HANDLERS", "OVERRIDING", "Call", "Handler", "ask_classes", "ask_classes_of", "go_on",
+    "intercept", "intercept_call", "intercept_locals", "interceptable",
 ]  # fmt: skip

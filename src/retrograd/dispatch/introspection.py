@@ -14,6 +14,7 @@ from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any
 
 from ..compat.annotations import unquote_annotations
+from ..runtime.codegen import parse_expression
 from . import signatures
 
 if TYPE_CHECKING:
@@ -130,6 +131,6 @@ def _default(parameter: signatures.Parameter, optional: bool) -> object:
     if not parameter.default:
         return None if optional or parameter.keyword_only else Parameter.empty
     try:
-        return ast.literal_eval(parameter.default)
+        return ast.literal_eval(parse_expression(parameter.default))
     except (ValueError, SyntaxError):
         return _AsWritten(parameter.default.rpartition("::")[2])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy
 
 from ..core import dtypes, promotion
+from ..core.lazy_tensor import Lazy
 from ..core.tensor import Tensor, wrap
+from ..core.torch_function import ALL, OVERRIDING, state
 
 if TYPE_CHECKING:
     from ..core.typing import ArrayDType, Function
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Classes whose instances the fast path takes as Tensors: Tensor and Parameter, whose ``__torch_function__`` overrides
 #: nothing.
-PLAIN: set[type] = {Tensor}
+PLAIN: set[type] = {Tensor, Lazy}
 NUMBERS = frozenset({float, int, bool})
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 INTEGERS = frozenset(map(numpy.dtype, (numpy.int64, numpy.int32, numpy.int16, numpy.int8, numpy.uint8)))
@@ -29,6 +32,11 @@ OTHERS: DTypes = INTEGERS | {numpy.dtype(bool)} | dtypes.HALF_PRECISION
 SCALARS: frozenset[type] = frozenset(numpy.sctypeDict.values()) - {
     numpy.object_, numpy.bytes_, numpy.str_, numpy.void, numpy.datetime64, numpy.timedelta64,
 }  # fmt: skip
+
+
+def is_exempt(kind: type) -> bool:
+    """Whether ``kind`` is a class of tensors that overrides calls, and these overrides are disabled now."""
+    return state()[0] != ALL and ref(kind) in OVERRIDING and issubclass(kind, Tensor) if OVERRIDING else False
 
 
 def plain_number(value: Number) -> Number:

@@ -18,7 +18,7 @@ from ..core import dtypes, promotion
 from ..core.grad_mode import recording, restore_recording, set_recording
 from ..core.saved_tensor_hooks import before_modification
 from ..core.tensor import Tensor, share_memory, wrap
-from ..core.views import bump_version, check_in_place, check_partial_overlap
+from ..core.views import assign, check_in_place, check_partial_overlap
 from ..runtime.user_frame import warn
 from .generic_path import resized
 from .intercept import HANDLERS
@@ -58,8 +58,7 @@ def call_into_out(call: Function, space: str, name: str, args: OperandSequence, 
         if found.__class__ is Tensor and found._array.shape == out._array.shape:
             overload = _overload(key, read, rest.get("dim", args[1] if len(args) > 1 else None), False)
             if _mismatch(overload, 0, found._array.dtype, out._array.dtype) is None:
-                out._array[...] = found._array
-                bump_version(out)
+                assign(out, found._array)
                 return out
     if name in TAKE_NUMBERS and isinstance(out, (bool, int, float, complex)):
         out = wrap(dtypes.number_to_array(out, promotion.dtype_of_number(out).numpy))
@@ -346,8 +345,7 @@ def _write(key: str, target: Tensor, array: Array) -> None:
             key.startswith("linalg.") or key in BY_COLUMNS or key not in _table()["tests"]
         ):
             target._array = array.astype(target._array.dtype, order="K")
-    target._array[...] = array
-    bump_version(target)
+    assign(target, array)
 
 
 def _warn_of_resizing(target: Tensor, shape: tuple[int, ...]) -> None:

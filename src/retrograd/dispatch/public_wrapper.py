@@ -8,14 +8,18 @@ ones. It implements ``out=`` and converts NumPy scalars to Python numbers where 
 from __future__ import annotations
 
 import inspect
-from functools import partial
+from collections.abc import Mapping
+from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..core import torch_function
 from ..runtime.lazy_functions import lazy_function
 from . import templates
+from .argument_checks import KEPT, UNCERTAIN, check_arguments
 from .fast_path import install
 from .form import PublicForm
+from .given_arguments import ArgumentReader
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes
 from .introspection import RecordedSignature
 from .op import MISSING
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from .typing import DeclaredFunction, Operands, Params, Result
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
+EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
 def public_wrapper(target: Function, space: str, name: str, fallback: bool = False) -> FunctionType:
@@ -63,19 +68,37 @@ def public_fallback(apply: Function, function: DeclaredFunction, space: str, nam
     op = function.op
     free = (*("input" if each == "self" else each for each in op.tensors), *op.params[: op.positional])
     only = op.params[op.positional :]
+    fitting: dict[object, bool] = {}
+    usual: set[tuple[type, ...]] = set()
 
-    def slow(op: Op, given: Operands, params: Params, rest: tuple[object, ...] = (), out: object = None) -> Result:
+    @cache
+    def reader() -> ArgumentReader:
+        return ArgumentReader(function, (*free, *only), len(free), op.defaults, space == "Tensor")
+
+    def slow(
+        op: Op, given: Operands, params: Params, rest: tuple[object, ...] = (),
+        unknown: Mapping[str, object] = EMPTY, out: object = None,
+    ) -> Result:  # fmt: skip
         if OVERRIDING and not torch_function.state()[0]:
-            values = dict(zip(free, (*given, *params), strict=False))
-            named = {**dict(zip(only, params[op.positional :], strict=True)), "out": out}
-            answer = ask_classes(space, name, values, rest, named, {"out": None, **op.defaults})
+            answer = ask_classes(space, name, reader(), [*given, *params], rest, dict(unknown), out)
             if answer is not GO_ON:
                 return answer
         for each in (*given, *params):
             if each is MISSING:
                 raise TypeError
-        if rest:
+        if rest or unknown:
             raise TypeError
+        classes = (*map(type, given), *map(type, params), out.__class__)
+        if classes not in usual:
+            values = dict(zip(free, (*given, *params), strict=False))
+            named = dict(zip(only, params[op.positional :], strict=True))
+            if space != "Tensor":
+                named["out"] = out
+            found = check_arguments(space, name, values, (), named, {"out": None, **op.defaults}, fitting)
+            if found:
+                params = tuple([found.get(id(each), each) for each in params])
+            elif KEPT.issuperset(classes) and UNCERTAIN.isdisjoint(classes[len(given) :]):
+                usual.add(classes)
         if out is not None:
             named = dict(zip(only, params[op.positional :], strict=True))
             # Handlers, which have got this call already, would get that of ``function``, too.

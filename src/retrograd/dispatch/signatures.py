@@ -1,13 +1,14 @@
 """Signatures of PyTorch's functions, read from ``signatures.txt``, and checks of arguments against them.
 
-The signatures are used only after a call has failed, to find PyTorch's error message. The checks follow PyTorch's
-argument parser, as far as its behaviour can be seen from its errors.
+The signatures are used after a call has failed, to find PyTorch's error message, and for arguments of unusual classes. The
+checks follow PyTorch's argument parser, as far as its behaviour can be seen from its errors.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,10 @@ TAKE_NUMBERS = frozenset(
     name + form
     for name in ("add", "sub", "mul", "div", "subtract", "multiply", "divide", "true_divide", "floor_divide")
     for form in ("", "_")
-)
+) | {"copy", "copy_"}
 #: NumPy's names for arguments, which PyTorch accepts, too.
 OTHER_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+USUAL_NAMES = {other: usual for usual, names in OTHER_NAMES.items() for other in names}
 #: The names of types in PyTorch's errors, where they differ from those in signatures.txt.
 SHOWN = {
     "int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
@@ -89,6 +91,8 @@ class Parameter:
         if self.kind.endswith("[]"):
             if isinstance(value, (tuple, list)):
                 return not value or self.kind == "Tensor[]" or _element(self.kind, value[0])
+            if isinstance(value, Tensor) and self.kind == "int[]" and (self.single or not self.nullable):
+                return value._array.size == 1 and value._array.dtype.kind in "iub" and not value.requires_grad
             return self.single and _element(self.kind, value)
         return _CHECKS[self.kind](value)
 
@@ -162,6 +166,11 @@ class Signature:
         for key in left:
             raise self._unexpected(key)
 
+    def kinds(self, count: int) -> list[str]:
+        """Return the types of the parameters for ``count`` positional arguments."""
+        found = [each.kind for each in self.parameters if not each.keyword_only]
+        return ["int"] * count if self.spread and count > 1 else found[:count]
+
     def _too_many(self, given: int) -> ArgumentMismatch:
         plural = "" if self.positional == 1 else "s"
         takes = f"{self.positional} positional argument{plural}"
@@ -226,6 +235,77 @@ def argument_error_text(space: str, name: str, args: tuple[object, ...], named: 
     count = len(args) + len(named)
     plausible = [each for each in known if each.required <= count <= len(each.parameters) and not each.hidden]
     return texts[plausible[0]] if len(plausible) == 1 else _combinations(known, args, named)
+
+
+@cache
+def numpy_names(space: str, name: str) -> dict[str, str]:
+    """Return a dictionary from NumPy's names of parameters, such as ``axis``, to those of PyTorch, such as ``dim``.
+
+    It has the names that the function ``name`` of the namespace ``space`` accepts: those of parameters in one of its
+    signatures. Functions that PyTorch implements in Python accept none.
+
+    >>> numpy_names("torch", "cumsum")
+    {'x': 'input', 'a': 'input', 'x1': 'input', 'axis': 'dim'}
+    """
+    parameters = [each.name for line in signatures(space, name) if not line.hidden for each in line.parameters]
+    return {other: each for each in parameters for other in OTHER_NAMES.get(each, ())}
+
+
+@cache
+def has_deprecated(space: str, name: str) -> bool:
+    """Whether the function ``name`` of the namespace ``space`` has a deprecated signature."""
+    return any(each.hidden for each in signatures(space, name))
+
+
+def deprecated_call(
+    space: str, name: str, args: tuple[object, ...], named: dict[str, object]
+) -> tuple[dict[str, object], str] | None:
+    """Return the arguments of a call by name, and PyTorch's warning, if the call fits a deprecated signature.
+
+    ``args`` are the positional and ``named`` the keyword arguments of a call of the function ``name`` of the namespace
+    ``space``. The result is None if they fit no deprecated signature.
+
+    >>> deprecated_call("Tensor", "add", (2, Tensor([1.0])), {})[0]
+    {'alpha': 2, 'other': tensor([1.])}
+    """
+    known = signatures(space, name)
+    for signature in known:
+        if signature.hidden:
+            with suppress(ArgumentMismatch):
+                signature.check(args, named)
+                names = [each.name for each in signature.parameters]
+                usual = "\n\t".join(f"{name}{_spaced(each)}" for each in known if not each.hidden)
+                return {**dict(zip(names, args, strict=False)), **named}, (
+                    f"This overload of {name} is deprecated:\n\t{name}{_spaced(signature)}\n"
+                    f"Consider using one of the following signatures instead:\n\t{usual}"
+                )
+    return None
+
+
+def fitting(space: str, name: str, args: tuple[object, ...], named: dict[str, object]) -> Signature | None:
+    """Return the signature of the function ``name`` of ``space`` that the arguments of a call fit, or None.
+
+    ``args`` are the positional and ``named`` the keyword arguments.
+    """
+    if argument_error_text(space, name, args, named) is None:
+        for each in signatures(space, name):
+            with suppress(ArgumentMismatch):
+                each.check(args, named)
+                return None if each.hidden else each
+    return None
+
+
+def overflows(space: str, name: str, args: tuple[object, ...], named: dict[str, object]) -> bool:
+    """Whether an argument that the function ``name`` of ``space`` takes as an int does not fit into 64 bits.
+
+    ``args`` are the positional and ``named`` the keyword arguments, which fit a signature.
+    """
+    big = [each for each in (*args, *named.values()) if isinstance(each, int) and not -(2**63) <= each < 2**63]
+    line = fitting(space, name, args, named) if big else None
+    if line is None:
+        return False
+    given = {**dict(zip([p.name for p in line.parameters], args, strict=False)), **named}
+    return any(p.kind == "int" and any(given.get(p.name) is value for value in big) for p in line.parameters)
 
 
 def _combinations(known: list[Signature], args: tuple[object, ...], named: dict[str, object]) -> str:
@@ -336,7 +416,7 @@ def _is_float(value: object) -> bool:
 
 _CHECKS: dict[str, Callable[[object], bool]] = {
     "Number": _is_scalar, "float": _is_float, "int": _is_int,
-    "bool": lambda value: isinstance(value, (bool, numpy.bool_)),
+    "bool": lambda value: isinstance(value, bool),
     "str": lambda value: isinstance(value, str),
     "dtype": lambda value: isinstance(value, dtypes.dtype) or any(value is each for each in (float, int, bool, complex)),
     "layout": lambda value: isinstance(value, layout) and not isinstance(value, memory_format),
@@ -354,5 +434,5 @@ def check_keywords(space: str, name: str, named: dict[str, object]) -> None:
     """
     known = signatures(space, name)
     for key in named if known else ():
-        if not any(each.find({key: None}) for one in known for each in one.parameters):
+        if not any(each.name == key for one in known for each in one.parameters):
             raise ArgumentMismatch(f"{name}() got an unexpected keyword argument '{key}'")

@@ -20,42 +20,57 @@ from typing import TYPE_CHECKING
 
 import numpy
 
+from ..core.deferral import active_cursor
 from ..core.devices import CPU
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import AccumulateGrad, OutputEdge, next_number
+from ..core.lazy_tensor import Lazy
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.rule_namespace import rule_namespace_of as level_of
 from ..core.saved_tensor_hooks import before_modification
 from ..core.tensor import Tensor, leaf_from_array, new, share_memory, wrap
-from ..core.views import current_edge, freed_error, modified_inplace_error, rebase_history, view_of, views_of
+from ..core.torch_function import state
+from ..core.views import (
+    current_edge,
+    freed_error,
+    mark_interrupted,
+    modified_inplace_error,
+    rebase_history,
+    view_of,
+    views_of,
+)
 from ..kernels.numba_dispatch import LARGE, plain, raised
 from ..kernels.threaded_ufuncs import MANY
 from ..runtime.fp_warnings import USUAL, errors
+from ..runtime.interrupts import has_returned
 from ..runtime.specialization import bind, inlined, slots
 from ..runtime.user_frame import MARK, strip_frames
+from .argument_checks import check_call
 from .call_errors import (
     call_error,
     check_result,
     inference_error,
     is_of_numpy,
     public_error,
-    repeat_with_override,
+    repeated,
 )
 from .fallback import PASSED, fall_back
 from .form import AXIS, COMPUTED, KEYWORD, METHOD, NEW_AXIS, POSITIONAL
-from .generic_path import watched
+from .generic_path import complete_modification, watched
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of_call, intercept_call
 from .node_classes import FIXED, SCALAR_GRADIENTS, counted
 from .op import MISSING
-from .operand_promotion import F32, F64, INTEGERS, NUMBERS, PLAIN, SCALARS, plain_number, promote_operands
+from .operand_promotion import F32, F64, INTEGERS, NUMBERS, PLAIN, SCALARS, is_exempt, plain_number, promote_operands
 from .out_argument import call_into_out
 from .signatures import check_keywords
 
 if TYPE_CHECKING:
     from ..core.typing import ArrayDType, Edge, Edges, Function, Gradient, Gradients
-    from .form import Form, KernelForm, PublicForm, VjpForm
+    from .argument_checks import Usual
+    from .form import Form, FunctionForm, KernelForm, PublicForm, VjpForm
     from .op import Saved
     from .typing import (
+        Argument,
         ArgumentList,
         ArrayList,
         Cell,
@@ -77,7 +92,17 @@ ndarray, asarray = numpy.ndarray, numpy.asarray
 make_tuple = tuple.__new__
 #: The user's frame in a thread that runs only a generated function.
 NO_FRAME = SimpleNamespace(f_code=None, f_lasti=-1)
+#: The value of ``_counter`` of inference tensors, which must not be saved: the fallback raises before it writes.
+INFERENCE = ()
 ARRAYS, TENSORS = RULE_NAMESPACES[ndarray], RULE_NAMESPACES[Tensor]
+#: How an in-place operation writes its result: by a ufunc or loop, by the lambda expression ``write``, by an assignment.
+CALL, WRITE, COPY = 1, 2, 3
+
+
+@inlined
+def is_plain(kind: type) -> bool:
+    """Return true if instances of the class ``kind`` are taken as Tensors."""
+    return kind in PLAIN or is_exempt(kind)
 
 
 @inlined
@@ -118,6 +143,27 @@ def is_number(form: Form, i: int, a: ArrayList, x: OperandList) -> bool:
 
 
 @inlined
+def is_default(exact: bool, default: object, value: Argument) -> object:
+    """Return true if ``value`` equals ``default``, and is an int if ``exact`` is true: integers times 1.0 are refused."""
+    return value == default and (not exact or value.__class__ is int)
+
+
+@inlined
+def unusual(each: Usual, value: Argument) -> object:
+    """Return true if ``value`` is not a usual argument for the parameter ``each``: Note [Usual arguments]."""
+    return (
+        (not each.optional or value is not each.default)
+        and (value.__class__ is not each.classes[0] if len(each.classes) == 1 else value.__class__ not in each.classes)
+        and (
+            not each.ints
+            or (value.__class__ is not tuple and value.__class__ is not list)
+            or (value and value[0].__class__ is not int)
+        )
+        and (not each.tensor or value.__class__ not in PLAIN)
+    )
+
+
+@inlined
 def returned(form: Form, y: ResultList) -> Result:
     """Return the results ``y`` as the public function returns them: a tensor, a named tuple or a tuple."""
     return y[0] if form.shown == 1 else make_tuple(form.result_class, (*y,)) if form.result_class is not None else (*y,)
@@ -129,6 +175,55 @@ def kernel_call(form: Form, kernel: Function, a: ArrayList, p: ParamList) -> Ker
     return kernel(
         numpy, *a, *p[: form.op.positional], **dict(zip(form.op.params[form.op.positional :], p[form.op.positional :]))
     )
+
+
+@inlined
+def ask_cursor(
+    form: FunctionForm,
+    args: ArgumentList,
+    rest: tuple[object, ...],
+    unknown: dict[str, object],
+    out: object,
+    answer: Cell,
+) -> None:
+    """Set ``answer[0]`` to the result of the call if a compiled function runs, which defers the call or runs it.
+
+    If the call is the expected one, it is deferred here. See Note [Deferral] in ``compiler/cursor.py``.
+    """
+    cursor = active_cursor()
+    if cursor is not None:
+        if not form.over:
+            entry = cursor.expected
+            if (
+                entry.function is form.function
+                and recording() is cursor.mode
+                and (not form.has_rest or not rest)
+                and (not form.has_unknown or not unknown)
+                and (not form.takes_out or out is None)
+            ):
+                values = cursor.values
+                places, constants = entry.places, entry.constants
+                if all(
+                    [
+                        (values[places[i]] if places[i] >= 0 else constants[i]) is args[i]
+                        or (
+                            form.name == "__getitem__"
+                            and i == 1  # slices with identical bounds: small integers, or None
+                            and constants[i].__class__ is slice
+                            and args[i].__class__ is slice
+                            and constants[i].start is args[i].start
+                            and constants[i].stop is args[i].stop
+                            and constants[i].step is args[i].step
+                        )
+                        for i in range(len(form.args))
+                    ]
+                ):
+                    answer[0] = new(Lazy)
+                    answer[0]._creation_meta = entry
+                    values.append(answer[0])
+                    cursor.expected = entry.next
+        if answer[0] is GO_ON:
+            answer[0] = cursor.called(form.function, *form.call([*args], rest, unknown, out))
 
 
 # --- A call ---------------------------------------------------------------------------------------------------------
@@ -145,9 +240,13 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
     computed[0] = False
     try:
         if HANDLERS:
-            answer = intercept_call(form, [*args], rest, unknown, out)
-            if answer is not GO_ON:
-                return answer
+            answer = slots(1)
+            answer[0] = GO_ON
+            ask_cursor(form, args, rest, unknown, out, answer)
+            if answer[0] is GO_ON and state()[4]:
+                answer[0] = intercept_call(form.reader, [*args], rest, unknown, out)
+            if answer[0] is not GO_ON:
+                return answer[0]
         if form.count == 0:  # there is no fast path
             return fall_back(form, args, rest, unknown, out)
         if (form.takes_rest and rest) or (form.takes_unknown and unknown) or (form.takes_out and out is not None):
@@ -157,6 +256,8 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
         for i in form.numbers:
             if args[i].__class__ in SCALARS:
                 args[i] = plain_number(args[i])
+        if any([unusual(each, args[each.place]) for each in form.checked]):
+            return fall_back(form, args, rest, unknown, out)
         if form.when is not None:
             if not form.when(*[args[i] for i in form.when_arguments]):
                 return fall_back(form, args, rest, unknown, out)
@@ -175,7 +276,9 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
         # The operands: plain tensors of a dtype that the kernel accepts without conversion, and numbers.
         for i in form.indices:
             kind = x[i].__class__
-            if kind is Tensor or kind in PLAIN:
+            if kind is Tensor or (
+                is_plain(kind) if not form.takes_number[i] else kind not in NUMBERS and is_plain(kind)
+            ):
                 a[i] = x[i]._array
                 if not form.over:
                     # What current_edge() does for a view that is in no graph, and for one that is and was not modified since.
@@ -249,7 +352,7 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
             raise
         again = None
     except Exception as error:
-        again = None if computed[0] else repeat_with_override(form, error, [*args], rest, unknown, out)
+        again = None if computed[0] else repeated(form, error, [*args], rest, unknown, out)
         if again is None:
             error = call_error(form, error, [*args], rest, unknown, out, computed[0])  # type: ignore[assignment]
             if error is None:
@@ -287,7 +390,7 @@ def compute(
     # The kernel.
     r = slots(form.results)
     if form.ufunc is not None:
-        if all([p[j] == default for j, default in form.defaults]):
+        if all([is_default(exact, default, p[j]) for j, default, exact in form.defaults]):
             if form.parallel_ufunc is not None and a[0].size >= LARGE:
                 found = form.parallel_ufunc(
                     *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices]
@@ -425,7 +528,12 @@ def modify(
                 mode is not True
                 or d.kind != "f"
                 or (e[0] is not None and (e[0].__class__ is AccumulateGrad or e[0].hooks is not None))
-                or any([not is_number(form, i, a, x) and x[i]._counter is versions for i in form.saved_operands])
+                or any(
+                    [
+                        not is_number(form, i, a, x) and (x[i]._counter is versions or x[i]._counter is INFERENCE)
+                        for i in form.saved_operands
+                    ]
+                )
             ):
                 return fall_back(form, args, rest, unknown, out)
             elif form.saves_first:
@@ -444,79 +552,118 @@ def modify(
         if not form.if_arrays(*[picked(k, a, p, d) for k in form.array_arguments]):
             return fall_back(form, args, rest, unknown, out)
 
-    # The kernel.
+    # The kernel. The handler of an interrupt completes the call if the result is being written, or has been.
     plain_dtypes = form.pointwise and not ((form.count > 1 and mixed[0]) or unsupported(form, d))
-    if form.ufunc is not None and plain_dtypes and all([p[j] == default for j, default in form.defaults]):
-        try:
-            if form.parallel_ufunc is not None and a[0].size >= LARGE:
-                form.parallel_ufunc(
-                    *[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0]
-                )
-            else:
-                form.ufunc(*[asarray(a[i], d) if is_number(form, i, a, x) else a[i] for i in form.indices], out=a[0])
-        except (Warning, FloatingPointError):  # NumPy raises them after everything is written
-            pass
-        written = True
-    elif (
-        form.write is not None
-        and errors.get() is USUAL  # otherwise NumPy may raise an error before or after it has written
-        and (not form.pointwise or (plain_dtypes and (d is F32 or d is F64)))
-        and (form.write_if is None or form.write_if(*[picked(k, a, p, d) for k in form.write_if_arguments]))
-    ):
-        form.write(*[picked(k, a, p, d) for k in form.write_arguments])
-        written = True
-    else:
-        written = False
-    if not written:
-        if any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
-            return fall_back(form, args, rest, unknown, out)
-        target = a[0]
-        if form.pointwise and not plain_dtypes:
-            promoted = promote_operands(form.op, form.dtypes, *a)
-            if promoted is None:
-                return fall_back(form, args, rest, unknown, out)
-            a[:], _ = promoted
-        result = kernel_call(form, form.op.kernel, a, p)
-        if result.shape != target.shape or result.dtype.kind != d.kind:
-            check_result(x[0], result)
-        try:
-            target[...] = result
-        except (Warning, FloatingPointError):  # NumPy raises them after everything is written
-            pass
-        a[0] = target
-    computed[0] = True
-    versions[0] += 1
+    version, writing = versions[0], 0
     frame = slots(1)
     find_user_frame(frame)
-    versions[1] = frame[0].f_code, frame[0].f_lasti
+    try:
+        if (
+            form.ufunc is not None
+            and plain_dtypes
+            and all([is_default(exact, default, p[j]) for j, default, exact in form.defaults])
+        ):
+            b = slots(form.count)
+            for i in form.indices:
+                bind(b, i, asarray(a[i], d) if is_number(form, i, a, x) else a[i])
+            writing = CALL
+            try:
+                if form.parallel_ufunc is not None and a[0].size >= LARGE:
+                    form.parallel_ufunc(*b, out=a[0])
+                else:
+                    form.ufunc(*b, out=a[0])
+            except (Warning, FloatingPointError):  # NumPy raises them after everything is written
+                pass
+            computed[0] = True
+        elif (
+            form.write is not None
+            and errors.get() is USUAL  # otherwise NumPy may raise an error before or after it has written
+            and (not form.pointwise or (plain_dtypes and (d is F32 or d is F64)))
+            and (form.write_if is None or form.write_if(*[picked(k, a, p, d) for k in form.write_if_arguments]))
+        ):
+            if form.write_large is not None and a[0].size >= LARGE:
+                writing = CALL
+                computed[0] = form.write_large(*[picked(k, a, p, d) for k in form.write_large_arguments])
+            if form.write_large is None or not computed[0]:
+                if form.write_ufunc is not None:
+                    term = form.write(*[picked(k, a, p, d) for k in form.write_arguments])
+                    writing = CALL
+                    form.write_ufunc(a[0], term, out=a[0])
+                else:
+                    writing = WRITE
+                    form.write(*[picked(k, a, p, d) for k in form.write_arguments])
+                computed[0] = True
+        if not computed[0]:
+            if any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
+                return fall_back(form, args, rest, unknown, out)
+            target = a[0]
+            if form.pointwise and not plain_dtypes:
+                promoted = promote_operands(form.op, form.dtypes, *a)
+                if promoted is None:
+                    return fall_back(form, args, rest, unknown, out)
+                a[:], _ = promoted
+            result = kernel_call(form, form.op.kernel, a, p)
+            if result.shape != target.shape or result.dtype.kind != d.kind:
+                check_result(x[0], result)
+            writing = COPY
+            try:
+                target[...] = result
+            except (Warning, FloatingPointError):  # NumPy raises them after everything is written
+                pass
+            a[0] = target
+            computed[0] = True
+        versions[0] = version + 1
+        versions[1] = frame[0].f_code, frame[0].f_lasti
 
-    # The node.
-    if form.op.has_rules:
-        if mode:
-            s = slots(form.count)
-            if form.saves_first:
-                bind(s, 0, old)
-            for i in form.indices[1:]:
-                bind(s, i, a[i])
-            if form.count < 3 and base is None and (form.count == 1 or e[1] is None):
-                node = form.lone_nodes[0]()
-                node.edge = e[0]
-                save_values(form, 0, node, x, s, e, p, a, x)
-            elif form.count == 2 and base is None and e[0] is None:
-                node = form.lone_nodes[1]()
-                node.edge = e[1]
-                save_values(form, 1, node, x, s, e, p, a, x)
+        # The node.
+        if form.op.has_rules:
+            if mode:
+                s = slots(form.count)
+                if form.saves_first:
+                    bind(s, 0, old)
+                for i in form.indices[1:]:
+                    bind(s, i, a[i])
+                if form.count < 3 and base is None and (form.count == 1 or e[1] is None):
+                    node = form.lone_nodes[0]()
+                    node.edge = e[0]
+                    save_values(form, 0, node, x, s, e, p, a, x)
+                elif form.count == 2 and base is None and e[0] is None:
+                    node = form.lone_nodes[1]()
+                    node.edge = e[1]
+                    save_values(form, 1, node, x, s, e, p, a, x)
+                else:
+                    node = form.node()
+                    node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
+                    save_values(form, None, node, x, s, e, p, a, x)
+                node.number, node.hooks, node.dtype = next_number(), None, d
+                node.shape = a[0].shape if e[0] is None else e[0].shape
+                node.code, node.instruction = versions[1]
+                if base is None:
+                    x[0]._grad_edge = node
+                else:
+                    rebase_history(x[0], node)
+    except KeyboardInterrupt as error:
+        if writing and not computed[0]:
+            if writing == COPY:  # writing a second time has no other effect
+                target[...] = result
+                a[0] = target
+                computed[0] = True
+            elif form.write is not None and form.write_ufunc is None and writing == WRITE:
+                form.write(*[picked(k, a, p, d) for k in form.write_arguments])
+                computed[0] = True
             else:
-                node = form.node()
-                node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
-                save_values(form, None, node, x, s, e, p, a, x)
-            node.number, node.hooks, node.dtype = next_number(), None, d
-            node.shape = a[0].shape if e[0] is None else e[0].shape
-            node.code, node.instruction = versions[1]
-            if base is None:
-                x[0]._grad_edge = node
+                computed[0] = has_returned(error)
+                if computed[0] is None:
+                    mark_interrupted(x[0])
+        if computed[0]:
+            if form.op.has_rules and mode:
+                complete_modification(
+                    form.op, (*x,), (old if form.saves_first else a[0], *[a[i] for i in form.indices[1:]]), (*p,), (*e,),
+                    version,
+                )  # fmt: skip
             else:
-                rebase_history(x[0], node)
+                complete_modification(form.op, (*x,), (), (), (), version)
+        raise
     return x[0]
 
 
@@ -533,7 +680,7 @@ def record(
     """
     if form.pointwise:
         record_node(form, x, a, e, p, r, y, d)
-    else:
+    elif any([e[i] is not None for i in form.indices]):
         dtype = r[0].dtype
         if dtype is d or dtype.kind in "fcV":  # integers have no derivative
             record_node(form, x, a, e, p, r, y, dtype)
@@ -745,10 +892,14 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
                 answer = ask_classes_of_call(form, [*args], rest, unknown)
                 if answer is not GO_ON:
                     return answer
-        elif HANDLERS or OVERRIDING:
-            answer = intercept_call(form, [*args], rest, unknown, None)
-            if answer is not GO_ON:
-                return answer
+        elif OVERRIDING or HANDLERS:
+            answer = slots(1)
+            answer[0] = GO_ON
+            ask_cursor(form, args, rest, unknown, None, answer)
+            if answer[0] is GO_ON and (OVERRIDING or state()[4]):
+                answer[0] = intercept_call(form.reader, [*args], rest, unknown, None)
+            if answer[0] is not GO_ON:
+                return answer[0]
         if form.array_factory is not None:
             if not unknown:
                 if not form.args or not rest:
@@ -768,6 +919,17 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
         if form.loose:  # the function would accept any keyword
             if unknown and not form.keywords.issuperset(unknown):
                 check_keywords(form.space, form.name, unknown)
+        if any([unusual(each, args[each.place]) for each in form.checked]):
+            args[:], rest, unknown = check_call(form, [*args], rest, unknown)
+        elif form.usual_keywords and unknown:
+            if any([key in unknown and unknown[key].__class__ not in classes for key, classes in form.usual_keywords]):
+                args[:], rest, unknown = check_call(form, [*args], rest, unknown)
+        if form.checks_rest:
+            if len(rest) > form.unchecked:
+                for value in rest[form.start :] if form.start else rest:
+                    if value.__class__ not in form.usual_rest:
+                        args[:], rest, unknown = check_call(form, [*args], rest, unknown)
+                        break
         for i in form.numbers:
             if args[i].__class__ in SCALARS:
                 args[i] = plain_number(args[i])
@@ -795,7 +957,7 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
         strip_frames(error)
         raise
     except Exception as error:
-        again = repeat_with_override(form, error, [*args], rest, unknown, None)
+        again = repeated(form, error, [*args], rest, unknown, None)
         if again is None:
             error = public_error(form, error, [*args], rest, unknown)  # type: ignore[assignment]
             if error is None:

@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,12 @@ from ..compat.lazy_imports import ON_LOAD
 from ..core import torch_function
 from ..core.tensor import Tensor
 from ..core.torch_function import ALL, GO_ON, NONE, call_override
+from ..runtime.codegen import MARK, PREFIX, compile_tree, parse_expression
 from .given_arguments import Given
 from .signatures import PREFIXES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from ..core.typing import Args, Function, Handler, Intercepted, Kwargs
@@ -71,6 +73,8 @@ UNSEEN = frozenset(
     {"as_subclass", "__iter__", "__hash__", "__new__", "__copy__", "__init_subclass__", "__array_wrap__"}
 )
 
+_state = torch_function.state
+
 
 class Known:
     """Contents of ``overrides.txt``.
@@ -109,9 +113,9 @@ class ArgumentForm:
     """
 
     def __init__(self, parameters: str) -> None:
-        tree = ast.parse(f"lambda {parameters.replace(', /', '').replace('/, ', '')}: 0", mode="eval").body
+        tree = parse_expression(f"lambda {parameters.replace(', /', '').replace('/, ', '')}: 0")
         assert isinstance(tree, ast.Lambda)
-        given = tree.args
+        self.tree = given = tree.args
         names = [each.arg for each in given.args]
         self.spread = "" if given.vararg is None else given.vararg.arg
         free = parameters.partition("/")[0].count(",") if "/" in parameters else len(names) if self.spread else 0
@@ -126,11 +130,21 @@ class ArgumentForm:
         self.__signature__ = inspect.Signature(made)
 
     def __call__(self, *args: object, **kwargs: object) -> Given:
-        bound = self.__signature__.bind(*args, **kwargs)
-        bound.apply_defaults()
-        values = bound.arguments
-        spread = values[self.spread] if self.spread else ()
-        return (*[values[each] for each in self.free], *spread), {each: values[each] for each in self.named}
+        return self.convert(*args, **kwargs)
+
+    @cached_property
+    def convert(self) -> Callable[..., Given]:
+        """Function of the parameters that returns the pair; ``Signature.bind`` would take 3 µs."""
+        free = [ast.Name(each, ast.Load()) for each in self.free]
+        spread = [ast.Starred(ast.Name(self.spread, ast.Load()), ast.Load())] if self.spread else []
+        names = [ast.Name(each, ast.Load()) for each in self.named]
+        pair = [
+            ast.Tuple([*free, *spread], ast.Load()),
+            ast.Dict([ast.Constant(each) for each in self.named], [*names]),
+        ]
+        result = ast.Return(ast.Tuple([*pair], ast.Load()))
+        tree = ast.FunctionDef("arguments", self.tree, [result], [], None, None)
+        return compile_tree(tree, f"{PREFIX}arguments>", {MARK: True, "__name__": None})
 
 
 def _parameters(
@@ -161,16 +175,22 @@ class Overridable:
         self.own = name in names["own type"] or self.property
         self.operator = name.startswith("Tensor.") and short in OPERATORS
         self.shown = f"{module}.{function.__name__}" if module else shown
+        #: Whether the handlers get ``func`` with the arguments of the call, and the classes of ``overriding``.
+        self.simple = self.hand is None and not self.own and name != "Tensor.__eq__"
 
-    def ask(self, args: Args, kwargs: Kwargs) -> Intercepted:
+    def ask(self, args: Args, kwargs: Kwargs, found: list[Handler] | None = None) -> Intercepted:
         """Pass a call of the function to the active modes and the classes of its arguments, and return the result.
 
         The result is ``GO_ON`` if none of them overrides the call. ``args`` and ``kwargs`` are the arguments of the
-        call.
+        call, and ``found`` those whose class overrides the call, if they are known.
         """
-        level, modes = torch_function.state()
+        level, modes, _, _, _ = _state()
         modes_asked = modes and level < NONE
-        found = [] if level else self.overriding(args, kwargs)
+        if level:
+            found = []
+        elif found is None:
+            values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
+            found = torch_function.overriding_arguments(values, Tensor)
         if self.only_modes and found:
             found = []
             if not modes_asked:  # calls inside do not ask the class, either
@@ -178,16 +198,14 @@ class Overridable:
         if not found and not modes_asked:
             return GO_ON
         try:
+            if self.simple:
+                types = tuple([each.__class__ for each in found]) if found else ()
+                return call_override(self.func, found, types, args, kwargs, self.shown, self.python)
             return self._asked(found, args, kwargs)
         except TypeError:
             if self.operator:
                 return NotImplemented
             raise
-
-    def overriding(self, args: Args, kwargs: Kwargs) -> list[Handler]:
-        """Return those arguments of a call whose class has a ``__torch_function__`` that overrides it."""
-        values = args[:1] if self.property else (*args, *kwargs.values()) if kwargs else args
-        return torch_function.overriding_arguments(values, Tensor)
 
     def repeat(self, args: Args, kwargs: Kwargs) -> Intercepted:
         """Call the function again, after the class of an argument was registered for overrides, and return the result.
@@ -205,7 +223,7 @@ class Overridable:
         """
         if self.hand is not None:
             try:
-                args, kwargs = self.hand(*args, **kwargs)
+                args, kwargs = self.hand.convert(*args, **kwargs)
             except TypeError:  # no arguments of this function's
                 return GO_ON
             if self.name.startswith("autograd."):
@@ -273,6 +291,8 @@ def public() -> Iterator[tuple[FunctionType, Function, str, str]]:
 
 _named: dict[str, Overridable] = {}
 _by_function: dict[object, Overridable] = {}
+#: Results of :func:`overridable` by its arguments.
+_placed: dict[tuple[str, str], Overridable] = {}
 #: Whether all functions of the loaded modules are in the two dictionaries.
 _complete = False
 
@@ -300,8 +320,14 @@ def every() -> dict[str, Overridable]:
 
 def overridable(space: str, name: str) -> Overridable | None:
     """Return the :class:`Overridable` of the function ``name`` in the namespace ``space``, or None if it has none."""
-    place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
-    return every().get(f"{place}{name}")
+    try:
+        return _placed[space, name]
+    except KeyError:
+        place = {"torch": "", "nn": "nn.functional."}.get(space, f"{space}.")
+        found = every().get(f"{place}{name}")
+        if found is not None:
+            _placed[space, name] = found
+        return found
 
 
 def overridable_of(function: object) -> Overridable | None:
@@ -314,6 +340,7 @@ def overridable_of(function: object) -> Overridable | None:
 def add_overridable(function: FunctionType, name: str) -> None:
     """Let handlers override ``function``, which a program has declared as an operation called ``name``."""
     _named[name] = _by_function[function] = Overridable(function, function, name, name)
+    _placed.clear()
 
 
 def place_of(name: str) -> ModuleType | type[Tensor] | None:

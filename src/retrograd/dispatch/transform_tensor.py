@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet
 
+from ..core.deferral import block
 from ..core.devices import array_module_of
 from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import DISABLED
@@ -68,14 +69,18 @@ class TransformLevel:
         raise NotImplementedError
 
     def __enter__(self) -> Wrapped:
+        block(f"{type(self).__name__} begins", 1)
         outer = active_levels()
         self.alive, self.depth = True, len(outer) + 1
         _runs.set((*outer, self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.alive = False
-        _runs.set(tuple(each for each in active_levels() if each is not self))
+        try:
+            block(f"{type(self).__name__} ends", -1)
+        finally:
+            self.alive = False
+            _runs.set(tuple(each for each in active_levels() if each is not self))
 
     def around(self, inside: Callable[[], Returned]) -> Returned:
         """Call ``inside()`` while this level is active, and return the result.
@@ -90,6 +95,7 @@ class TransformLevel:
         finally:
             self.alive = False
             _runs.set(before)
+            block("a transform ends", -1)
 
 
 def _inner_field(name: str) -> Override:

@@ -72,6 +72,8 @@ Cell: TypeAlias = list[Any]
 #: Function of a declared operation, or of the package. The attributes of the first, such as ``op``, depend on its
 #: declaration; a type checker knows no attributes of functions.
 DeclaredFunction: TypeAlias = Any
+#: Argument of a call, of any class.
+Argument: TypeAlias = Any
 #: Class or function that a decorator returns unchanged.
 Target = TypeVar("Target", bound=Callable[..., Any])
 #: Type of the result of a function that is called.
@@ -84,8 +86,12 @@ ParameterSource: TypeAlias = Any
 ResultTuple: TypeAlias = type[Any]
 #: Class of a function's result: a tuple class, ``form.FIRST`` or None.
 ResultClass: TypeAlias = Any
-#: Argument ``write`` of a declaration: a condition or None, and a function that writes the result.
-Write: TypeAlias = "tuple[Function | None, Function]"
+#: Argument ``write`` of a declaration: a condition or None, and a function that writes the result; or the condition, a
+#: function that returns a term, the ufunc that writes the result, and optionally a function for large arrays.
+Write: TypeAlias = (
+    "tuple[Function | None, Function] | tuple[Function | None, Function, Function]"
+    " | tuple[Function | None, Function, Function, Function]"
+)
 #: Value of ``MISSING``, the default of required parameters, which have parameters of all types.
 Missing: TypeAlias = Any
 #: Description of a function that users call.

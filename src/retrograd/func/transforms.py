@@ -190,13 +190,20 @@ class Level:
         """
         if isinstance(x, Dual):
             return make_dual_tensor(x._run, self.for_caller(x._inner), self.for_caller(x._tangent))
+        if isinstance(x, Batch):
+            return batch(x._run, self.for_caller(x._inner), x._dim)
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
 
 
 def detached(x: Any) -> Any:
-    """Return ``x`` detached from its graph; for a dual tensor, the primal and the tangent are both detached."""
+    """Return ``x`` detached from its graph; for a dual tensor, the primal and the tangent are both detached.
+
+    The method ``detach`` of a dual tensor, also of one in a batched tensor, would drop the tangent.
+    """
     if isinstance(x, Dual):
         return make_dual_tensor(x._run, detached(x._inner), detached(x._tangent))
+    if isinstance(x, Batch):
+        return batch(x._run, detached(x._inner), x._dim)
     return x.detach() if x.requires_grad else x
 
 
@@ -524,6 +531,12 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         check_dual(value, direction)
     run = JvpRun()
 
+    def primal_of_output(out: Any) -> Any:
+        primal = primal_at(out, run)
+        if primal.__class__ is Tensor and primal.requires_grad and any(primal is each for each in (out, *values)):
+            return F.alias(primal)  # an argument or a captured tensor: under no_grad the result is not in its graph
+        return primal
+
     def pushed() -> Any:
         duals = [
             make_dual_tensor(run, _without_inference(value), _without_inference(direction))
@@ -535,7 +548,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
                 f"with strict=True. f is defined{describe_definition(func)}. Remedy: compute the output from the inputs."
             )
-        result = tree_map(lambda each: primal_at(each, run), output)
+        result = tree_map(primal_of_output, output)
         tangent = tree_map(lambda each: _tangent_or_zeros(each, run), output)
         if not has_aux:
             return result, tangent

@@ -9,6 +9,7 @@ from typing import Any
 from ..core.pytree import TreeSpec, broadcast_to_and_flatten, tree_flatten, tree_is_leaf
 from ..core.tensor import Tensor
 from ..dispatch.op import TENSORS as F
+from ..operations.creation.random import get_rng_state, set_rng_state
 from . import vmap_rules  # noqa: F401 - registers the rules
 from .batched_tensor import Batch, VmapRun, batch, expand_over_slices, move_dim
 
@@ -76,7 +77,10 @@ def over_slices(
     if chunk is None or not size:
         return _call_batched(func, out_dims, randomness, size, dims, leaves, spec, kwargs)
     parts = []
+    state = get_rng_state() if randomness == "same" else None
     for start in range(0, size, chunk):
+        if state is not None:  # the same random numbers for all chunks
+            set_rng_state(state)
         width = min(chunk, size - start)
         some = [each if dim is None else each.narrow(dim, start, width) for each, dim in zip(leaves, dims, strict=True)]
         parts.append(_call_batched(func, out_dims, randomness, width, dims, some, spec, kwargs))

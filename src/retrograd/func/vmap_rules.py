@@ -130,17 +130,27 @@ def shift_params(op: Any, params: Operands, run: VmapRun, rank: int) -> Operands
     return tuple(found)
 
 
+#: Views that return a 0-d tensor as it is.
+_KEEPS_NUMBERS = {"squeeze_dim", "squeeze_dims", "transpose"}
+
+
 @rule("leading")
 def with_shifted_dims(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     """Return the result of ``op`` for all slices, computed by one call in which each dimension parameter is 1 larger.
 
     The operands of this call contain the slices along their first dimension, so that dimension 0 of a slice is
     dimension 1 of the operand. ``op`` runs once for each slice if a dimension parameter refers to slices that are 0-d,
-    or if a parameter is an empty tuple or an array.
+    or if a parameter is an empty tuple, other than a shape, or an array.
     """
     rank = rank_of(tensors[0])
+    if rank == 0 and op.name in _KEEPS_NUMBERS:
+        return as_batches(run, F.alias(slices_to_front(tensors[0], run)))
     lone = rank == 0 and not DIMS.isdisjoint(op.params) and op.name not in ("unsqueeze", "diag_embed_block")
-    if lone or any((each.__class__ is tuple and not each) or getattr(each, "ndim", 0) for each in params):
+    named = zip(op.params, params, strict=True)
+    if lone or any(
+        (each.__class__ is tuple and not each and name not in _SHAPES) or getattr(each, "ndim", 0)
+        for name, each in named
+    ):
         return apply_by_slices(run, op, tensors, params)
     return as_batches(run, apply(op, all_front(tensors, run), shift_params(op, params, run, rank)))
 

@@ -84,7 +84,8 @@ class Session:
         """
         inputs, stack = tuple(map(described, args)) if self.shapes else None, _frames() if self.stack else ()
         marks = [_mark()] if self.cuda else []
-        call = Call(name, self.inside(), scope, sequence, self.youngest, inputs, stack, marks)
+        inside = self.inside() if self.open else None
+        call = Call(name, inside, scope, sequence, self.youngest, inputs, stack, marks)
         self.calls.append(call)
         self.open.append(call)
         call.start = perf_counter_ns()
@@ -316,10 +317,17 @@ class _Recording(Handler):
         return partial(_begin, name) if isinstance(name, str) else partial(_begin_varying, name)
 
     def around(self, known: Any, call: intercept.Call) -> Any:
-        if self in call.rest:  # profilers can be nested
+        if call.rest and self in call.rest:  # profilers can be nested
             return GO_ON
-        record = known(call.args, call.kwargs)
-        return GO_ON if record is None else _run(record, call.args, call.go_on)
+        args, result = call.args, None
+        record = known(args, call.kwargs)
+        if record is None:
+            return GO_ON
+        try:  # as _run(), which takes 0.3 µs longer
+            result = call.go_on()
+        finally:
+            _end(record, result, args)
+        return result
 
 
 _recording = _Recording()

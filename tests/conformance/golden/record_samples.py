@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,14 @@ def record(sample: Sample) -> dict[str, Any]:
     }
     if sample.smooth:
         try:
-            first, second = derivatives(torch, outs, list(tensors.values()))
+            first, second = derivatives(torch, outs, list(tensors.values()), second=not sample.once)
         except RuntimeError as error:
-            if "_backward is not implemented" not in str(error):
+            if not re.search("_backward'? is not implemented", str(error)):
                 return {**found, "refused": str(error).splitlines()[0]}
             # PyTorch has a first derivative and no second; ours is checked by differences.
             first, second = derivatives(torch, outs, list(tensors.values()), second=False)[0], None
         found["first"] = [None if each is None else plain(each) for each in first]
-        if second is not None:
+        if second is not None and not sample.once:
             found["second"] = [None if each is None else plain(each) for each in second]
     return found
 

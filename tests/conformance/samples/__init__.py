@@ -64,14 +64,15 @@ def complexes(*shape: int) -> Recipe:
     return lambda rng: rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
 
 
-@dataclass
+@dataclass(eq=False)
 class Sample:
     """``expression`` uses ``torch`` and the inputs by name; its value is a tensor, a tuple or a list of tensors.
 
     ``smooth=False``: not differentiable or piecewise constant; only values are compared. ``second=False``: the second
     derivative is not checked by finite differences (give the reason beside the sample). ``beyond=True``: PyTorch lacks
     a derivative that retrograd has, which is checked by finite differences only. ``named=True``: the gradient is by
-    definition not the derivative (padding …), so that finite differences are not compared.
+    definition not the derivative (padding …), so that finite differences are not compared. ``once=True``: PyTorch's
+    second derivative is not compared, because it is nan or accidental there.
     """
 
     op: str
@@ -80,6 +81,7 @@ class Sample:
     second: bool
     beyond: bool
     named: bool
+    once: bool
     inputs: dict[str, Recipe]
 
     def __init__(
@@ -92,9 +94,10 @@ class Sample:
         second: bool = True,
         beyond: bool = False,
         named: bool = False,
+        once: bool = False,
         **inputs: Recipe,
     ) -> None:
-        self.named = named
+        self.named, self.once = named, once
         self.op, self.expression, self.smooth, self.second, self.inputs = op, expression, smooth, second, inputs
         self.beyond = beyond
 
@@ -119,8 +122,10 @@ def unique_expressions(samples: list[Sample]) -> list[Sample]:
     return samples
 
 
-#: Every module of this folder is a family.
-FAMILIES = tuple(sorted(each.name for each in pkgutil.iter_modules(__path__)))
+#: Every module of this folder is a family. Edge cases come last: records made from samples take the first that fits.
+FAMILIES = tuple(
+    sorted((each.name for each in pkgutil.iter_modules(__path__)), key=lambda name: (name == "edges", name))
+)
 
 
 def samples(family: str) -> list[Sample]:

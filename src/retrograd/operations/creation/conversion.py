@@ -11,6 +11,7 @@ from ...core import devices, dtypes
 from ...core.dtypes import dtype
 from ...core.error_context import with_remedy
 from ...core.rule_namespace import RULE_NAMESPACES
+from ...core.shared_memory import share
 from ...core.tensor import (
     Tensor,
     channels_last,
@@ -32,7 +33,7 @@ def clone_block(np: Any, self: Any, /, memory_format: Any) -> Any:
     if memory_format in CHANNELS_LAST_RANKS:
         check_rank(self.ndim, memory_format)
         return np.moveaxis(np.array(np.moveaxis(self, 1, -1), order="C"), -1, 1)
-    if memory_format is not preserve_format:
+    if memory_format is not preserve_format and memory_format is not None:
         raise TypeError("a memory format must be a torch.memory_format")
     return copying.same_order_copy(np, self)
 
@@ -286,7 +287,7 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
         raise RuntimeError(with_remedy(text, "detach() it", input._grad_edge))
     array = input._array
     if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
-        return array
+        return share(array)
     if input.is_cuda and not force:
         raise TypeError(
             "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
@@ -308,18 +309,21 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             "class inherits from Tensor."
         )
+    return _instance_of(input, cls)
+
+
+def _instance_of(input: Tensor, cls: Any) -> Tensor:
+    """Return the result of :func:`as_subclass`."""
     shown = RULE_NAMESPACES[Tensor].alias(input)
     out: Tensor = object.__new__(cls)
-    out._array, out._grad_edge, out._version_counter, out._grad = (
-        shown._array,
-        shown._grad_edge,
-        shown._version_counter,
-        None,
-    )
+    out._array, out._grad_edge, out._counter, out._grad = shown._array, shown._grad_edge, shown._counter, None
     out._view = shown._view
     if shown._view is not None:
         out._creation_meta, out._view_version = shown._creation_meta, shown._view_version
     return out
+
+
+Tensor._instance_of = staticmethod(_instance_of)
 
 
 @public()

@@ -85,7 +85,7 @@ def parse_sizes(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[in
     if not size:
         size = (named,)  # None (no argument at all) raises TypeError below
     if len(size) == 1 and not isinstance(size[0], (int, numpy.integer, Tensor)):
-        size = tuple(size[0])
+        size = tuple(size[0]) if not isinstance(size[0], dict) else size
     if size and isinstance(size[0], bool):
         raise TypeError("a size must be an int, not a bool")
     for position, each in enumerate(size):
@@ -505,16 +505,16 @@ def new_empty_strided(
 
 
 @public(method=False)
-def result_type(tensor1: Any, tensor2: Any) -> dtype:
-    """Return the dtype of an operation on ``tensor1`` and ``tensor2``, according to type promotion.
+def result_type(tensor: Any, other: Any) -> dtype:
+    """Return the dtype of an operation on ``tensor`` and ``other``, according to type promotion.
 
-    ``tensor1`` and ``tensor2`` are tensors or numbers.
+    ``tensor`` and ``other`` are tensors or numbers.
 
     >>> import retrograd as torch
     >>> torch.result_type(torch.tensor([1, 2]), 1.0)
     torch.float32
     """
-    operands = tensor1, tensor2
+    operands = tensor, other
     if not all(isinstance(each, (Tensor, int, float, complex, numpy.generic)) for each in operands):
         raise TypeError("only tensors and numbers have a dtype")
     return common_dtype(operands)

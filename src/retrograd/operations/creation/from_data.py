@@ -10,11 +10,13 @@ import numpy
 from ...compat.type_names import type_name
 from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
+from ...core.shared_memory import share
 from ...core.tensor import Tensor, strided, wrap
 from ...dispatch.declare import public
 from ...runtime.user_frame import warn
 from .conversion import to
 from .factory import array_module_for, new_leaf, numpy_dtype_for
+from .storage import map_file
 
 
 @public(method=False)
@@ -298,7 +300,7 @@ def from_numpy(ndarray: Any) -> Tensor:
             "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the "
             "rest of this program.",
         )
-    return wrap(numpy.asarray(ndarray))
+    return wrap(share(numpy.asarray(ndarray)))
 
 
 @public(method=False)
@@ -409,7 +411,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             "to protect its data or make it writable before converting it to a tensor. This type of warning will be "
             "suppressed for the rest of this program.",
         )
-    return new_leaf(numpy.frombuffer(buffer, kind, count, offset), requires_grad)
+    return new_leaf(share(numpy.frombuffer(buffer, kind, count, offset)), requires_grad)
 
 
 class _CapsuleHolder:
@@ -455,9 +457,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if isinstance(ext_tensor, Tensor):
         imported = ext_tensor.detach()
     elif hasattr(ext_tensor, "__dlpack__"):
-        imported = wrap(_writable(numpy.from_dlpack(ext_tensor)))
+        imported = wrap(share(_writable(numpy.from_dlpack(ext_tensor))))
     elif type(ext_tensor).__name__ == "PyCapsule" and "used_" not in repr(ext_tensor):
-        imported = wrap(_writable(numpy.from_dlpack(_CapsuleHolder(ext_tensor))))
+        imported = wrap(share(_writable(numpy.from_dlpack(_CapsuleHolder(ext_tensor)))))
     else:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
@@ -476,8 +478,4 @@ def from_file(
     With ``shared=True``, the file is created or extended if necessary, and writes to the tensor change the file.
     Otherwise writes to the tensor do not change the file.
     """
-    kind = numpy_dtype_for("from_file", dtype)
-    if shared:
-        with open(filename, "ab") as file:  # extended to the required length
-            file.truncate(max(file.tell(), (size or 0) * kind.itemsize))
-    return wrap(numpy.asarray(numpy.memmap(filename, kind, "r+" if shared else "c", shape=(size or 0,))))
+    return wrap(map_file(filename, numpy_dtype_for("from_file", dtype), shared, size or 0))

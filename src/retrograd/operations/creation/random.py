@@ -19,7 +19,7 @@ from ...core import devices, dtypes
 from ...core.dtypes import cpp_name
 from ...core.saved_tensor_hooks import before_modification
 from ...core.tensor import Tensor, preserve_format, strided, wrap
-from ...core.views import bump_version
+from ...core.views import assign
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import is_directly_writable, modify
 from ...dispatch.operand_promotion import F32, F64, PLAIN, broadcast_mismatch
@@ -338,15 +338,17 @@ def _check_span(low: int, high: int, dtype: Any) -> None:
 
 @public(method=False)
 def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, layout: Any = None, device: Any = None,
-    requires_grad: bool = False, memory_format: Any = preserve_format,
+    input: Tensor, low: int | None = None, high: int | None = None, *, dtype: Any = None, layout: Any = None,
+    device: Any = None, requires_grad: bool = False, memory_format: Any = preserve_format,
 ) -> Tensor:  # fmt: skip
     """Return random integers from ``low`` to ``high - 1`` in a tensor with the shape and dtype of ``input``.
 
     ``randint_like(input, high)`` draws integers from 0 to ``high - 1``.
     """
-    if high is None:
-        low, high = 0, low
+    if low is None or high is None:
+        low, high = 0, low if high is None else high
+        if high is None:
+            raise TypeError
     kind = input._array.dtype if dtype is None else numpy_dtype_for("randint_like", dtype)
     _check_span(low, high, dtypes.dtype_of(kind))
     stream = _stream(None)
@@ -466,7 +468,7 @@ def _check_std(std: float) -> None:
 def _check_probabilities(np: Any, p: Any) -> None:
     if p.dtype.kind not in "fV":
         raise dtypes.unsupported("bernoulli_tensor_cpu_p_", p.dtype)
-    if samplers.any_outside(np, p, 0, 1) or np.any(p != p):
+    if samplers.any_outside(np, p, 0, 1):
         raise RuntimeError(
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
             "please report an enhancement request to PyTorch.)"
@@ -656,8 +658,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
         return _write_drawn(x, sample)
     array = x._array
     if _writable_directly(x):
-        array[...] = sample(array.shape)
-        bump_version(x)
+        assign(x, sample(array.shape))
         return x
     order = dims_by_stride(array)
     dense = array.flags.c_contiguous
@@ -694,8 +695,7 @@ def uniform_(
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     if low == 0 and high == 1 and _writable_directly(input):
         array = input._array
-        array[...] = samplers.uniform(_stream(generator), array.shape, array.dtype)
-        bump_version(input)
+        assign(input, samplers.uniform(_stream(generator), array.shape, array.dtype))
         return input
     least, greatest = samplers.bounds(input._array.dtype)
     for name, bound in (("from", low), ("to", high)):
@@ -723,11 +723,10 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
             samplers.standard_normal_converter(stream, array.size) if kind is F32 and mean == 0 and std == 1 else None
         )
         if maker is None:
-            array[...] = samplers.normal(stream, array.shape, kind, mean, std)
+            drawn = samplers.normal(stream, array.shape, kind, mean, std)
         else:
-            drawn = stream.numbers(array.size, maker)
-            array[...] = drawn if array.ndim == 1 else drawn.reshape(array.shape)
-        bump_version(input)
+            drawn = stream.numbers(array.size, maker).reshape(array.shape)
+        assign(input, drawn)
         return input
     _check_floating("randn", kind)
     return _write(
@@ -786,19 +785,24 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     return _write("BernoulliBackward2", input, lambda shape: samplers.bernoulli(stream, shape, kind, p))
 
 
-def _filler(name: str, sample: Any, defaults: dict[str, float], doc: str, check: Any, refuse: Any) -> None:
+def _filler(name: str, sample: Any, defaults: dict[str, float | None], doc: str, check: Any, refuse: Any) -> None:
     """Define the method ``name``, such as ``exponential_``, which overwrites a tensor with samples of a distribution.
 
     ``sample(stream, shape, dtype, *parameters)`` draws the samples, where ``stream`` is the state of the random number
     generator. ``doc`` describes the samples in the docstring. ``defaults`` maps the names of the parameters of the
-    distribution to their default values. ``check(**parameters)`` returns an error message, or an empty string if the
+    distribution to their default values, or None. ``check(**parameters)`` returns an error message, or an empty string if the
     parameters are valid. ``refuse(dtype)`` is called for a dtype that is not a real floating dtype; it raises an error
     if the method does not support this dtype.
     """
     node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
 
     def fill(input: Tensor, *args: float, generator: Generator | None = None, **kwargs: float) -> Tensor:
-        values = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
+        given = dict(zip(defaults, args, strict=False))
+        if len(args) > len(defaults) or not given.keys().isdisjoint(kwargs):
+            raise TypeError(f"{name}() got too many arguments")
+        values = {**defaults, **given, **kwargs}
+        if None in values.values():
+            raise TypeError(f"{name}() lacks an argument")
         problem = check(**values)
         if problem:
             raise RuntimeError(problem)
@@ -858,7 +862,7 @@ _filler(
     _no_kernel("log_normal_cpu", "biuc"),
 )  # fmt: skip
 _filler(
-    "geometric_", samplers.geometric, {"p": 0.5}, "geometric samples: the number of trials until the first success",
+    "geometric_", samplers.geometric, {"p": None}, "geometric samples: the number of trials until the first success",
     lambda p: "" if 0 < p < 1 else f"geometric_ expects p to be in (0, 1), but got p={p:g}",
     _no_kernel("geometric_cpu", "bc"),
 )  # fmt: skip

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-import mmap
+import sys
 from typing import Any
 
 import numpy
 
 from ...core import devices, dtypes
+from ...core.deferral import end_segment
+from ...core.shared_memory import share
 from ...core.tensor import Tensor, address, memory_owner, normalize_dim
 from ...dispatch.declare import op, public
 from ...runtime.user_frame import warn
 from ..linalg.norms import matrix_norm
 from ..reductions.sums import vector_norm
 from ..shape.views import reshape
+from .dlpack_device_types import DLDeviceType
+
+
+def map_file(filename: Any, dtype: Any, shared: bool | None, size: int) -> Any:
+    """Return a 1-d array of ``size`` elements of ``dtype`` that is a memory map of the file ``filename``.
+
+    If ``shared`` is true, the file is created or extended if necessary, and writes to the array change the file.
+    """
+    if shared:
+        with open(filename, "ab") as file:  # extended to the required length
+            file.truncate(max(file.tell(), size * dtype.itemsize))
+    return numpy.asarray(numpy.memmap(filename, dtype, "r+" if shared else "c", shape=(size,)))
 
 
 class UntypedStorage:
@@ -37,6 +51,15 @@ class UntypedStorage:
         #: The bytes of the memory that belong to a slice of a storage; None for all.
         self._part: slice | None = None
 
+    @staticmethod
+    def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Return a storage of ``nbytes`` bytes that is a memory map of the file ``filename``.
+
+        With ``shared=True``, the file is created or extended if necessary, and writes to the storage change the file.
+        Otherwise writes to the storage do not change the file.
+        """
+        return UntypedStorage(map_file(filename, numpy.dtype(numpy.uint8), shared, nbytes))
+
     @property
     def _bytes(self) -> Any:
         memory = self._memory
@@ -53,6 +76,9 @@ class UntypedStorage:
 
     size = __len__ = nbytes
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def element_size(self) -> int:
         """Return 1, the size of an element in bytes, because the elements are bytes."""
         return 1
@@ -68,6 +94,7 @@ class UntypedStorage:
         return part
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        end_segment("a storage is written")
         self._bytes[index] = value
 
     def tolist(self) -> list[int]:
@@ -76,6 +103,7 @@ class UntypedStorage:
 
     def fill_(self, value: int) -> UntypedStorage:
         """Write the int ``value`` to every byte of this storage, and return this storage."""
+        end_segment("a storage is written")
         self._bytes[...] = value
         return self
 
@@ -84,6 +112,7 @@ class UntypedStorage:
 
         ``non_blocking`` has no effect.
         """
+        end_segment("a storage is written")
         self._bytes[...] = source._bytes
         return self
 
@@ -109,7 +138,7 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Whether child processes that are created by ``fork`` share the memory of this storage."""
-        return isinstance(_buffer_of(self._memory), mmap.mmap)
+        return _is_mapped(self._memory)
 
     @property
     def device(self) -> devices.device:
@@ -248,12 +277,15 @@ def is_shared(input: Tensor) -> bool:
 
     The result for a tensor on a GPU is always True.
     """
-    return input.is_cuda or isinstance(_buffer_of(input._array), mmap.mmap)
+    return input.is_cuda or _is_mapped(input._array)
 
 
-def _buffer_of(array: Any) -> Any:
+def _is_mapped(array: Any) -> bool:
+    """Whether the memory of ``array`` was allocated by ``mmap``."""
     base = memory_owner(array).base
-    return base.obj if isinstance(base, memoryview) else base
+    owner = base.obj if isinstance(base, memoryview) else base
+    mmap = sys.modules.get("mmap")
+    return mmap is not None and isinstance(owner, mmap.mmap)
 
 
 @public(function=False)
@@ -263,6 +295,8 @@ def share_memory_(input: Tensor) -> Tensor:
     Child processes must be created by ``fork``. Existing views of ``input`` keep the old memory.
     """
     if not is_shared(input):
+        import mmap  # not in Pyodide
+
         array = input._array
         shared = numpy.frombuffer(mmap.mmap(-1, max(array.nbytes, 1)), array.dtype, array.size).reshape(array.shape)
         shared[...] = array
@@ -308,16 +342,17 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
     extra = {} if max_version is None and dl_device is None and copy is None else {
         "max_version": max_version, "dl_device": dl_device, "copy": copy,
     }  # fmt: skip
-    return input._array.__dlpack__(**extra)
+    array = input._array if input.is_cuda else share(input._array)
+    return array.__dlpack__(**extra)
 
 
 @public(name="__dlpack_device__", function=False)
-def export_device(input: Tensor) -> tuple[int, int]:
+def export_device(input: Tensor) -> tuple[Any, int]:
     """Return the device of ``input`` in DLPack's format: the method ``Tensor.__dlpack_device__``.
 
-    The result is the tuple (DLPack's number of the device type, index of the device).
+    The result is the tuple (:class:`DLDeviceType`, index of the device).
     """
-    return (2, input.get_device()) if input.is_cuda else (1, 0)
+    return (DLDeviceType.kDLCUDA, input.get_device()) if input.is_cuda else (DLDeviceType.kDLCPU, 0)
 
 
 @public(method=False)

@@ -22,7 +22,9 @@ from ..rule_helpers import check_divisor, check_first, kind_of, zero_grad_rule
     lambda g, alpha: g if alpha == 1 else g * alpha,
     write=(
         lambda alpha: alpha.__class__ is float,
-        lambda self, other, alpha: elementwise.add_scaled_into(numpy, self, other, alpha),
+        lambda other, alpha, _d: other * numpy.asarray(alpha, _d),
+        numpy.add,
+        lambda self, other, alpha: elementwise.add_scaled_into(self, other, alpha),
     ),
 )
 def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
@@ -34,7 +36,12 @@ def add(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """
     if alpha.__class__ is float and other.__class__ is np.ndarray is self.__class__ and _are_floats(self, other):
         return elementwise.add_scaled(np, self, other, alpha)
-    return np.add(self, other) if alpha == 1 else np.add(self, _scaled(np, other, alpha))
+    return np.add(self, other) if _is_one(alpha) else np.add(self, _scaled(np, other, alpha))
+
+
+def _is_one(alpha: Any) -> bool:
+    """Return whether ``alpha`` is the int 1; PyTorch accepts True and 1.0 only for boolean and floating operands."""
+    return alpha.__class__ is int and bool(alpha == 1)
 
 
 def _are_floats(x: Any, y: Any) -> bool:
@@ -72,12 +79,13 @@ def _no_booleans(*operands: Any) -> None:
 @pointwise(1, lambda g, alpha: -g if alpha == 1 else g * -alpha, aliases=("subtract",), check=_no_booleans,
     write=(
         lambda alpha: alpha.__class__ is float,
-        lambda self, other, alpha: numpy.subtract(self, other * numpy.asarray(alpha, self.dtype), out=self),
+        lambda other, alpha, _d: other * numpy.asarray(alpha, _d),
+        numpy.subtract,
     ),
 )  # fmt: skip
 def sub(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Return ``self - alpha * other`` elementwise. The operands are broadcast to a common shape."""
-    return np.subtract(self, other) if alpha == 1 else np.subtract(self, _scaled(np, other, alpha))
+    return np.subtract(self, other) if _is_one(alpha) else np.subtract(self, _scaled(np, other, alpha))
 
 
 _ONE_BOOL_MINUS = (
@@ -104,7 +112,7 @@ _BOOL_MINUS = (
 )
 def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Return ``other - alpha * self`` elementwise for a number ``other``."""
-    return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+    return np.subtract(other, self) if _is_one(alpha) else np.subtract(other, _scaled(np, self, alpha))
 
 
 @pointwise(
@@ -113,11 +121,11 @@ def rsub_number(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
 )  # fmt: skip
 def rsub_tensor(np: Any, self: Any, other: Any, /, *, alpha: Any = 1) -> Any:
     """Return ``other - alpha * self`` elementwise for a tensor ``other``."""
-    return np.subtract(other, self) if alpha == 1 else np.subtract(other, _scaled(np, self, alpha))
+    return np.subtract(other, self) if _is_one(alpha) else np.subtract(other, _scaled(np, self, alpha))
 
 
 @public(method=False)
-def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Any:
+def rsub(input: Tensor, other: Any, alpha: Any = 1) -> Any:
     """Return ``other - alpha * input`` elementwise (reverse subtraction). ``other`` is a tensor or a number."""
     check_first("rsub", input, other)
     return (rsub_tensor if isinstance(other, Tensor) else rsub_number)(input, other, alpha=alpha)
@@ -293,6 +301,8 @@ def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
     tensor([1, 1])
     """
     if not isinstance(input, Tensor):
+        if not isinstance(other, Tensor):
+            raise TypeError
         return remainder_of_number(input, other)
     return (remainder_tensor if isinstance(other, Tensor) else remainder_number)(input, other)
 
@@ -449,7 +459,8 @@ def _same_dtype(input: Any, *others: Any) -> None:
     refuses=("lerp_kernel_scalar", "bi"), numbers=False, check=_same_dtype,
     write=(
         lambda weight: weight.__class__ is float and -0.5 < weight < 0.5,
-        lambda self, end, weight: numpy.add(self, numpy.asarray(weight, self.dtype) * (end - self), out=self),
+        lambda self, end, weight, _d: numpy.asarray(weight, _d) * (end - self),
+        numpy.add,
     ),
 )  # fmt: skip
 def lerp_number(np: Any, self: Any, end: Any, /, weight: Any) -> Any:
@@ -511,11 +522,11 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     lambda g, tensor2, value: g * (tensor2 * value),
     lambda g, tensor1, value: g * (tensor1 * value),
     refuses=("addcmul_cpu_out", "b"),
+    numbers=False,
     write=(
         lambda value: value.__class__ is float,
-        lambda self, tensor1, tensor2, value: numpy.add(
-            self, numpy.asarray(value, self.dtype) * tensor1 * tensor2, out=self
-        ),
+        lambda tensor1, tensor2, value, _d: numpy.asarray(value, _d) * tensor1 * tensor2,
+        numpy.add,
     ),
 )
 def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
@@ -523,22 +534,8 @@ def addcmul(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
     return elementwise.addcmul(np, self, tensor1, tensor2, value)
 
 
-@pointwise(
-    1,
-    lambda g, tensor2, value: g * (value / tensor2),
-    lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
-    write=(
-        lambda value: value.__class__ is float,
-        lambda self, tensor1, tensor2, value: numpy.add(
-            self, numpy.asarray(value, self.dtype) * tensor1 / tensor2, out=self
-        ),
-    ),
-)
-def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
-    """Return ``self + value * tensor1 / tensor2`` elementwise.
-
-    Raise RuntimeError if ``tensor1`` and ``tensor2`` both have integer or bool dtypes.
-    """
+def _check_quotient(self: Any, tensor1: Any, tensor2: Any) -> None:
+    """Raise RuntimeError if ``tensor1`` and ``tensor2`` both have integer or bool dtypes."""
     if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
@@ -547,4 +544,20 @@ def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1
             "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value * "
             "tensor1 / tensor2), for all dtypes."
         )
+
+
+@pointwise(
+    1,
+    lambda g, tensor2, value: g * (value / tensor2),
+    lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
+    numbers=False,
+    check=_check_quotient,
+    write=(
+        lambda value: value.__class__ is float,
+        lambda tensor1, tensor2, value, _d: numpy.asarray(value, _d) * tensor1 / tensor2,
+        numpy.add,
+    ),
+)
+def addcdiv(np: Any, self: Any, tensor1: Any, tensor2: Any, /, *, value: Any = 1) -> Any:
+    """Return ``self + value * tensor1 / tensor2`` elementwise."""
     return self + (tensor1 if value == 1 else value * tensor1) / tensor2

@@ -135,8 +135,7 @@ def log_power_base(self: Any, exponent: Any) -> Any:
 
     The derivative rule of :func:`log_power` calls this function.
     """
-    power = F.pow_tensor(self, F.safe_less_one(exponent))
-    return power * (exponent * F.log(self) + 1)
+    return F.pow_tensor(self, exponent - 1) * (exponent * F.log(self) + 1)
 
 
 @public(function=False, method=False)

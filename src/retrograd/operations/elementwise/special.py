@@ -126,6 +126,8 @@ def mvlgamma_block(np: Any, self: Any, /, p: int) -> Any:
         raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    if p > 2**31:  # PyTorch needs memory for p numbers, this function time
+        raise RuntimeError(f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {p * 8} bytes.")
     if self.dtype.kind == "c":
         raise dtypes.unsupported("arange_cpu", self.dtype)
     if self.dtype.kind in "iu":

@@ -54,6 +54,10 @@ def _bounds_error(
     return lambda bad: kind(f"{name}index {bad} is out of bounds for dimension {dim} with size {size}")
 
 
+def _vector_bounds_error(bad: int) -> Exception:
+    return IndexError("index out of range in self")
+
+
 def _size(x: Tensor, dim: int) -> int:
     return x._array.shape[dim] if x._array.ndim else 1
 
@@ -189,7 +193,7 @@ def _check_along(name: str, input: Tensor, dim: int, index: Tensor, src: Any = N
 
 
 def _check_source(shape: tuple[int, ...], picked: tuple[int, ...], given: tuple[int, ...], dim: int) -> None:
-    if len(given) == 1 < len(picked):
+    if len(given) != len(picked):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for axis, (have, want) in enumerate(zip(picked, shape, strict=True)):
         if (axis != dim and have > want) or have > given[normalize_dim(axis, len(given))]:
@@ -417,8 +421,9 @@ def scatter_reduce_block(np: Any, self: Any, index: Any, src: Any, /, dim: int, 
 
 
 def _reduce_self(
-    F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, reduce: str, include_self: bool
-) -> Any:
+    F: Any, g: Any, self: Any, index: Any, index_shape: Any, src: Any, out: Any, dim: int, reduce: str,
+    include_self: bool,
+) -> Any:  # fmt: skip
     if not include_self:
         return F.scatter_value(g, index, dim, 0)
     if reduce == "sum":
@@ -427,7 +432,7 @@ def _reduce_self(
         return g / F.scatter_count(self, index, dim, 1)
     if reduce == "prod":  # the product of the other factors; not a division, because the own element may be 0
         return g * F.scatter_reduce_block(F.zeros_as(self) + 1, index, src, dim, "prod", True)
-    return g * F.same(self, out) / F.scatter_ties(self, index, src, out, dim, 1)
+    return g * F.same(self, out) / F.scatter_ties(self, index, F.corner_of(src, index_shape), out, dim, 1)
 
 
 def _reduce_src(
@@ -579,7 +584,7 @@ def _index_reduce_self(
     include_self: bool,
 ) -> Any:  # fmt: skip
     wide = F.spread_index(index, source_shape, dim)
-    return _reduce_self(F, g, self, wide, source, out, dim, reduce, include_self)
+    return _reduce_self(F, g, self, wide, source_shape, source, out, dim, reduce, include_self)
 
 
 def _index_reduce_source(
@@ -618,6 +623,8 @@ def index_copy_block(np: Any, self: Any, index: Any, source: Any, /, dim: int) -
     """Return a copy of ``self`` with the slices of ``source`` written at the indices ``index`` along ``dim``."""
     if not self.ndim:
         return source.reshape(-1)[-1:].copy().reshape(())
+    if source.ndim < self.ndim:  # a number, or in vmap a batch of numbers
+        source = np.expand_dims(source, dim)
     return indexing.put(np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), source)
 
 
@@ -685,7 +692,8 @@ def _check_slices(name: str, input: Tensor, dim: int, index: Tensor, source: Ten
         )
     size = _size(input, dim)
     if name == "index_add":
-        _check_range(index, size, _bounds_error(dim, size))
+        vector = len(have) < 2
+        _check_range(index, size, _vector_bounds_error if vector else _bounds_error(dim, size))
     else:
         _check_range(index, size, lambda bad: IndexError("index out of range in self"))
 

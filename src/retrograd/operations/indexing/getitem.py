@@ -14,7 +14,7 @@ import numpy
 
 from ...core import dtypes, torch_function
 from ...core.tensor import Tensor, share_memory, wrap
-from ...core.views import bump_version, view_of
+from ...core.views import bump_version, set_version, view_of
 from ...dispatch.declare import in_place_form, op, public
 from ...dispatch.generic_path import is_directly_writable, is_untracked
 from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
@@ -587,11 +587,17 @@ def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
         key = _numpy_key(index)
         if key is None or (given is not value and given.dtype is not array.dtype):
             return False
+    counter = x._counter
+    version = counter[0] if counter else 0
     try:
         array[key] = given
+        bump_version(x)
+    except KeyboardInterrupt:
+        array[key] = given  # writing a second time has no other effect
+        set_version(x, version + 1)
+        raise
     except Exception:  # the generic path raises PyTorch's error
         return False
-    bump_version(x)
     return True
 
 
@@ -603,10 +609,13 @@ def _fills(picks: list[Any], source: Tensor) -> bool:
     """Whether an assignment ``x[mask] = source`` fills the selected elements with a single number.
 
     This is the case if ``source`` has one element and the list ``picks`` contains one index tensor, a mask. Then
-    PyTorch allows that ``x`` and ``source`` have different dtypes.
+    PyTorch allows that ``x`` and ``source`` have different dtypes. Raise RuntimeError if the mask is of dtype uint8.
     """
     tensors = [each for each in picks if each is not None]
-    return source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
+    filled = source._array.size == 1 and len(tensors) == 1 and tensors[0].dtype in MASK_DTYPES
+    if filled and tensors[0].dtype is dtypes.uint8:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got mask with dtype unsigned char")
+    return filled
 
 
 def _number(value: Any, x: Tensor) -> Any:

@@ -23,34 +23,34 @@ from ..engine_ops import expand
 
 @op(
     name="copy_block", backward="CopyBackwards", function=False, method=False, linear=True,
-    write=(lambda self, src: src.ndim <= self.ndim, lambda self, src: setitem(self, ..., src)),
+    write=(lambda self, other: other.ndim <= self.ndim, lambda self, other: setitem(self, ..., other)),
 )  # fmt: skip
-def copy_block(np: Any, self: Any, src: Any, /) -> Any:
-    """Return ``src`` broadcast to the shape of ``self`` and converted to the dtype of ``self``."""
-    if src.dtype.kind == "c" and self.dtype.kind not in "bc":
-        src = src.real
-    return np.broadcast_to(src.astype(self.dtype, copy=False), self.shape)
+def copy_block(np: Any, self: Any, other: Any, /) -> Any:
+    """Return ``other`` broadcast to the shape of ``self`` and converted to the dtype of ``self``."""
+    if other.dtype.kind == "c" and self.dtype.kind not in "bc":
+        other = other.real
+    return np.broadcast_to(other.astype(self.dtype, copy=False), self.shape)
 
 
-copy_block.derivative(self=lambda F, g: F.zeros_as(g), src=1)
+copy_block.derivative(self=lambda F, g: F.zeros_as(g), other=1)
 
 
 @public(function=False, fast_path=copy_block, in_place=True)
-def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """Overwrite ``input`` with the elements of ``src`` and return ``input``.
+def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Overwrite ``input`` with the elements of ``other`` and return ``input``.
 
-    ``src`` is broadcast to the shape of ``input`` and converted to the dtype of ``input``. ``non_blocking`` has no
+    ``other`` is broadcast to the shape of ``input`` and converted to the dtype of ``input``. ``non_blocking`` has no
     effect.
     """
-    if isinstance(src, (bool, int, float, complex)):
-        src = wrap(numpy.asarray(src))
-    if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
-    if src._array.shape != input._array.shape:
-        check_in_place(input, input.requires_grad or src.requires_grad)
-        check_partial_overlap(input, (src,))
-        _check_fits(input._array.shape, src._array.shape)
-    return modify(copy_block.op, (input, src), ())
+    if isinstance(other, (bool, int, float, complex)):
+        other = wrap(numpy.asarray(other))
+    if not isinstance(other, Tensor):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    if other._array.shape != input._array.shape:
+        check_in_place(input, input.requires_grad or other.requires_grad)
+        check_partial_overlap(input, (other,))
+        _check_fits(input._array.shape, other._array.shape)
+    return modify(copy_block.op, (input, other), ())
 
 
 def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:

@@ -64,6 +64,8 @@ def cholesky_block(np: Any, self: Any, /, upper: bool) -> Any:
 
     If ``upper`` is true, the factors are upper triangular, otherwise lower triangular.
     """
+    if not self.size and self.ndim > 1:
+        return self.copy()
     check_square("cholesky", self)
     check_implemented("cholesky_cpu", self)
     result, info = lapack.cholesky(np, self, upper)
@@ -299,7 +301,6 @@ def _column(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
 
     ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
-    x = F.sum_to_size(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
@@ -308,7 +309,7 @@ def _entry(F: Any, x: Any, shape: tuple[int, ...], i: int) -> Any:
 
     ``F`` is a namespace of operations (``F.matmul``, …) on tensors or on arrays.
     """
-    x = F.reshape(F.sum_to_size(x, (*shape[:-1], 1, 1)), (*shape[:-1], 1))
+    x = F.reshape(x, (*shape[:-1], 1))
     return F.slice_backward(x, shape, len(shape) - 1, i, i + 1, 1)
 
 
@@ -558,6 +559,11 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     return result
 
 
+def _is_outside(pivots: Any, rows: int) -> bool:
+    """Return whether one of ``pivots`` is no number of a row, from 1 to ``rows``."""
+    return bool(((pivots < 1) | (pivots > rows)).any())
+
+
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return L, U and the permutation matrix P of an LU factorization.
 
@@ -637,6 +643,12 @@ def lu_unpack(
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
             "is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    pivots, (n, m) = LU_pivots._array, LU_data._array.shape[-2:]
+    if unpack_pivots and (pivots.shape[-1] != min(n, m) or _is_outside(pivots, n)):
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
+            "lu_factor?"
         )
     low, high, exchanged = lu_unpack_block(LU_data, LU_pivots, unpack_data, unpack_pivots)
     result = (exchanged, low, high)
@@ -725,6 +737,11 @@ def lu_solve(
     check_compatible("linalg.lu_solve", factors.shape, b.shape, left)
     if exchanged.shape[-1] != factors.shape[-1]:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if _is_outside(exchanged, factors.shape[-1]):
+        bound = "greater or equal to 1" if (exchanged < 1).any() else "smaller or equal to LU.size(-2)"
+        raise RuntimeError(
+            f"Pivots given to lu_solve must all be {bound}. Did you properly pass the result of lu_factor?"
+        )
     if exchanged.shape[:-1] != factors.shape[:-2]:
         raise RuntimeError(
             "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape "

@@ -18,7 +18,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
-from ...core.dtypes import cpp_name
+from ...core.dtypes import cpp_name, scalar_name, unsupported
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.argument_errors import ERROR_OVERRIDES
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
@@ -679,9 +679,17 @@ def _chain(given: list[Tensor], best: dict[tuple[int, int], int], i: int, j: int
     return mm(_chain(given, best, i, k), _chain(given, best, k + 1, j))
 
 
+def _scalar_name(array: Any) -> str:
+    return scalar_name(dtypes.dtype_of(array.dtype))
+
+
 @op(backward="LinalgCrossBackward0", function=False, method=False, holomorphic=False, vmap=(0, 0))
 def cross_block(np: Any, self: Any, other: Any, /, dim: int) -> Any:
     """Return the cross product of ``self`` and ``other`` along the dimension ``dim``, which has size 3."""
+    if self.dtype.kind == "b":
+        raise unsupported("cross", self.dtype)
+    if other.dtype != self.dtype:
+        raise RuntimeError(f"expected scalar type {_scalar_name(self)} but found {_scalar_name(other)}")
     with numpy.errstate(all="ignore"):
         return np.ascontiguousarray(np.cross(self, other, axis=dim))
 

@@ -473,6 +473,11 @@ def cofactors(np: Any, self: Any, /) -> Any:
         ((determinant != 0) & np.isfinite(determinant)).all()
     ):  # both from one LU factorization: a small pivot cancels
         return np.conj(determinant)[..., None, None] * lapack.adjoint_of(lapack.inverse(np, self)[0])
+    finite = np.isfinite(self).all(axis=(-2, -1))
+    if not finite.all():  # the decomposition does not converge
+        found = np.full(self.shape, np.nan, self.dtype)
+        found[finite] = cofactors.op.kernel(np, self[finite])
+        return found
     u, s, vh = np.linalg.svd(self)
     others = product_of_others.op.kernel(np, s, s.ndim - 1)
     phase = np.linalg.det(u) * np.linalg.det(vh)
@@ -489,6 +494,11 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
     ``slope`` is the gradient of the result of ``cofactors``. The gradient is computed from the singular vectors, and
     from the products of all singular values except two.
     """
+    finite = np.isfinite(self).all(axis=(-2, -1))
+    if not finite.all():
+        found = np.full(self.shape, np.nan, self.dtype)
+        found[finite] = cofactors_backward.op.kernel(np, slope[finite], self[finite])
+        return found
     u, s, vh = np.linalg.svd(self)
     size = s.shape[-1]
     apart = ~np.eye(size, dtype=bool)

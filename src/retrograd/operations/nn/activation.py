@@ -141,6 +141,8 @@ def _check_bounded(x: Any) -> None:
 )  # fmt: skip
 def hardtanh_block(np: Any, self: Any, /, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Return each element of ``self``, clamped to the range from ``min_val`` to ``max_val``."""
+    if self.dtype.kind == "u" and min_val < 0:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     low, high = (np.asarray(each).astype(self.dtype) for each in (min_val, max_val))
     return np.minimum(np.maximum(self, low), high)
 
@@ -471,7 +473,7 @@ def softplus_backward(np: Any, grad_output: Any, self: Any, /, beta: float, thre
 
 def _softplus_backward_self(F: Any, g: Any, grad_output: Any, self: Any, beta: float, threshold: float) -> Any:
     bend = F.sigmoid_backward(g * grad_output, F.sigmoid(self * beta)) * beta
-    return F.where_else(self * beta <= threshold, bend)
+    return F.where_else(self * beta < threshold, bend)
 
 
 softplus_backward.derivative(
@@ -672,8 +674,16 @@ def rrelu(
     ``upper``. Otherwise the slope is ``(lower + upper) / 2``. If ``inplace`` is true, ``input`` is overwritten by the
     result.
     """
-    if lower > upper:
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not inplace and not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound:g}")
+    if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    if not math.isfinite(upper - lower):
+        raise RuntimeError(
+            "Expected to - from <= std::numeric_limits<T>::max() to be true, but got false.  (Could this error message be "
+            "improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     if not training:
         return _call(rrelu_mean, inplace, input, (lower + upper) / 2)
     if (special := innermost_batch((input,))) is not None and special._run.differs():

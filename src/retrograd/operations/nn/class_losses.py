@@ -25,7 +25,7 @@ from ..reductions.sums import sum
 from ..shape.join import where_
 from ..shape.views import view
 from .linear import linear
-from .losses import REDUCTIONS, parse_reduction, reduce_losses
+from .losses import REDUCTIONS, numbered_reduction, parse_reduction, reduce_losses
 from .softmax import log_softmax_block
 
 # -- Negative log-likelihood -----------------------------------------------------------------------------------------
@@ -652,7 +652,9 @@ def _ctc_loss(
 
     ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
-    return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, REDUCTIONS[reduction], zero_infinity)
+    return ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, numbered_reduction(reduction), zero_infinity
+    )
 
 
 def ctc_loss(
@@ -675,7 +677,14 @@ def ctc_loss(
     steps, batch, classes = probs.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
+    if not probs._array.size:
+        raise RuntimeError("log_probs tensor must not be empty")
     have, want = _lengths("input_lengths", input_lengths, batch), _lengths("target_lengths", target_lengths, batch)
+    for name, lengths in (("input", have), ("target", want)):
+        if int(lengths.min()) < 0:
+            raise RuntimeError(
+                f"Expected {name}_lengths to have value at least 0, but got value {int(lengths.min())} {WHILE_CHECKING}"
+            )
     if have.size and int(have.max()) > steps:
         raise RuntimeError(
             f"Expected input_lengths to have value at most {steps}, but got value {int(have.max())} {WHILE_CHECKING}"

@@ -292,6 +292,8 @@ def _check_offsets(indices: Any, offsets: Any) -> None:
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {indices.size} but got offsets[-1] of {offsets[-1]}"
         )
+    if (offsets[1:] < offsets[:-1]).any():
+        raise IndexError("index out of range in self")
 
 
 def _check_rows(indices: Any, count: int) -> None:
@@ -324,11 +326,11 @@ def _embedding_bag(
             f"Double; but got {dtypes.legacy_type_name(weight.dtype)} instead (while checking arguments for embedding_bag)"
         )
     index, start = indices._array, offsets._array
+    _check_offsets(index, start)
     if include_last_offset:
         if not start.size:
             raise RuntimeError("include_last_offset: number of offset should be at least 1")
         start = start[:-1]
-    _check_offsets(index, start)
     _check_rows(index, weight.size(0))
     np = array_module_of(index)
     bags, sizes = embedding_kernels.bag_indices(np, index.size, start)

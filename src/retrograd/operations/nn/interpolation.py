@@ -580,7 +580,11 @@ col2im.derivative(
 
 
 def _pair(what: str, value: Any) -> tuple[int, int]:
-    given = (value,) * 2 if isinstance(value, int) else tuple(value) * (2 if len(value) == 1 else 1)
+    given = (
+        tuple(value) * (2 if len(value) == 1 else 1)
+        if isinstance(value, (tuple, list))
+        else (value if isinstance(value, int) else value.__index__(),) * 2
+    )
     if len(given) != 2:
         raise RuntimeError(f"It is expected {what} equals to 2, but got size {len(given)}")
     return given

@@ -46,7 +46,7 @@ def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: s
     if reduction == "mean" and size_average is None and reduce is None:
         return reduction
     if size_average is not None or reduce is not None:
-        average, reduced_ = size_average is not False, reduce is not False
+        average, reduced_ = size_average is None or bool(size_average), reduce is None or bool(reduce)
         reduction = "none" if not reduced_ else "mean" if average else "sum"
         warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
@@ -57,6 +57,11 @@ def parse_reduction(size_average: bool | None, reduce: bool | None, reduction: s
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
+
+
+def numbered_reduction(number: int) -> str:
+    """Return the name of a reduction; as in PyTorch, any number but those of ``"mean"`` and ``"sum"`` is none."""
+    return REDUCTIONS[number] if number in (1, 2) else "none"
 
 
 def reduce_losses(each: Tensor, reduction: str) -> Tensor:
@@ -452,8 +457,8 @@ def _bce_backward_grad(F: Any, g: Any, self: Any, target: Any, weight: Any, redu
 def _bce_backward_self(
     F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, out_shape: Any, reduction: str
 ) -> Any:
-    spread = F.clamp_scalar((1 - self) * self, 1e-12, None)
-    bend = (spread - (self - target) * (1 - 2 * self)) / (spread * spread)
+    spread = (self + 1e-12) * (1 - self + 1e-12)  # as in PyTorch, not the bound of the first derivative
+    bend = ((1 - self) * self - (self - target) * (1 - 2 * self)) / (spread * spread)
     return _times(_grad_per_element(F, g * grad_output, out_shape, reduction) * bend, weight)
 
 
@@ -610,7 +615,7 @@ def _torch_bce_with_logits(
     ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
     _check_not_differentiated("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    result: Tensor = bce_with_logits_block(input, target, weight, pos_weight, REDUCTIONS[reduction])
+    result: Tensor = bce_with_logits_block(input, target, weight, pos_weight, numbered_reduction(reduction))
     return result
 
 
@@ -657,7 +662,7 @@ def _kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bo
 
     ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
-    return reduce_losses(_divergence(input, target, log_target), REDUCTIONS[reduction])
+    return reduce_losses(_divergence(input, target, log_target), numbered_reduction(reduction))
 
 
 def _export_with_int_reduction(
@@ -685,7 +690,7 @@ def _export_with_int_reduction(
                     + ", ".join(f'"{key}"' for key in missing)
                 )
             number = arguments.pop("reduction")
-            return each(**arguments, reduction=REDUCTIONS[number])
+            return each(**arguments, reduction=numbered_reduction(number))
 
         by_number.__name__ = by_number.__qualname__ = name
         by_number.__doc__ = (
@@ -827,7 +832,7 @@ def _poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool
 
     ``reduction`` is 0 for none, 1 for the mean, 2 for the sum.
     """
-    return poisson_nll_loss(input, target, log_input, full, None, eps, None, REDUCTIONS[reduction])
+    return poisson_nll_loss(input, target, log_input, full, None, eps, None, numbered_reduction(reduction))
 
 
 def multilabel_soft_margin_loss(

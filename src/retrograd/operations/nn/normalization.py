@@ -16,7 +16,7 @@ from ...core.devices import array_module_of
 from ...core.dtypes import HALF_PRECISION, dtype_of, finfo, scalar_name, unsupported
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor, wrap
-from ...core.views import bump_version
+from ...core.views import assign, bump_version, set_version
 from ...dispatch.declare import op, public
 from ...dispatch.form import FIRST
 from ...dispatch.operand_promotion import PLAIN
@@ -362,8 +362,10 @@ def group_norm(
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
-    if num_groups <= 0:
+    if num_groups == 0:
         raise ZeroDivisionError("integer division or modulo by zero")
+    if num_groups < 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if shape[1] % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
@@ -396,6 +398,21 @@ def native_group_norm(
     ``N`` is the batch size, ``C`` the number of channels, ``HxW`` the number of elements per channel, ``group`` the
     number of groups.
     """
+    if group <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {group}")
+    if input._array.size != N * C * HxW or input._array.shape[:2] != (N, C):
+        raise RuntimeError("Expected X.numel() == N * C * HxW to be true, but got false.")
+    for name, each in (("weight", weight), ("bias", bias)):
+        if each is not None and tuple(each.shape) != (C,):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(each.shape)} and input of shape {list(input.shape)}"
+            )
+    if C % group:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={group}"
+        )
     result: tuple[Tensor, Tensor, Tensor] = group_norm_block(
         input, weight, bias, _group_layout(tuple(input.shape), group), eps
     )
@@ -505,14 +522,21 @@ def native_batch_norm(
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
     layout = _batch_layout(input._array.shape)
-    out, mean, rstd = batch_norm_block(
-        input, weight, bias, layout, running, momentum, float(eps) if training else None, float(eps)
-    )
-    if not training:
-        empty = wrap(input._array[:0].reshape(-1).copy())
-        return out, empty, empty
-    for each in kept:
-        bump_version(each)
+    before = [(each, each._array.copy(), each._version) for each in kept] if training else []
+    try:
+        out, mean, rstd = batch_norm_block(
+            input, weight, bias, layout, running, momentum, float(eps) if training else None, float(eps)
+        )
+        if not training:
+            empty = wrap(input._array[:0].reshape(-1).copy())
+            return out, empty, empty
+        for each in kept:
+            bump_version(each)
+    except KeyboardInterrupt:
+        for each, values, version in before:
+            each._array[...] = values
+            set_version(each, version)
+        raise
     return out, mean, rstd
 
 
@@ -563,8 +587,7 @@ def _instance_norm(
     out = native_batch_norm(reshaped, scale, shift, mean, var, use_input_stats, momentum, eps)[0]
     for target, fresh in ((running_mean, mean), (running_var, var)):
         if target is not None and fresh is not None:
-            target._array[...] = numpy.add.reduce(fresh._array.reshape(batch, channels)) / batch
-            bump_version(target)
+            assign(target, numpy.add.reduce(fresh._array.reshape(batch, channels)) / batch)
     return out.view(input.shape)
 
 

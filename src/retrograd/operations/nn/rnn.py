@@ -205,6 +205,15 @@ def _sum_of_products(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih
     return linear(hx, w_hh, b_hh) + linear(input, w_ih, b_ih)
 
 
+def _check_gates(w_ih: Tensor, hidden: Tensor, gates: int) -> None:
+    """Raise RuntimeError if ``w_ih`` has not ``gates`` rows for each element of the state ``hidden`` (N, hidden)."""
+    size = hidden._array.shape[-1] if hidden._array.ndim else 0
+    if w_ih._array.ndim == 2 and w_ih._array.shape[0] != gates * size:
+        raise RuntimeError(
+            f"weight_ih first dim must be {gates} * hidden_size = {gates * size}, but got {w_ih._array.shape[0]}"
+        )
+
+
 @public(method=False)
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
@@ -238,6 +247,7 @@ def lstm_cell(
     Hochreiter and Schmidhuber 1997.
     """
     hidden, cell = hx
+    _check_gates(w_ih, hidden, 4)
     enter, keep, new, leave = unsafe_chunk(_sum_of_products(input, hidden, w_ih, w_hh, b_ih, b_hh), 4, 1)
     cell = F.sigmoid(keep) * cell + F.sigmoid(enter) * F.tanh(new)
     return F.sigmoid(leave) * F.tanh(cell), cell
@@ -251,6 +261,7 @@ def gru_cell(
 
     ``input`` has shape (N, in). The hidden state ``hx`` and the result have shape (N, hidden).
     """
+    _check_gates(w_ih, hx, 3)
     of_input = unsafe_chunk(linear(input, w_ih, b_ih), 3, 1)
     of_state = unsafe_chunk(linear(hx, w_hh, b_hh), 3, 1)
     reset = F.sigmoid(of_state[0] + of_input[0])
@@ -315,8 +326,18 @@ def _run(kind: str, args: tuple[Any, ...]) -> tuple[Any, list[Tensor], list[Tens
     return input, lasts, cells
 
 
+_PARAMETERS = (
+    "input", "hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional", "batch_first",
+)  # fmt: skip
+_PACKED_PARAMETERS = ("data", "batch_sizes", *_PARAMETERS[1:-1])
+
+
 def _layered(kind: str, name: str, what: str) -> None:
-    def layers(*args: Any) -> tuple[Tensor, ...]:
+    def layers(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        names = _PACKED_PARAMETERS if "data" in kwargs or "batch_sizes" in kwargs else _PARAMETERS
+        args = (*args, *[kwargs.pop(each) for each in names[len(args) :] if each in kwargs])
+        if kwargs or len(args) != len(names):
+            raise TypeError
         out, lasts, cells = _run(kind, args)
         return (out, stack(lasts), stack(cells)) if kind == "LSTM" else (out, stack(lasts))
 

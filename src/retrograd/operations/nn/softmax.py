@@ -117,13 +117,13 @@ def _log_softmax(input: Tensor, dim: int, dtype: Any = None, *, out: Any = None)
 
 
 @exported("special", "softmax")
-def special_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def special_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """Return ``exp(input) / sum(exp(input))`` along ``dim``, in ``dtype`` if it is passed."""
     return _along(softmax_block, input, dim, dtype)
 
 
 @exported("special", "log_softmax")
-def special_log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def special_log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """Return the logarithm of :func:`softmax` of ``input`` along ``dim``, in ``dtype`` if it is passed."""
     return _along(log_softmax_block, input, dim, dtype)
 

@@ -188,10 +188,8 @@ def _public_extreme(name: str, of_all: Any, along: Any, pairwise: Any, result: A
     the docstring of the function.
     """
 
-    def extreme(
-        input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None, axis: Any = None
-    ) -> Any:  # fmt: skip
-        dim = dim if other is None and axis is None else other if axis is None else axis
+    def extreme(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, other: Any = None) -> Any:
+        dim = dim if other is None else other
         if dim is None:
             return of_all(input)
         if isinstance(dim, Tensor):
@@ -328,8 +326,8 @@ def _logical_reduction(name: str, ufunc: str, doc: str) -> None:
     kernel.__doc__ = doc
     block = op(function=False, method=False)(kernel)
 
-    def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None, axis: Any = None) -> Tensor:
-        return block(input, dim if axis is None else axis, keepdim)
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Tensor:
+        return block(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

@@ -397,6 +397,8 @@ def _coordinates(name: str, x: Any, dx: Any) -> tuple[Any, Any]:
             f"{name}() received an invalid combination of arguments - got (Tensor, Tensor, dx={type(dx).__name__}), but "
             "expected one of:"
         )
+    if isinstance(dx, bool):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     return x, 1 if dx is None else dx
 
 

@@ -84,7 +84,10 @@ def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe:
     if axis not in (array.ndim - 1, array.ndim - 1 - data.ndim):
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {what} but got {axis}.")
     if lengths is None:
-        return array[..., :-1], numpy.maximum(numpy.diff(array, axis=-1), 0)
+        counts = numpy.diff(array, axis=-1)
+        if (counts < 0).any():
+            raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
+        return array[..., :-1], counts
     if not unsafe:
         if array.size and array.min() < 0:
             raise RuntimeError("lengths contains negative value!")

@@ -37,7 +37,7 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     ``q`` is a number or a tensor of numbers from 0 to 1. Raises PyTorch's errors for invalid arguments. ``name`` is the
     name of the function in the error message.
     """
-    if isinstance(q, (int, float)) and not isinstance(q, bool):
+    if isinstance(q, (int, float)):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         q = scalar_tensor(float(q), dtype=input.dtype, device=input.device)
@@ -377,7 +377,7 @@ _Histogram, _HistogramDD = named("histogram", ("hist", "bin_edges")), named("his
 @public()
 @slicewise
 def histogram(
-    input: Tensor, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
+    input: Tensor, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
     """Return the named tuple (hist, bin_edges): the number of elements of ``input`` in each bin, and the bin edges.
 

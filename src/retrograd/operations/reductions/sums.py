@@ -91,19 +91,15 @@ def sum(
     *,
     dtype: Any = None,
     out: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
 ) -> Tensor:
     """Return the sum of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
-    Integers are summed as int64. ``axis`` and ``keepdims`` are NumPy's names of ``dim`` and ``keepdim``.
+    Integers are summed as int64.
 
     >>> import retrograd as torch
     >>> torch.sum(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.])
     """
-    if axis is not None or keepdims:
-        dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
         input = input if dtype is input.dtype else input.to(dtype)
         if dtype.category < dtypes.FLOATING and dtype is not dtypes.int64:
@@ -177,19 +173,15 @@ def mean(
     *,
     dtype: Any = None,
     out: Any = None,
-    axis: Any = None,
-    keepdims: bool = False,
 ) -> Tensor:
     """Return the mean of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
-    Raises RuntimeError for integers. ``axis`` and ``keepdims`` are NumPy's names of ``dim`` and ``keepdim``.
+    Raises RuntimeError for integers.
 
     >>> import retrograd as torch
     >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), 0)
     tensor([2., 3.])
     """
-    if axis is not None or keepdims:
-        dim, keepdim = dim if axis is None else axis, keepdim or keepdims
     if dtype is not None:
         if dtype.category < dtypes.FLOATING:
             raise RuntimeError(
@@ -358,8 +350,8 @@ def var_block(np: Any, self: Any, /, dim: Any, correction: float, keepdim: bool)
 
 
 def _var_rule(F: Any, g: Any, self: Any, self_shape: Any, dim: Any, correction: float, keepdim: bool) -> Any:
-    left = max(reduced_count(self_shape, dim) - correction, 0)
-    scale = 2.0 / left if left else math.nan
+    left = reduced_count(self_shape, dim) - correction  # may be negative, as in PyTorch
+    scale = 2.0 / left if left else math.inf
     return restore_dims(F, g, self_shape, dim, keepdim) * scale * (self - F.mean_dim(self, dim, True))
 
 
@@ -391,18 +383,18 @@ def _std_rule(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, co
 std_block.derivative(self=_std_rule)
 
 
-def _spread_arguments(dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[Any, float]:
+def _spread_arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
     """Return the tuple (dim, correction) from the arguments of ``var`` or ``std``.
 
     These functions have two signatures in PyTorch. The older one has the parameter ``unbiased``: True means
     ``correction=1``, and False means ``correction=0``. ``unbiased`` may be passed without ``dim``, so that a bool
-    ``dim`` is the argument ``unbiased``. If ``axis`` is not None, it is used instead of ``dim``.
+    ``dim`` is the argument ``unbiased``.
     """
     if dim.__class__ is bool:
         dim, unbiased = None, dim
     if unbiased is not None:
         correction = 1 if unbiased else 0
-    return dim if axis is None else axis, 1 if correction is None else correction
+    return dim, 1 if correction is None else correction
 
 
 def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
@@ -425,18 +417,18 @@ def _freedom(input: Tensor, dim: Any, correction: float, name: str) -> None:
 )
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
-    out: Any = None, axis: Any = None,
+    out: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return the variance of ``input`` over ``dim``, an int or a tuple of ints; by default over all dimensions.
 
     The variance is the sum of the squared distances from the mean, divided by the number of elements minus
-    ``correction``. ``unbiased=False`` means ``correction=0``. ``axis`` is NumPy's name of ``dim``.
+    ``correction``. ``unbiased=False`` means ``correction=0``.
 
     >>> import retrograd as torch
     >>> torch.var(torch.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    dim, correction = _spread_arguments(dim, unbiased, correction)
     _freedom(input, dim, correction, "var")
     return var_block(input, dim, correction, keepdim)
 
@@ -448,7 +440,7 @@ def var(
 )
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
-    out: Any = None, axis: Any = None,
+    out: Any = None,
 ) -> Tensor:  # fmt: skip
     """Return the standard deviation of ``input`` over ``dim``: the square root of the variance.
 
@@ -458,7 +450,7 @@ def std(
     >>> torch.std(torch.tensor([1.0, 2.0, 3.0]), correction=0)
     tensor(0.8165)
     """
-    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    dim, correction = _spread_arguments(dim, unbiased, correction)
     _freedom(input, dim, correction, "std")
     return std_block(input, dim, correction, keepdim)
 
@@ -535,14 +527,13 @@ def _check_floating(name: str, input: Tensor) -> None:
     method=False, fast_path=var_mean_block, **_WITH_FREEDOM
 )  # fmt: skip
 def var_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
-    axis: Any = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1
+) -> tuple[Tensor, Tensor]:
     """Return the tuple (variance, mean) of ``input`` over ``dim``; by default over all dimensions.
 
     The parameters have the same meaning as in :func:`var`.
     """
-    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    dim, correction = _spread_arguments(dim, unbiased, correction)
     _check_floating("var_mean", input)
     _freedom(input, dim, correction, "var_mean")
     return var_mean_block(input, dim, correction, keepdim)
@@ -552,14 +543,13 @@ def var_mean(
     method=False, fast_path=std_mean_block, **_WITH_FREEDOM
 )  # fmt: skip
 def std_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1,
-    axis: Any = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = 1
+) -> tuple[Tensor, Tensor]:
     """Return the tuple (standard deviation, mean) of ``input`` over ``dim``; by default over all dimensions.
 
     The parameters have the same meaning as in :func:`var`.
     """
-    dim, correction = _spread_arguments(dim, unbiased, correction, axis)
+    dim, correction = _spread_arguments(dim, unbiased, correction)
     _check_floating("std_mean", input)
     _freedom(input, dim, correction, "std_mean")
     return std_mean_block(input, dim, correction, keepdim)
@@ -642,7 +632,8 @@ def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
         weight = F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1)
     else:
         weight = x * F.pow_scalar(F.abs(x), ord - 2)
-    return F.masked_fill_scalar(g * weight / F.pow_scalar(norm, ord - 1), norm == 0, 0)
+    safe = F.masked_fill_scalar(norm, norm == 0, math.inf)  # the second derivative is 0 there, too
+    return F.masked_fill_scalar(g * weight / F.pow_scalar(safe, ord - 1), norm == 0, 0)
 
 
 vector_norm_block.derivative(self=norm_rule)
@@ -650,22 +641,22 @@ vector_norm_block.derivative(self=norm_rule)
 
 @exported("linalg")
 def vector_norm(
-    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
+    input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None
 ) -> Tensor:
-    """Return the vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` over ``dim``, by default over all dimensions.
+    """Return the vector norm ``sum(abs(input) ** ord) ** (1 / ord)`` over ``dim``, by default over all dimensions.
 
-    ``ord=inf`` is the maximum of ``abs(x)``, ``-inf`` the minimum, and 0 the number of nonzero elements.
+    ``ord=inf`` is the maximum of ``abs(input)``, ``-inf`` the minimum, and 0 the number of nonzero elements.
     """
     if dtype is not None:
-        x = x.to(dtype)
-    if x.dtype.category < dtypes.FLOATING:
+        input = input.to(dtype)
+    if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(x.dtype)}"
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
         )
-    return vector_norm_block(x, float(ord), dim, keepdim)
+    return vector_norm_block(input, float(ord), dim, keepdim)
 
 
-@public(fast_path=vector_norm_block, if_arrays=lambda _d: _d is F32 or _d is F64, ord=2.0)
+@public(method=False, fast_path=vector_norm_block, if_arrays=lambda _d: _d is F32 or _d is F64, ord=2.0)
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None
 ) -> Tensor:
@@ -689,6 +680,12 @@ def norm(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtypes.scalar_name(input.dtype)}"
         )
     return vector_norm(input, 2 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
+
+
+@public(name="norm", function=False, fast_path=vector_norm_block, if_arrays=lambda _d: _d is F32 or _d is F64, ord=2.0)
+def norm_method(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """Return the ``p``-norm of ``input`` over ``dim``; see :func:`norm`."""
+    return norm(input, p, dim, keepdim, None, dtype)
 
 
 @op(name="logsumexp_block", backward="LogsumexpBackward0", opmath=True, function=False, method=False)

@@ -103,9 +103,9 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 
 @public()
-def resize_as_(input: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Resize ``input`` in place to the shape of ``other`` and return ``input``."""
-    return resize_(input, other._array.shape)
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Resize ``input`` in place to the shape of ``the_template`` and return ``input``."""
+    return resize_(input, the_template._array.shape)
 
 
 def _part_of_storage(input: Tensor, source: Any, offset: int, size: Any, stride: Any) -> Any:
@@ -117,6 +117,8 @@ def _part_of_storage(input: Tensor, source: Any, offset: int, size: Any, stride:
     storage = source.untyped_storage() if hasattr(source, "untyped_storage") else source
     if not hasattr(storage, "_bytes"):
         raise TypeError(f"set_(): argument 'source' must be Tensor or UntypedStorage, not {type(source).__name__}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     whole, kind = storage._bytes, input._array.dtype
     whole = whole[: whole.size // kind.itemsize * kind.itemsize].view(kind)
     if size is None:
@@ -124,7 +126,7 @@ def _part_of_storage(input: Tensor, source: Any, offset: int, size: Any, stride:
     shape = tuple(size)
     steps = contiguous_strides(shape) if stride is None else tuple(stride)
     needed = offset + 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
-    if any(step < 0 for step in steps):
+    if any(each < 0 for each in (*shape, *steps)):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(steps)}")
     if 0 not in shape and needed > whole.size:
         raise RuntimeError(

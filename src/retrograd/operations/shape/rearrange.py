@@ -152,7 +152,9 @@ def trace(np: Any, self: Any, /) -> Any:
     """Return the sum of the main diagonal of the matrix ``self``."""
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    return np.asarray(self.trace())
+    if self.dtype.kind == "b" or (self.dtype.kind == "u" and self.dtype.itemsize > 1):
+        raise dtypes.unsupported("trace", self.dtype)
+    return np.asarray(self.trace(dtype=np.int64) if self.dtype.kind in "iu" else self.trace())
 
 
 trace.derivative(self=lambda F, g, self_shape: F.trace_backward(g, self_shape))

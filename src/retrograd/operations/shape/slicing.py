@@ -10,7 +10,7 @@ from ...core.tensor import Tensor, memory_owner, normalize_dim
 from ...core.views import StridedLayout, strided_layout
 from ...dispatch.declare import AXIS, op, public
 from ...dispatch.public_wrapper import public_wrapper
-from ..engine_ops import as_strided_of, overlaps, strided_add
+from ..engine_ops import as_strided_of
 from .views import as_int_tuple, view_op
 
 # -- Selecting and slicing -------------------------------------------------------------------------------------------
@@ -251,7 +251,9 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
 
 
 @public(fast_path=split_even, dim=AXIS, sizes=_split_sizes)
-def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]:
+def split(
+    input: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> tuple[Tensor, ...]:
     """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
 
     ``split_size_or_sections`` is the size of each slice along ``dim`` (the last slice may be smaller), or a list of the
@@ -261,10 +263,12 @@ def split(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwa
     >>> torch.split(torch.arange(5), 2)
     (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
-    sizes = kwargs.get("split_size", split_size_or_sections)
+    sizes = split_size_or_sections if split_size is None else split_size
     if sizes is None:
         raise TypeError("Tensor.split() missing 1 required positional argument: 'split_size'")
-    return _by_size(split_even, input, sizes, dim) if isinstance(sizes, int) else _split_with_sizes(input, sizes, dim)
+    if isinstance(sizes, int) or (isinstance(sizes, Tensor) and sizes._array.size == 1):
+        return _by_size(split_even, input, sizes.__index__(), dim)
+    return _split_with_sizes(input, sizes, dim)
 
 
 @public()
@@ -358,21 +362,36 @@ def _bounds(start: int, end: int, total: int) -> tuple[int, int]:
     return first, max(first, last)
 
 
+def _sections(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Return the argument of ``hsplit``, ``vsplit`` or ``dsplit``: a number of sections, or a tuple of indices.
+
+    The indices may be passed one by one. ``name`` is the name of the function.
+    """
+    keyword = next((each for each in ("sections", "indices") if each in named), None)
+    if len(named) > 1 or (named and (keyword is None or arguments)):
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
+    if keyword is not None:
+        return named[keyword]
+    if not arguments:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "sections"')
+    return arguments[0] if len(arguments) == 1 else arguments
+
+
 def _split_along(name: str, dim: int, least: int) -> None:
-    def split_along(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    def split_along(input: Tensor, *arguments: Any, **named: Any) -> tuple[Tensor, ...]:
+        given = _sections(name, arguments, named)
         if input._array.ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension, but got a "
                 f"tensor with {input._array.ndim} dimensions!"
             )
         at = 0 if name == "hsplit" and input._array.ndim == 1 else dim
-        count = indices_or_sections
-        if isinstance(count, int) and (count <= 0 or input._array.shape[at] % count):
+        if isinstance(given, int) and (given <= 0 or input._array.shape[at] % given):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {at}, but the size of the dimension "
-                f"{input._array.shape[at]} is not divisible by the split_size {indices_or_sections}!"
+                f"{input._array.shape[at]} is not divisible by the split_size {given}!"
             )
-        return tensor_split(input, indices_or_sections, at)
+        return tensor_split(input, given, at)
 
     split_along.__name__ = split_along.__qualname__ = name
     split_along.__doc__ = f"Return slices of ``input`` along dimension {dim}, as views (see :func:`tensor_split`)."
@@ -404,9 +423,12 @@ diagonal_block.derivative(
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
     """Return the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``array`` as a writable view.
 
-    ``numpy.diagonal`` returns a read-only view instead. ``offset`` selects the diagonal.
+    ``numpy.diagonal`` returns a read-only view instead. ``offset`` selects the diagonal. It is limited to the range of a C
+    int, because NumPy raises for greater numbers and crashes for -2**31.
     """
-    view = array.diagonal(offset, dim1, dim2)
+    if not -(2**63) <= offset < 2**63:
+        raise OverflowError("an offset must fit into 64 bits")
+    view = array.diagonal(max(1 - 2**31, min(offset, 2**31 - 1)), dim1, dim2)
     if np.__name__ == "numpy":
         view.flags.writeable = True
     return view
@@ -519,23 +541,7 @@ def as_strided_block(np: Any, self: Any, /, whole: StridedLayout, part: StridedL
     return as_strided_of(np)(flat[part.offset :], part.shape, tuple(step * self.itemsize for step in part.strides))
 
 
-as_strided_block.derivative(self=lambda F, g, whole, part: F.shared_out(F.strided_add(g, whole, part), whole))
-
-
-@op(function=False, method=False, linear=True, vmap="slices")
-def shared_out(np: Any, self: Any, /, whole: StridedLayout) -> Any:
-    """Return ``self``, a gradient of a tensor, divided among the elements of the tensor that share memory.
-
-    ``whole`` holds the shape, strides and storage offset of the tensor. If n elements of the tensor have the same
-    position in memory, the elements of ``self`` for them are divided by n. The backward pass of ``as_strided`` uses
-    this operation.
-    """
-    if not overlaps(whole):
-        return self
-    return self / strided_add.op.kernel(np, np.ones_like(self), whole, whole)
-
-
-shared_out.derivative(self=lambda F, g, whole: F.shared_out(g, whole))
+as_strided_block.derivative(self=lambda F, g, whole, part: F.strided_add(g, whole, part))
 
 
 @public()

@@ -78,6 +78,8 @@ def parse_int_arguments(
             break
     else:
         return given
+    if given and isinstance(given[0], bool):
+        raise TypeError(f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not bool")
     try:
         return tuple(each.__index__() for each in given)
     except (AttributeError, TypeError):
@@ -650,6 +652,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
     ``source`` and ``destination`` are ints or tuples of ints. The other dimensions keep their order.
     """
+    if isinstance(source, (tuple, list)) is not isinstance(destination, (tuple, list)):
+        raise TypeError("movedim() accepts two ints or two tuples of ints")
     ndim = input._array.ndim
     sources = [normalize_dim(each, ndim) for each in as_int_tuple(source)]
     targets = [normalize_dim(each, ndim) for each in as_int_tuple(destination)]
