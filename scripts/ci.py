@@ -3,10 +3,12 @@
 ``.ci/run`` runs the whole suite, the linters, the types, the layers and the demo on the Python that it is started with
 (``python3``), and on the others the tests of operations, autograd, generated code, views, printing and compilation
 (``scripts/test.py --selection``). ``.ci/run --all`` runs the whole suite on all of them, and once more with
-``RETROGRAD_CODEGEN=0``: every function then runs its template as it stands.
+``RETROGRAD_CODEGEN=0``: every function then runs its template as it stands. It also runs the selection with the lowest
+versions of the dependencies that ``pyproject.toml`` allows, and tests in eight threads at once.
 
 The supported versions are those of the classifiers in ``pyproject.toml``. An interpreter is looked for on the path and
-among pyenv's versions. A version without one is reported as ``NOT TESTED`` and does not fail the run.
+among pyenv's versions. A version without one is reported as ``NOT TESTED`` and does not fail the run, nor do lowest
+versions without a wheel.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ PROBE = (
     "import importlib.util as u, sys; print('%d.%d' % sys.version_info[:2]); "
     "sys.exit(not (u.find_spec('venv') and (u.find_spec('pip') or u.find_spec('ensurepip'))))"
 )
+#: Exit status of ``test.py --lowest`` if the versions cannot be installed.
+NOT_TESTED = 77
 #: pytest's closing line, such as "2 failed, 31 passed in 4.05s".
 CLOSING = re.compile(r"(?:\d+ [a-z]+, )*\d+ [a-z]+ in [\d.]+s(?: \([\d:]+\))?")
 
@@ -88,10 +92,15 @@ def steps(pythons: dict[str, str], everything: bool) -> list[Step]:
     main, test = sys.executable, str(SCRIPTS / "test.py")
     inside = [main, str(SCRIPTS / "environment.py"), "-m"]
     selection = [] if everything else ["--selection"]
+    more = [
+        Step("tests, generic", [main, test], tests=True, variables=("RETROGRAD_CODEGEN=0",)),
+        Step("tests, lowest versions", [main, test, "--lowest"], tests=True),
+        Step("tests, threads", [main, test, "--threads"], tests=True),
+    ]
     return [
         Step("tests, {}.{}".format(*sys.version_info), [main, test], tests=True),
         *(Step(f"tests, {version}", [python, test, *selection], tests=True) for version, python in pythons.items()),
-        *([Step("tests, generic", [main, test], tests=True, variables=("RETROGRAD_CODEGEN=0",))] if everything else []),
+        *(more if everything else []),
         Step("lint", [*inside, "ruff", "check", "."]),
         Step("format", [*inside, "ruff", "format", "--check", "."]),
         Step("types", [*inside, "mypy"]),
@@ -116,6 +125,8 @@ def run(step: Step) -> Outcome:
     minutes = (time.monotonic() - start) / 60
     closing = CLOSING.findall(tail.decode(errors="replace"))
     summary = closing[-1] if closing else ""
+    if process.returncode == NOT_TESTED and (text := tail.decode(errors="replace")).count("NOT TESTED: "):
+        return Outcome(step.title, True, minutes, text[text.rindex("NOT TESTED: ") :].splitlines()[0])
     if process.returncode:
         return Outcome(step.title, False, minutes, summary or f"exit status {process.returncode}")
     if step.tests and not re.search(r"\b[1-9]\d* passed", summary):
@@ -126,12 +137,15 @@ def run(step: Step) -> Outcome:
 def report(outcomes: Sequence[Outcome], absent: Sequence[str]) -> str:
     """Return the closing lines: minutes and result of each step, versions without an interpreter, and the verdict."""
     failed = [each.title for each in outcomes if not each.passed]
+    untested = [each for each in outcomes if each.summary.startswith("NOT TESTED: ")]
     lines = [
-        f"{each.title:12}{each.minutes:6.1f} min  {'passed' if each.passed else 'FAILED'}  {each.summary}".rstrip()
+        f"{each.title:22}{each.minutes:6.1f} min  {'passed' if each.passed else 'FAILED'}  {each.summary}".rstrip()
         for each in outcomes
+        if each not in untested
     ]
-    lines.append(f"{'all':12}{sum(each.minutes for each in outcomes):6.1f} min")
+    lines.append(f"{'all':22}{sum(each.minutes for each in outcomes):6.1f} min")
     lines += [f"NOT TESTED: {version}" for version in absent]
+    lines += [f"NOT TESTED: {each.title} ({each.summary.removeprefix('NOT TESTED: ')})" for each in untested]
     lines.append(f"CI failed: {'; '.join(failed)}" if failed else "CI passed.")
     return "\n".join(lines)
 

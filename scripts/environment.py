@@ -71,16 +71,20 @@ def extras_present() -> set[str] | None:
     return set(record["extras"]) if current else None
 
 
-def pip(*arguments: str) -> None:
-    """Run pip on the environment, with this Python's pip if it has one, because Debian's Python has no ensurepip."""
-    inside = python_of(FOLDER)
+def pip(*arguments: str, folder: Path | None = None) -> None:
+    """Run pip on an environment, with this Python's pip if it has one, because Debian's Python has no ensurepip.
+
+    The default is the checkout's environment. For another folder, what pip prints is in the ``stderr`` of an error.
+    """
+    inside = python_of(folder or FOLDER)
     if importlib.util.find_spec("pip") is not None:
         command = [sys.executable, "-m", "pip", "--python", str(inside)]
     else:
         subprocess.run([inside, "-m", "ensurepip", "--default-pip"], check=True, stdout=subprocess.DEVNULL)
         command = [str(inside), "-m", "pip"]
     quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    subprocess.run([*command, *quiet, *arguments], check=True, cwd=ROOT)
+    errors = subprocess.PIPE if folder else None
+    subprocess.run([*command, *quiet, *arguments], check=True, cwd=ROOT, stderr=errors, text=True)
 
 
 def build(extras: set[str]) -> None:

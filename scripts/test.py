@@ -2,7 +2,9 @@
 
 ``python3 scripts/test.py [--selection] [pytest arguments]``. A file of tests may be named without its folder and suffix:
 ``python3 scripts/test.py test_cli -k info``. ``--selection`` runs the files of :data:`SELECTION`, which ``.ci/run`` runs
-on every supported Python; their environment has no linters and no libraries of the examples.
+on every supported Python; their environment has no linters and no libraries of the examples. ``--lowest`` runs them with
+the lowest versions of the dependencies (``lowest.py``). ``--threads`` runs the files of :data:`THREADS`, each test in
+eight threads at once, by pytest-run-parallel.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import lowest
 from environment import ROOT, environment, run
 
 TESTS = ROOT / "tests"
@@ -24,6 +27,16 @@ SELECTION = (
     "test_inplace", "test_shapes", "test_indexing",  # views
     "test_printing", "test_compile",
 )  # fmt: skip
+#: The files whose tests may run in several threads at once: they neither seed generators nor set options.
+THREADS = (
+    "test_arithmetic", "test_backward", "test_graph", "test_inplace", "test_shapes", "test_indexing",
+    "test_autograd_function", "test_grad_mode", "test_fast_path",
+)  # fmt: skip
+OPTIONS = {
+    "--selection": SELECTION,
+    "--lowest": SELECTION,
+    "--threads": ("--parallel-threads=8", "-p", "no:xdist", *THREADS),
+}
 
 
 def find_test(stem: str, folder: Path = TESTS) -> str:
@@ -35,19 +48,23 @@ def find_test(stem: str, folder: Path = TESTS) -> str:
 
 
 def pytest_arguments(arguments: Sequence[str], folder: Path = TESTS) -> list[str]:
-    """Return ``arguments`` with the names of test files replaced by their paths, and ``--selection`` by all of them."""
+    """Return ``arguments`` with names of test files replaced by their paths, and those of :data:`OPTIONS` spelled out."""
     expanded: list[str] = []
     for each in arguments:
-        expanded += SELECTION if each == "--selection" else [each]
+        expanded += OPTIONS.get(each, [each])
     return [find_test(each, folder) if re.fullmatch(r"test_\w+", each) else each for each in expanded]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Set up the environment and run pytest in it; return pytest's exit status."""
     given = pytest_arguments(arguments)
-    workers = str(min(os.cpu_count() or 1, 8))
-    python = environment("test" if "--selection" in arguments else "dev")
-    return run(python, ["-m", "pytest", "-n", workers, *given], ROOT)
+    workers = [] if "--threads" in arguments else ["-n", str(min(os.cpu_count() or 1, 8))]
+    if "--lowest" in arguments:
+        pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        python = lowest.environment(lowest.lowest(pyproject))
+    else:
+        python = environment("test" if "--selection" in arguments else "dev")
+    return run(python, ["-m", "pytest", *workers, *given], ROOT)
 
 
 if __name__ == "__main__":

@@ -27,5 +27,5 @@ def no_leaked_state() -> Iterator[None]:
     assert torch.get_default_device().type == "cpu", "a test left another default device"
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
     assert not hooks.retain_last, "a test left retain_grad_last set"
-    assert torch_function.state() == (torch_function.ALL, ()), "a test left a mode of torch.overrides"
+    assert torch_function.state() == (torch_function.ALL, (), (), None, ()), "a test left a mode of torch.overrides"
     torch_function.forget_classes()  # a test's classes: functions are to be as they are without any

@@ -11,11 +11,12 @@ import linecache
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import retrograd as torch
-from retrograd.runtime.codegen import PREFIX, compile_source, renamed
+from retrograd.runtime.codegen import PARSE_ATTEMPTS, PREFIX, compile_source, parse_expression, parse_module, renamed
 
 PACKAGE = Path(torch.__file__).parent
 BUILTINS = ("compile", "exec", "eval")
@@ -77,6 +78,32 @@ def test_few_files_compile_code() -> None:
 
 def test_few_files_replace_code_objects() -> None:
     assert {file for file, tree in trees() if any(assigning(tree))} == ASSIGNS_CODE
+
+
+def test_one_file_parses_source() -> None:
+    """``ast.parse`` may fail while another thread parses (``codegen.parse_module``)."""
+    uses = {file for file, tree in trees() if "ast.parse(" in ast.unparse(tree)}
+    assert uses == {"runtime/codegen.py"}
+
+
+def test_a_source_is_parsed_again_if_another_thread_disturbed_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, parse = [3], ast.parse
+
+    def disturbed(*args: Any, **kwargs: Any) -> ast.AST:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise SystemError("AST constructor recursion depth mismatch (before=117, after=107)")
+        return parse(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert ast.unparse(parse_expression("a+b")) == "a + b"
+    left[0] = 3
+    assert [type(each) for each in parse_module("a = 1").body] == [ast.Assign]
+    with pytest.raises(SyntaxError):
+        parse_module("a = ")
+    left[0] = PARSE_ATTEMPTS
+    with pytest.raises(SystemError):
+        parse_module("a = 1")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,9 @@ SIGNATURES = {
     "amax": "(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor",
     "view_as_real": "(input)",
     "unbind": "(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]",
-    "split": "(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, **kwargs: Any) -> tuple[Tensor, ...]",
+    "split": (
+        "(input: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None) -> tuple[Tensor, ...]"
+    ),
     "nn.Linear": "(in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None",
     "special.erf": "(input, *, out=None)",
     "nn.functional.logsigmoid": "(input, *, out=None)",

@@ -92,6 +92,36 @@ def test_a_test_is_found_by_its_name_in_any_folder(tmp_path: Path) -> None:
         script.pytest_arguments(["test_one"], tmp_path)
 
 
+def test_lowest_versions_are_those_of_the_requirements() -> None:
+    lowest = load("lowest")
+    text = """[project]
+    dependencies = ["numpy>=2.0", "ml_dtypes>=0.5"]
+    optional-dependencies = {test = ["pytest-xdist>=3.6.1"], fast = ["numba>=9"]}"""
+    assert lowest.lowest(text) == ["numpy==2.0", "ml_dtypes==0.5", "pytest-xdist==3.6.1"]
+    own = lowest.lowest((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert {each.partition("==")[0] for each in own} > {"numpy", "scipy", "ml_dtypes", "numba", "pytest"}
+    assert all("==" in each and ">" not in each for each in own)
+
+
+def test_a_lowest_version_without_a_wheel_is_named_with_the_oldest_after_it() -> None:
+    lowest, python = load("lowest"), "{}.{}".format(*sys.version_info)
+    printed = (
+        "ERROR: Could not find a version that satisfies the requirement numpy==2.0 (from versions: 1.3.0, 2.10.0, 2.2.1)\n"
+        "ERROR: No matching distribution found for numpy==2.0\n"
+    )
+    assert lowest.reason(printed) == f"no wheel of numpy 2.0 for Python {python}; the oldest after it is 2.2.1"
+    assert lowest.reason(printed.replace(", 2.10.0, 2.2.1", "")).endswith("the oldest after it is none")
+    assert lowest.reason("WARNING: slow\nERROR: no network\n") == "ERROR: no network"
+
+
+def test_options_stand_for_files_of_tests() -> None:
+    script = load("test")
+    for option, chosen in script.OPTIONS.items():
+        names = [each for each in chosen if each.startswith("test_")]
+        found = [Path(each).stem for each in script.pytest_arguments([option]) if each.endswith(".py")]
+        assert found == names and names
+
+
 def test_the_supported_versions_are_those_of_the_classifiers() -> None:
     ci = load("ci")
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -129,6 +159,10 @@ def test_other_versions_run_the_selection_or_with_all_the_whole_suite() -> None:
         (step,) = [each for each in ci.steps({"3.99": "python3.99"}, everything) if each.title == "tests, 3.99"]
         assert step.command == ["python3.99", str(SCRIPTS / "test.py"), *([] if everything else ["--selection"])]
         assert step.tests
+        titles = {each.title for each in ci.steps({}, everything)}
+        assert {"tests, lowest versions", "tests, threads"} & titles == (
+            {"tests, lowest versions", "tests, threads"} if everything else set()
+        )
         generic = [each for each in ci.steps({}, everything) if each.variables]
         assert [each.variables for each in generic] == [("RETROGRAD_CODEGEN=0",)] * everything
 
@@ -158,6 +192,17 @@ def test_a_step_of_tests_passes_only_if_a_test_passed(
     outcome = ci.run(ci.Step("tests", command, tests=True))
     assert (outcome.passed, outcome.summary) == (passed, summary)
     assert printed.encode() in capfdbinary.readouterr().out.splitlines()
+
+
+def test_a_step_that_could_not_be_set_up_is_reported(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    ci, reason = load("ci"), "no wheel of numpy 2.0 for Python 3.99; the oldest after it is 2.9"
+    command = [sys.executable, "-c", f"print('NOT TESTED: {reason}'); raise SystemExit({load('lowest').NOT_TESTED})"]
+    outcome = ci.run(ci.Step("tests, lowest", command, tests=True))
+    assert outcome.passed
+    lines = ci.report([outcome], ["3.99"]).splitlines()
+    assert lines[1:] == ["NOT TESTED: 3.99", f"NOT TESTED: tests, lowest ({reason})", "CI passed."]
+    failed = ci.run(ci.Step("tests, lowest", [sys.executable, "-c", "raise SystemExit(77)"], tests=True))
+    assert not failed.passed
 
 
 def test_a_version_without_an_interpreter_is_reported(
