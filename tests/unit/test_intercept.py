@@ -18,6 +18,7 @@ from retrograd.core import engine
 from retrograd.dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, Call, Handler, interceptable
 from retrograd.dispatch.op import ARRAYS
 from retrograd.profiler import profile
+from retrograd.runtime import user_frame
 
 
 class Log(torch.overrides.TorchFunctionMode):
@@ -362,6 +363,17 @@ def test_reading_arguments_keeps_no_variables_alive() -> None:
         log.calls.clear()
         del x
     assert reference() is None
+
+
+def test_code_that_outlives_the_package_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = eval("lambda: torch.sum(torch.ones(2), dim=0)", {"torch": torch})
+    with Log():
+        function()
+    before, key = user_frame.expressions, id(function.__code__)
+    assert key in before
+    monkeypatch.setattr(user_frame, "expressions", None)  # as the interpreter does when it exits
+    del function
+    assert key not in before
 
 
 def test_instances_take_the_fast_path_inside_their_class() -> None:

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING
 from .user_frame import MARK, warn
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .typing import CFunction, ThreadControl
 
 #: Environment variable with OpenBLAS's spin timeout, as the binary logarithm of a number of processor cycles.
@@ -264,11 +266,14 @@ class _Fork:
             self.entered, _chosen["count"] = False, 1
 
 
-def _computing() -> set[tuple[int, int, int]]:
-    """Return the places of the other threads that run a function of the package: thread, frame and instruction."""
+def _computing() -> set[tuple[int, FrameType, int]]:
+    """Return the places of the other threads that run a function of the package: thread, frame and instruction.
+
+    A frame in the result is not freed, so that a later call of the same function is a different place.
+    """
     me = threading.get_ident()
     return {
-        (thread, id(frame), frame.f_lasti)
+        (thread, frame, frame.f_lasti)
         for thread, frame in sys._current_frames().items()
         if thread != me and MARK in frame.f_globals and frame.f_code.co_name != POOL
     }

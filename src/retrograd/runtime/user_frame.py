@@ -187,7 +187,8 @@ def expression(frame: FrameType) -> ast.expr | None:
         pass
     key = id(frame.f_code)
     if key not in expressions:  # not a WeakKeyDictionary, because hashing a code object takes 2 µs
-        expressions[key] = ReferenceType(frame.f_code, lambda reference: expressions.pop(key, None)), {}
+        forget = expressions.pop  # bound here, because globals are None while the interpreter exits
+        expressions[key] = ReferenceType(frame.f_code, lambda _: forget(key, None)), {}
     found = expressions[key][1][frame.f_lasti] = _parsed_expression(frame)
     return found
 
