@@ -122,8 +122,6 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     namespace = vars(module)
     namespace[user_frame.MARK] = True
     collecting = gc.isenabled()  # not in an import that another one has caused
-    thread = threading.get_ident()
-    forks.importing[thread] = forks.importing.get(thread, 0) + 1
     gc.disable()
     _thread.executing = getattr(_thread, "executing", 0) + 1
     try:
@@ -132,9 +130,6 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
         _thread.executing -= 1
         if collecting:
             gc.enable()
-        forks.importing[thread] = count = forks.importing.get(thread, 1) - 1
-        if not count:
-            forks.importing.pop(thread, None)
     if "__all__" in namespace and module.__name__.split(".")[1] not in INTERNAL:
         namespace.setdefault("__getattr__", module_getattr(module.__name__))
         namespace["__dir__"] = module_dir(namespace)

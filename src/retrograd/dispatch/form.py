@@ -11,10 +11,10 @@ import ast
 import inspect
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..kernels.numba_dispatch import for_ufunc, stretched
+from ..runtime.cached_property import cached_property
 from ..runtime.specialization import lambda_tree
 from . import argument_checks, signatures
 from .fallback import PASSED

@@ -15,7 +15,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cache
 from types import FunctionType
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from ..compat.lazy_imports import ON_LOAD
 from ..core import torch_function
 from ..core.tensor import Tensor
 from ..core.torch_function import ALL, GO_ON, NONE, call_override
+from ..runtime.cached_property import cached_property
 from ..runtime.codegen import MARK, PREFIX, compile_tree, parse_expression
 from .given_arguments import Given
 from .signatures import PREFIXES

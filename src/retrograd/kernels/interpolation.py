@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy
 
+from ..runtime.cached_property import cached_property
 from . import numba_operands
 from .half_precision import upcast_half
 from .memory_format import in_memory_format_of

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy
 
+from ..runtime.cached_property import cached_property
 from . import numba_operands
 from .half_precision import upcast_half
 from .interpolation import adaptive_bounds, as_slice, take_regular, window_positions

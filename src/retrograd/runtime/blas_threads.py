@@ -26,6 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import forks  # noqa: F401  (registered first, so that its handler is called last before a fork)
 from .user_frame import MARK, warn
 
 if TYPE_CHECKING:

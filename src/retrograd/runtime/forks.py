@@ -3,8 +3,9 @@
 The child process has only the thread that forked. A lock that another thread held, or a module that it was importing,
 remains as it was, and a use of it would wait for ever. Note [Forks with threads]:
 
-* A fork waits until no other thread is importing a module of the package, compiling a loop, or holds one of the locks
-  of :func:`hold_while_forking`.
+* A fork waits until no other thread is importing a module of the package or of a library that it uses, compiling a
+  loop, or holds one of the locks of :func:`hold_while_forking`. Threads do not switch between the last look and the
+  fork, because the thread has just received the global interpreter lock and keeps it for at least some milliseconds.
 * If another thread may be computing, the fork waits until the products on several threads have finished, and matrix
   products of the child run on one thread (``runtime/blas_threads.py``). OpenBLAS does not support a fork meanwhile.
 * Thread pools of the package are created again in the child, or loops run on one thread (``kernels/numba_dispatch.py``).
@@ -14,6 +15,7 @@ If another thread has not finished after :data:`PATIENCE` seconds, a warning sug
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -24,11 +26,14 @@ from typing import TYPE_CHECKING
 from .user_frame import warn
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .typing import Lock
 
 PATIENCE = 30.0
-#: Number of modules of the package that a thread is importing, by the identifier of the thread.
-importing: dict[int, int] = {}
+#: Packages whose imports are waited for: this one, and libraries that it imports when they are needed.
+IMPORTED = frozenset({__name__.partition(".")[0], "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"})
+_FIND_AND_LOAD = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 _locks: list[Callable[[], Lock | None]] = []
 _held: list[Lock] = []
 
@@ -53,36 +58,52 @@ def _compiler_lock() -> Lock | None:
     return getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
 
 
-def _before() -> None:
-    end, here = time.monotonic() + PATIENCE, threading.get_ident()
-    alive = {each.ident for each in threading.enumerate()}
-    while any(each in alive for each in [*importing] if each != here) and time.monotonic() < end:
-        time.sleep(0.002)
-    late = time.monotonic() >= end
+def _others_import() -> bool:
+    """Return whether another thread is importing a module of one of the packages :data:`IMPORTED`.
+
+    The thread then holds the lock of the module, or is about to release it.
+    """
+    here = threading.get_ident()
+    for thread, frame in sys._current_frames().items():
+        each: FrameType | None = None if thread == here else frame
+        while each is not None:
+            if each.f_code is _FIND_AND_LOAD and each.f_locals["name"].partition(".")[0] in IMPORTED:
+                return True
+            each = each.f_back
+    return False
+
+
+def _hold(timeout: float) -> bool:
+    """Acquire the locks of :func:`hold_while_forking`, and return whether all could be acquired in time."""
+    held = True
     for each in _locks:
         lock = each()
         if lock is not None:
-            if lock.acquire(timeout=max(end - time.monotonic(), 0.01)):
+            if lock.acquire(timeout=timeout):
                 _held.append(lock)
             else:
-                late = True
-    if late:
-        warn(
-            "the process forks while another thread imports or compiles, and the child process may wait for ever. Remedy: "
-            "start it by the method 'spawn' of multiprocessing."
-        )
+                held = False
+    return held
 
 
-def _after() -> None:
+def _before() -> None:
+    end = time.monotonic() + PATIENCE
+    while not _hold(0.01) or _others_import():
+        if time.monotonic() >= end:
+            warn(
+                "the process forks while another thread imports or compiles, and the child process may wait for ever. "
+                "Remedy: start it by the method 'spawn' of multiprocessing."
+            )
+            return
+        _release()
+        time.sleep(0.002)
+
+
+def _release() -> None:
     while _held:
         _held.pop().release()
 
 
-def _in_child() -> None:
-    importing.clear()
-    _after()
-
-
 hold_while_forking(_compiler_lock)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_release)

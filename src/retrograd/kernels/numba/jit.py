@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -19,6 +19,7 @@ from numba import njit
 from numba.core import event
 
 from ...runtime import codegen
+from ...runtime.cached_property import cached_property
 from ...runtime.interrupts import note_return
 from ..numba_dispatch import RUNNING
 
