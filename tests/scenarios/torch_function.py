@@ -1092,3 +1092,92 @@ def subclass_under_other_modes(torch, log):
     with torch.inference_mode():
         b = x * 2
     return [(type(each).__name__, each.requires_grad, each.is_inference()) for each in (a, b, x * 2)]
+
+
+#: Calls whose handlers get the arguments in different forms. Those after ``h`` are not calls of tensors.
+FORMS = """torch.sum(x, 1)
+torch.sum(x, dim=1)
+torch.sum(x, axis=1, keepdims=True)
+x.sum(1, False)
+x.sum(1, keepdim=False)
+torch.Tensor.sum(x, 1)
+torch.Tensor.sum(x, 1, False)
+Holder.Tensor.sum(x, 0)
+Holder.x.sum(0, False)
+torch.add(input=x, other=x)
+torch.clamp(x, 0, None)
+torch.clamp(x, min=0)
+torch.nn.functional.linear(x, x, None)
+torch.cat([x, x], 0)
+torch.topk(x, 1, -1)
+x.argmax(None)
+total(x, 1)
+total(*pair)
+total(*pair, **named)
+sorted([x], key=torch.sum)
+functools.reduce(torch.add, [x, x])
+(h(dim=1), torch.sum(x, 1))
+h(keepdim=1) or x.sum(1, True)
+x.sum((0 if named else 1), named is None)
+x.sum(1).add(x[0],
+    alpha=2)
+[torch.sum(each, dim=0) for each in pair[:1]]
+x + 1""".replace("\n    ", " ").splitlines()
+
+
+def calls_without_source(torch, log):
+    class Log(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            named = [(key, type(each).__name__) for key, each in (kwargs or {}).items()]
+            log.append((func.__name__, [type(each).__name__ for each in args], named))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    names = {
+        "torch": torch,
+        "functools": functools,
+        "x": x,
+        "h": lambda **named: None,
+        "total": torch.sum,
+        "pair": (x, 1),
+    }
+    names |= {"named": {"keepdim": True}, "Holder": type("Holder", (), {"x": x, "Tensor": torch.Tensor})}
+    for each in FORMS:
+        with Log():
+            eval(each, names)
+        local = {**names}
+        exec(f"def run({', '.join(names)}): return {each}", local)
+        with Log():
+            local["run"](**names)
+
+
+def mode_without_source(torch, log):
+    source = """class Log(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        log.append((func.__name__, len(args), list(kwargs or {})))
+        return func(*args, **kwargs or {})
+x = torch.eye(2)
+with Log(), Log():
+    torch.sum(x, 1, False), x.sum(dim=1), torch.add(x, x, alpha=2), torch.nn.functional.linear(x, weight=x)
+"""
+    exec(source, {"torch": torch, "log": log})
+
+
+def not_implemented_is_asked_once(torch, log):
+    class Duck:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            log.append(func.__name__)
+            return NotImplemented
+
+    x, f = torch.ones(2, 2), torch.nn.functional
+    calls = [
+        torch.exp, x.mul, x.add_, x.copy_, f.relu, lambda d: torch.sum(d, 1), lambda d: torch.sum(d, axis=1),
+        lambda d: torch.max(x, d), lambda d: f.mse_loss(d, x), torch.norm, lambda d: torch.clamp(d, d),
+        lambda d: f.conv1d(d, x), lambda d: torch.split(d, 1), lambda d: torch.where(d, x, x),
+    ]  # fmt: skip
+    for each in calls + calls:
+        try:
+            each(Duck())
+        except TypeError as error:
+            log.append(str(error).partition(":")[0])

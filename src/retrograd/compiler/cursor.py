@@ -27,7 +27,6 @@ from ..core.lazy_tensor import Lazy, fill
 from ..core.pytree import tree_leaves
 from ..core.tensor import Tensor, new
 from ..core.torch_function import GO_ON
-from ..dispatch.call_errors import mark_final
 from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
@@ -224,7 +223,7 @@ class Cursor:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            mark_final(error)
+            user_frame.mark_final(error)
             raise
         finally:
             set_cursor(self)
@@ -235,7 +234,7 @@ class Cursor:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            mark_final(error)  # the generated function that has called the cursor raises it as it is
+            user_frame.mark_final(error)  # the generated function that has called the cursor raises it as it is
             raise
         finally:
             set_cursor(self)

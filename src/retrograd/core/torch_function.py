@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
 from ..runtime.forks import hold_while_forking
-from ..runtime.user_frame import warn
+from ..runtime.user_frame import mark_final, warn
 from .deferral import block
 
 if TYPE_CHECKING:
@@ -161,15 +161,13 @@ def call_override(
     if python:
         nor = "" if mode is None else f" nor in mode {mode}"
         kinds = [each.__class__ for each in overriding]
-        raise TypeError(
-            f"no implementation found for '{shown}' on types that implement __torch_function__: {kinds}{nor}"
-        )
+        text = f"no implementation found for '{shown}' on types that implement __torch_function__: {kinds}{nor}"
+        raise mark_final(TypeError(text))
     handlers = [] if mode is None else [f"  - mode object {mode!r}\n"]
     handlers += [f"  - tensor subclass {each.__class__!r}\n" for each in overriding]
-    raise TypeError(
-        f"Multiple dispatch failed for '{shown}'; all __torch_function__ handlers returned NotImplemented:\n\n"
-        f"{''.join(handlers)}\nFor more information, try re-running with TORCH_LOGS=not_implemented"
-    )
+    text = f"Multiple dispatch failed for '{shown}'; all __torch_function__ handlers returned NotImplemented:\n\n"
+    more = "For more information, try re-running with TORCH_LOGS=not_implemented"
+    raise mark_final(TypeError(f"{text}{''.join(handlers)}\n{more}"))
 
 
 @contextmanager

@@ -7,7 +7,6 @@ The exception is derived from the arguments after the call has failed. The origi
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from ..core.tensor import Tensor
 from ..runtime import user_frame
 from ..runtime.lazy_functions import UNWRITTEN
 from ..runtime.specialization import INLINED_CODE
+from ..runtime.user_frame import FINAL, mark_final
 from .argument_errors import explain, retry_with_override
 from .fallback import fall_back
 from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from .typing import ArgumentList, CallForm, DeclaredNode, Result
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
-#: Attribute of exceptions that are final: an outer function must not translate them again.
-FINAL = "__retrograd_final__"
 
 
 def finish_error(error: Exception, original: Exception) -> Exception | None:
@@ -52,12 +50,6 @@ def finish_error(error: Exception, original: Exception) -> Exception | None:
         error.__cause__ = error.__cause__ or original
         return error
     return stripped
-
-
-def mark_final(error: Exception) -> Exception:
-    with suppress(AttributeError):  # an exception class with __slots__
-        setattr(error, FINAL, True)
-    return error
 
 
 def _raised_in(error: Exception) -> CodeType | None:
@@ -259,6 +251,6 @@ def public_error(
     A public wrapper is the generated function that users call in place of a Python function of the package. The
     parameters and the result None have the same meaning as for :func:`call_error`.
     """
-    if _is_of_user_code(form, error):
+    if hasattr(error, FINAL) or _is_of_user_code(form, error):
         return finish_error(error, error)
     return _explained(form, error, error, args, rest, unknown, None)

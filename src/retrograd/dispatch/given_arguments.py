@@ -1,10 +1,10 @@
 """The arguments of a call as the caller passed them, by position or by keyword, computed inside the called function.
 
 A function with named parameters does not know which of its arguments were passed by keyword. This is read from the
-source of the call, once for each call in a program and each function that it calls (:class:`ArgumentReader`). A mode
-usually repeats a call as ``func(*args, **kwargs)`` with the arguments that it has got. For other calls
-``f(**mapping)``, a local variable of the caller is searched that is a dictionary with the same arguments; its keys are
-the names.
+source of the call, or from its bytecode if there is no source, once for each call in a program and each function that
+it calls (:class:`ArgumentReader`). A mode usually repeats a call as ``func(*args, **kwargs)`` with the arguments that it
+has got. For other calls ``f(**mapping)``, a local variable of the caller is searched that is a dictionary with the same
+arguments; its keys are the names.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ArgumentReader:
         while frame is not None and CALL_MARK in frame.f_globals:
             frame = frame.f_back
         try:
-            passed = expressions[id(frame.f_code)][1][frame.f_lasti].passed[self]  # type: ignore[union-attr]
+            passed = expressions[id(frame.f_code)][1][frame.f_lasti].passed[self]  # type: ignore[union-attr, attr-defined]
         except (KeyError, AttributeError):
             passed = None if frame is None else self._read(frame)
         if passed is REPEATED:
@@ -98,9 +98,12 @@ class ArgumentReader:
                     free, named = tuple(args[:count]), {}
                     if keywords:
                         for name, k in keywords:
+                            if k is None and name not in unknown and name != "out":
+                                break  # an argument of another function, which has called this one
                             named[name] = args[k] if k is not None else unknown.get(name, out)
-                        if again is None or (_same(free, again[0]) and _same(named.values(), again[1].values())):
-                            return free, named
+                        else:
+                            if again is None or (_same(free, again[0]) and _same(named.values(), again[1].values())):
+                                return free, named
                     elif not unknown and out is None and (again is None or _same(free, again[0])):
                         return free, named
         positional = self.positional
@@ -116,8 +119,6 @@ class ArgumentReader:
         The result is ``REPEATED`` if the call passes on the parameters ``*args`` and ``**kwargs`` of its function.
         """
         call = user_frame.expression(frame)
-        if call is None:
-            return None
         known: dict[ArgumentReader, Passed | None] = call.__dict__.setdefault("passed", {})
         if not isinstance(call, ast.Call):
             known[self] = None
@@ -162,7 +163,8 @@ class ArgumentReader:
                     doubtful = count
                 count += not isinstance(value, (type, ModuleType, type(None)))
             else:
-                count += not isinstance(owner, ast.Attribute) or owner.attr != "Tensor"
+                named = isinstance(owner, ast.Attribute) and owner.attr == "Tensor"
+                count += not named and not isinstance(_value(owner, frame), type)
         return self._passed(count, names, doubtful)
 
 
@@ -209,7 +211,7 @@ def _value(expression: ast.expr, frame: FrameType) -> object:
             return frame.f_globals.get(name, vars(builtins).get(name, UNKNOWN))
     elif isinstance(expression, ast.Attribute):
         owner = _value(expression.value, frame)
-        if isinstance(owner, ModuleType):
+        if isinstance(owner, (type, ModuleType)):
             return vars(owner).get(expression.attr, UNKNOWN)
     return UNKNOWN
 
@@ -243,7 +245,7 @@ def _reconstructed(
     """Return the result of :func:`as_given` for a call by ``frame``; None means that the caller is not known."""
     given = {key: value for key, value in values.items() if value is not MISSING}
     count, keywords = (0, ()) if frame is None else _arguments_in(frame, {**given, **named})
-    keywords = tuple([each if each in given else USUAL_NAMES.get(each, each) for each in keywords])
+    keywords = tuple([each if each in given or each in named else USUAL_NAMES.get(each, each) for each in keywords])
     passed_by_name = keywords if defaulted else ()
     unnamed = {
         key: value for key, value in named.items() if key in passed_by_name or value is not defaults.get(key, MISSING)
@@ -298,13 +300,9 @@ def reader_of(function: Function) -> ArgumentReader:
 def _arguments_in(frame: FrameType, values: dict[str, object]) -> tuple[int, tuple[str, ...]]:
     """Return the number of positional arguments (0 if unknown) and the names of the keyword arguments of a call.
 
-    The call is the expression that ``frame`` evaluates, and ``values`` are its arguments by parameter name. Without
-    source text, the names include all names of keywords in the code of ``frame``.
+    The call is the expression that ``frame`` evaluates, and ``values`` are its arguments by parameter name.
     """
     call = user_frame.expression(frame)
-    if call is None:  # without source, all names of keywords in the code
-        tuples = [each for each in frame.f_code.co_consts if isinstance(each, tuple)]
-        return 0, tuple(dict.fromkeys(name for names in tuples for name in names if isinstance(name, str)))
     if not isinstance(call, ast.Call):
         return 0, ()
     fixed = _fixed(call)
