@@ -177,6 +177,7 @@ def op(
     in_order: bool = False,
     one: bool = False,
     linear: bool | str = False,
+    connected: str = "",
     holomorphic: bool = True,
     in_place_backward: str | None = None,
     function: bool = True,
@@ -206,6 +207,9 @@ def op(
     one             if true, the result is a 0-d tensor
     linear          if true, the operation is linear in all tensors that have a rule together, as a copy of one into
                     another; ``"each"``: in each of them alone, as a product
+    connected       "zero": each gradient has an edge to its tensor, along which its derivative is zero. So it is in
+                    PyTorch if the function that computes the gradient takes the tensor. "none": no derivative is passed
+                    along this edge, but a backward pass to the tensor does not fail
     optional        the names of the tensors for which None may be passed
     vmap            how vmap runs the operation for all slices at once. By default, an operation of one tensor that has a
                     parameter ``dim`` is ``"leading"``, and any other runs slice by slice with a warning:
@@ -242,7 +246,7 @@ def op(
         op = Op(
             kernel, kind="view" if view else "general", name=name, backward=backward, opmath=opmath, outputs=outputs,
             differentiable=differentiable, several=several, linear=linear, in_order=in_order, one=one,
-            holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
+            connected=connected, holomorphic=holomorphic, in_place_backward=in_place_backward, inline=inline, optional=optional,
             over=write, vmap=vmap, scalar=scalar, event=event,
         )  # fmt: skip
         return _register(op, function, method, in_place, aliases)

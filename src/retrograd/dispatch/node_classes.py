@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from ..core import promotion
-from ..core.graph import AccumulateGrad, Node, SingleEdgeNode
+from ..core.grad_mode import in_inference
+from ..core.graph import AccumulateGrad, Node, SingleEdgeNode, next_number
+from ..core.rule_namespace import rule_namespace_of
 from ..core.saved_tensor_hooks import PackedValue
-from ..core.tensor import at_edge, wrap
+from ..core.tensor import Tensor, at_edge, wrap
 from ..core.views import freed_error, modified_inplace_error
+from ..runtime import user_frame
 from .op import MISSING, arguments
 from .operand_promotion import NUMBERS
 from .saved_values import NodeSavedTensor
 
 if TYPE_CHECKING:
-    from ..core.tensor import Tensor
-    from ..core.typing import Edges, Gradient, Gradients, VersionCounter
+    from ..core.typing import Edge, Edges, Gradient, Gradients, VersionCounter
     from .op import Op, Rule, Saved
     from .typing import DeclaredNode, SavedValue, Symbol, VJPMethod
 
@@ -173,11 +175,70 @@ def _lazy_vjp(op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, onl
 
     def first_call(node: DeclaredNode, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
         vjp = op.compile_vjp(op, saved, conjugate, record, only)
+        if record and op.connected:
+            vjp = _connecting(vjp, op.backward.removesuffix("0") + "Backward0", _CONNECTED[op.connected])
         kind = next(each for each in type(node).__mro__ if ("vjp_recorded" if record else "vjp") in each.__dict__)
         setattr(kind, "vjp_recorded" if record else "vjp", vjp)
         return vjp(node, grad, edges, keep)
 
     return first_call
+
+
+def _connecting(vjp: VJPMethod, name: str, kind: type[_ConnectedGradient]) -> VJPMethod:
+    """Return a method ``vjp_recorded`` that calls ``vjp`` and gives each gradient an edge to its operand.
+
+    The edges belong to graph nodes of a subclass of ``kind`` with the name ``name``.
+    """
+    kind = type(name, (kind,), {"__slots__": (), "__module__": "builtins"})
+
+    def connecting(node: DeclaredNode, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
+        grads = vjp(node, grad, edges, keep)
+        if grads.__class__ is not tuple:
+            return _connected(kind, grads, node.edge if node.lone else edges[0])
+        indices = node.listed or range(len(edges))
+        return tuple([_connected(kind, each, edges[i]) for i, each in zip(indices, grads, strict=True)])
+
+    return connecting
+
+
+def _connected(kind: type[Node], gradient: Gradient, operand: Edge | None) -> Gradient:
+    """Return ``gradient`` with a node of the class ``kind``, which has an edge to its operand, if it is a Tensor.
+
+    Tensors of transforms are returned unchanged.
+    """
+    if gradient.__class__ is not Tensor:
+        return gradient
+    node, array = kind(), gradient._array
+    node.edges, node.number = (gradient._grad_edge, operand), next_number()
+    node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
+    node.code, node.instruction = user_frame.user_location()
+    return at_edge(array, None if in_inference() else [0, None], node)
+
+
+class _ConnectedGradient(Node):
+    """Node of a gradient that has an edge to the operand, on which the gradient does not depend: it passes on zeros."""
+
+    __slots__ = ()
+
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
+        return grad, rule_namespace_of(grad).zeros_as(grad)
+
+    vjp_recorded = vjp
+
+
+class _UnusedGradient(_ConnectedGradient):
+    """Node as :class:`_ConnectedGradient` that passes on nothing."""
+
+    __slots__ = ()
+
+    def vjp(self, grad: Gradient, edges: Edges, keep: bool) -> Gradients:
+        return grad, None
+
+    vjp_recorded = vjp
+
+
+#: The base classes of the nodes of gradients, by the property ``connected`` of the operation.
+_CONNECTED = {"zero": _ConnectedGradient, "none": _UnusedGradient}
 
 
 class _Symbol:

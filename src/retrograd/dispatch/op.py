@@ -113,6 +113,7 @@ class Op:
         outputs: Sequence[str] = (),
         differentiable: int | None = None,
         linear: bool | str = False,
+        connected: str = "",
         several: bool = False,
         in_order: bool = False,
         one: bool = False,
@@ -155,6 +156,7 @@ class Op:
         self.several = several
         self.differentiable = differentiable  # None: all results
         self.linear = linear
+        self.connected = connected
         self.holomorphic = holomorphic
         self.backward = backward or _camel(self.name) + "Backward0"
         self.in_place_backward = in_place_backward or self.backward

@@ -57,7 +57,7 @@ def _nll_block(name: str, backward: str) -> Any:
 
     block = op(
         function=False, method=False, name=f"{name}_block", backward=backward, outputs=("out", "total_weight"),
-        differentiable=1, optional=("weight",), event="nll_loss_forward" if name == "nll_loss" else None,
+        differentiable=1, optional=("weight",), connected="zero", event="nll_loss_forward" if name == "nll_loss" else None,
     )(kernel)  # fmt: skip
     block.derivative(
         self=lambda F, g, target, weight, total_weight, self_shape, reduction, ignore_index: F.nll_loss_backward(

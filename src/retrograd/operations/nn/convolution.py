@@ -90,7 +90,8 @@ convolution_weight.derivative(
 
 
 @op(
-    name="convolution_block", backward="ConvolutionBackward0", function=False, method=False, optional=("bias",)
+    name="convolution_block", backward="ConvolutionBackward0", function=False, method=False, optional=("bias",),
+    connected="none",
 )  # fmt: skip
 def convolution_block(
     np: Any, input: Any, weight: Any, bias: Any, /, stride: Any, padding: Any, dilation: Any, transposed: bool,

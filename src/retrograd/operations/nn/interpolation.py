@@ -263,7 +263,7 @@ def _sampling(rank: int) -> Any:
 
     @op(
         name=f"grid_sampler_{rank}d_block", backward=f"GridSampler{rank}DBackward0", function=False, method=False,
-        vmap="samples",
+        vmap="samples", connected="none",
     )  # fmt: skip
     def sampled(np: Any, input: Any, grid_: Any, /, mode: int, padding: int, align: bool) -> Any:
         """Return ``input`` sampled at the points ``grid_``.

@@ -92,7 +92,7 @@ def _max_operation(name: str, backward: str) -> Any:
 
     @op(
         name=name, backward=backward, outputs=("values", "indices"), differentiable=1, function=False, method=False,
-        vmap="leading",
+        vmap="leading", connected="zero",
     )  # fmt: skip
     def largest(np: Any, self: Any, /, places: Any, once: bool) -> Any:
         """Return the maximum of each window of ``self``, and the index of the maximum.
@@ -479,7 +479,13 @@ fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional_of(3)
 
 
 def _unpool_operation(rank: int) -> Any:
-    @op(name=f"max_unpool{rank}d_block", backward=f"MaxUnpool{rank}DBackward0", function=False, method=False)
+    @op(
+        name=f"max_unpool{rank}d_block",
+        backward=f"MaxUnpool{rank}DBackward0",
+        function=False,
+        method=False,
+        connected="zero",
+    )
     def unpooled(np: Any, self: Any, indices: Any, /, size: tuple[int, ...]) -> Any:
         """Return zeros of spatial shape ``size``, with each element of ``self`` written at its index in ``indices``.
 
@@ -566,7 +572,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_of, (1, 2, 3))
 
 
 def _average_operation(name: str, backward: str) -> Any:
-    @op(name=name, backward=backward, function=False, method=False, linear=True, vmap="leading")
+    @op(name=name, backward=backward, function=False, method=False, linear=True, connected="zero", vmap="leading")
     def averaged(np: Any, self: Any, /, plan: Any, divisor: Any) -> Any:
         """Return the mean of each window of ``self``, or its sum divided by ``divisor`` if ``divisor`` is not None.
 

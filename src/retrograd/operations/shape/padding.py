@@ -86,7 +86,9 @@ def _border_op(name: str, backward: str) -> Any:
     ``ReflectionPad1DBackward0``.
     """
 
-    @op(name=name, backward=backward, function=False, method=False, linear=True, vmap="leading")
+    connected = "" if backward == "CopySlices" else "zero"
+
+    @op(name=name, backward=backward, function=False, method=False, linear=True, connected=connected, vmap="leading")
     def border(np: Any, self: Any, /, plan: tuple[interpolation.Taps, ...]) -> Any:
         """Return ``self`` padded along its last dimensions with copies of its own elements.
 
