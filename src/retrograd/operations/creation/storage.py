@@ -221,7 +221,7 @@ def hash_block(np: Any, self: Any, /, dim: tuple[int, ...], keepdim: bool) -> An
     the 64 bits of each number. If ``keepdim`` is true, the reduced dimensions are kept with size 1.
     """
     wide = self.astype("float64" if dtypes.dtype_of(self.dtype).is_floating_point else "int64")
-    return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim, keepdims=keepdim)
+    return np.bitwise_xor.reduce(wide.view("uint64"), axis=dim if self.ndim else (), keepdims=keepdim)
 
 
 @public()

@@ -104,9 +104,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         step *= size
     if not steps:
         return ()
-    array = indices._array[..., None]
+    array = indices._array[..., None].astype(numpy.int64)
     with numpy.errstate(all="ignore"):
-        coordinates = array // numpy.asarray(steps[::-1], array.dtype) % numpy.asarray(tuple(sizes), array.dtype)
+        coordinates = array // numpy.asarray(steps[::-1]) % numpy.asarray(tuple(sizes))
     return unbind(wrap(coordinates), -1)
 
 

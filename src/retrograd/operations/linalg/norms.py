@@ -82,7 +82,16 @@ def matrix_norm(
         sums = vector_norm(input, 1, over, keepdim)
         if not keepdim and beside > over:
             beside -= 1
-        result = (amax if ord > 0 else amin)(sums, beside, keepdim)
+        result = _extreme(ord, sums, beside, keepdim)
+    return result
+
+
+def _extreme(ord: Any, values: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """Return the maximum, or if ``ord`` is negative the minimum, of ``values`` along ``dim``; 0 for no elements."""
+    if ord > 0 and not values._array.shape[dim]:
+        result: Tensor = _reduce.sum(values, dim, keepdim)
+    else:
+        result = (amax if ord > 0 else amin)(values, dim, keepdim)
     return result
 
 
@@ -96,7 +105,7 @@ def _by_singular_values(A: Tensor, ord: Any, over: int, beside: int, keepdim: bo
     if ord == "nuc":
         result: Tensor = _reduce.sum(values, -1, keepdim)
     else:
-        result = (amax if ord > 0 else amin)(values, -1, keepdim)
+        result = _extreme(ord, values, -1, keepdim)
     if not keepdim:
         return result
     result = unsqueeze(result, -1)

@@ -84,11 +84,11 @@ embedding_double.derivative(
 )
 
 
-def _check_indices(name: str, indices: Tensor) -> None:
+def _check_indices(name: str, indices: Tensor, position: int = 1) -> None:
     if indices.dtype not in (dtypes.int64, dtypes.int32):
         raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{dtypes.legacy_type_name(indices.dtype)} instead (while checking arguments for {name})"
+            f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, Int; "
+            f"but got {dtypes.legacy_type_name(indices.dtype)} instead (while checking arguments for {name})"
         )
 
 
@@ -113,7 +113,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     if (special := innermost_batch((input, indices))) is not None:  # slices are views, so this modifies ``input``
         special.by_slices(embedding_renorm_, (input, indices, max_norm, norm_type), {})
         return input
-    _check_indices("embedding_renorm_", indices)
+    _check_indices("embedding_renorm_", indices, 2)
     if embedding_kernels.renormalise_rows(
         array_module_of(input._array), input._array, indices._array, max_norm, norm_type
     ):

@@ -25,6 +25,7 @@ from ...kernels import normalization
 from ...kernels.half_precision import upcast_all_half
 from ...kernels.normalization import Layout
 from ...kernels.reductions import F32
+from ..creation.conversion import clone
 from ..elementwise.arithmetic import div_true
 from ..elementwise.elementary import pow as power
 from ..elementwise.elementary import rsqrt
@@ -491,16 +492,17 @@ def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
 
 
 def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | None) -> None:
-    if len(shape) < 2:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got 1)"
-        )
+    channels = shape[1] if len(shape) > 1 else 0
     for name, each in given.items():
         if each is None:
             if name.startswith("running") and not training:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
-        elif each._array.size != shape[1]:
-            raise RuntimeError(f"{name} should contain {shape[1]} elements not {each.numel()}")
+        elif each._array.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {each.numel()}")
+    if len(shape) < 2 and 0 not in shape:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got 1)"
+        )
 
 
 @public(method=False)
@@ -519,6 +521,9 @@ def native_batch_norm(
         input._array.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
     _check_dtypes(input, weight, bias, running_mean, running_var)
+    if input._array.ndim < 2:
+        empty = wrap(input._array.copy())
+        return clone(input), empty, empty
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
     layout = _batch_layout(input._array.shape)

@@ -90,7 +90,8 @@ def _extreme(name: str, backward: str, doc: str) -> Any:
         try:
             return extrema.extreme(np, self, dim, keepdim, largest)
         except ValueError:  # there is no extreme of no elements
-            empty = [axis for axis in axes_of(dim, self.ndim) if self.shape[axis] == 0]
+            given = dim if isinstance(dim, (tuple, list)) else axes_of(dim, self.ndim) if dim is None else (dim,)
+            empty = [each for each in given or range(self.ndim) if self.shape[each] == 0]
             if empty and (dim is None or dim == ()):
                 _nonempty(name, self)
             if empty:
