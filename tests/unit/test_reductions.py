@@ -279,3 +279,24 @@ def test_an_infinite_gradient_of_an_extreme_of_any_size_and_dtype(size, dtype):
         infinite = {"max": [0], "min": [size - 1], "median": range(1, size - 1)}[name]
         assert x.grad.isinf().nonzero().reshape(-1).tolist() == list(infinite)
         assert int((x.grad == 0).sum()) == size - len(infinite)
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("name", ["scatter_reduce", "index_reduce"])
+def test_second_derivative_of_scattered_products_with_several_zeros(name: str, include_self: bool) -> None:
+    at = torch.tensor([0, 0, 1, 2, 2, 2, 0])
+    call = getattr(torch, name)
+    for values, others in (
+        ([0.0, 2.0, 0.0, 4.0], [2.0, 0.0, 4.0, 5.0, 0.0, 0.0, 2.0]),
+        ([1.0, 4.0, 0.0, 4.0], [0.0, 3.0, 4.0, 0.0, 6.0, 5.0, 2.0]),
+        ([0.0] * 4, [0.0] * 7),
+    ):
+        given = [torch.tensor(each, dtype=torch.float64, requires_grad=True) for each in (values, others)]
+        assert torch.autograd.gradgradcheck(
+            lambda x, y: call(x, 0, at, y, "prod", include_self=include_self), given, fast_mode=False
+        )
+    x, y = (torch.zeros((), dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradgradcheck(
+        lambda x, y: x.scatter_reduce(0, torch.tensor(0), y, "prod", include_self=include_self), (x, y)
+    )

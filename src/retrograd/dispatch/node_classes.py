@@ -195,8 +195,7 @@ def _connecting(vjp: VJPMethod, name: str, kind: type[_ConnectedGradient]) -> VJ
         grads = vjp(node, grad, edges, keep)
         if grads.__class__ is not tuple:
             return _connected(kind, grads, node.edge if node.lone else edges[0])
-        indices = node.listed or range(len(edges))
-        return tuple([_connected(kind, each, edges[i]) for i, each in zip(indices, grads, strict=True)])
+        return tuple([_connected(kind, each, edge) for each, edge in zip(grads, edges, strict=True)])
 
     return connecting
 

@@ -263,6 +263,22 @@ def scatter_reduce(np: Any, x: Any, index: Any, values: Any, dim: int, reduce: s
     return out.reshape(shape)
 
 
+def ranks_in_groups(np: Any, mask: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Return the number of true elements of ``mask`` before each true element of the same group; -1 for false elements.
+
+    Elements of a group are combined by ``scatter_reduce`` with the same element of an array of this ``shape``, at
+    ``index`` along ``dim``.
+    """
+    if not mask.ndim:
+        return np.where(mask, 0, -1)
+    ranks, chosen = np.full(mask.shape, -1, np.int64), np.nonzero(mask)
+    groups = np.ravel_multi_index((*chosen[:dim], index[chosen], *chosen[dim + 1 :]), shape or (1,))
+    order = np.argsort(groups, kind="stable")
+    groups = groups[order]
+    ranks[tuple(each[order] for each in chosen)] = np.arange(groups.size) - np.searchsorted(groups, groups)
+    return ranks
+
+
 def _neutral(np: Any, reduce: str, dtype: Any) -> Any:
     """Return the neutral element of the reduction ``reduce`` for the dtype ``dtype``, such as 0 for "sum"."""
     if reduce in ("sum", "mean"):

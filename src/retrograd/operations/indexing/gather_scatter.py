@@ -485,19 +485,23 @@ def segment_reduce_src_rule(
 def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any, dim: int, include_self: bool) -> Any:
     """Return the gradient of ``scatter_reduce`` with ``reduce="prod"`` with respect to ``src``.
 
-    The derivative of a product with respect to one factor is the product of the other factors. There are three cases.
-    If the factor is not 0, the derivative is the product divided by the factor. If the factor is the only 0 of its
-    product, the other factors are multiplied. If the product has several zeros, the derivative with respect to each of
-    them is 0.
+    The derivative of a product with respect to one factor is the product of the other factors. If the factor is not 0,
+    this is the product divided by the factor. If it is 0, the other factors are multiplied. On arrays this is done only
+    for the first 0 of each product, because if there is another one, the derivatives are 0. On tensors it is done for
+    all, because the derivatives of these derivatives need not be 0.
 
     ``out`` holds the products, ``g`` is the gradient of ``out``, and ``F`` is a namespace of operations (``F.matmul``,
     …) on tensors or on arrays.
     """
-    zero = src == 0
-    alone = F.lone_zero(self, index, src, dim, include_self)
-    without = F.scatter_reduce_block(self, index, F.masked_fill_number(src, alone, 1), dim, "prod", include_self)
+    zero, ranks = src == 0, F.zero_ranks(self, index, src, dim)
     divided = F.gather_block(g * out, index, dim) / F.masked_fill_number(src, zero, 1)
-    return F.where_else(F.logical_not(zero), divided) + F.where_else(alone, F.gather_block(g * without, index, dim))
+    total = F.where_else(F.logical_not(zero), divided)
+    times = int(ranks._array.max(initial=0)) + 1 if ranks.__class__ is Tensor else 1
+    for rank in range(times):
+        alone = ranks == rank
+        without = F.scatter_reduce_block(self, index, F.masked_fill_number(src, alone, 1), dim, "prod", include_self)
+        total = total + F.where_else(alone, F.gather_block(g * without, index, dim))
+    return total
 
 
 scatter_reduce_block.derivative(self=_reduce_self, src=_reduce_src)
@@ -531,20 +535,16 @@ def scatter_ties(np: Any, self: Any, index: Any, src: Any, top: Any, /, dim: int
 
 
 @op(function=False, method=False, vmap="leading")
-def lone_zero(np: Any, self: Any, index: Any, src: Any, /, dim: int, include_self: bool) -> Any:
-    """Return a mask of the elements of ``src`` that are the only zero factor of their product.
+def zero_ranks(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
+    """Return, for each element of ``src`` that is 0, the number of zeros before it in its product, and -1 for others.
 
-    The products are those of ``scatter_reduce`` with ``reduce="prod"``. Factors are the elements of ``src`` and, if
-    ``include_self`` is true, the elements of ``self``. ``index`` holds the index along ``dim`` of the product to which
-    each element of ``src`` belongs.
+    The products are those of ``scatter_reduce`` with ``reduce="prod"``. ``index`` holds the index along ``dim`` of the
+    product to which each element of ``src`` belongs.
     """
-    zero = src == 0
-    start = (self == 0) & include_self
-    count = indexing.scatter_add(np, index, start.astype(np.int64), zero.astype(np.int64), dim)
-    return zero & (indexing.gather(np, count, index, dim) == 1)
+    return indexing.ranks_in_groups(np, src == 0, index, self.shape, dim)
 
 
-for _constant in (scatter_count, scatter_ties, lone_zero):
+for _constant in (scatter_count, scatter_ties, zero_ranks):
     _constant.derivative(self=lambda g: None)
 
 
