@@ -29,7 +29,19 @@ NOISY = {
     "trace": lambda: HUGE.trace(),
     "backward": lambda: torch.zeros(2, requires_grad=True).sqrt().sum().backward(),
     "recorded backward": lambda: torch.zeros(2, requires_grad=True).sqrt().sum().backward(create_graph=True),
+    "number": lambda: [HUGE * 1e300, HUGE.half() * 1e300, HUGE.clone().mul_(1e-300), HUGE < 1e300],
+    "function": lambda: [torch.linspace(-1e308, 1e308, 5, dtype=torch.float64), torch.histc(HUGE[0] * NOTHING[0])],
+    "optimizers": lambda: [take_step(each) for each in OPTIMIZERS],
 }
+OPTIMIZERS = [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Rprop]
+
+
+def take_step(kind: type[torch.optim.Optimizer]) -> None:
+    x = torch.nn.Parameter(torch.tensor([1e38, 1e-38, 0.0]))
+    x.grad = torch.tensor([3e38, -1e-38, 0.0])
+    optimizer = kind([x])
+    optimizer.step()
+    optimizer.step()
 
 
 @pytest.mark.parametrize("call", NOISY.values(), ids=NOISY)
@@ -81,6 +93,23 @@ def test_a_warning_points_to_the_users_line(line: str) -> None:
         warnings.simplefilter("always")
         exec(program, given)
     assert {(each.filename, each.lineno) for each in seen} == {("program.py", 42)}
+
+
+@pytest.mark.parametrize("call", NOISY.values(), ids=NOISY)
+def test_numpy_errors_are_never_raised(call: object) -> None:
+    with numpy.errstate(all="raise"):
+        call()
+        with pytest.raises(FloatingPointError):
+            numpy.ones(1) / numpy.zeros(1)
+
+
+def test_numpy_errors_leave_no_half_written_tensor() -> None:
+    x, y = torch.ones(3), torch.full((20000,), 1e300, dtype=torch.float64)
+    with numpy.errstate(all="raise"):
+        x.add_(torch.tensor([1e300, 1.0, 1.0], dtype=torch.float64))
+        y.add_(1e300).mul_(1e300)
+    assert x.tolist() == [float("inf"), 2, 2] and x._version == 1
+    assert torch.all(y == torch.inf) and y._version == 2
 
 
 def test_numpy_warnings_of_the_program_are_shown() -> None:

@@ -15,6 +15,7 @@ import numpy
 from ..core import dtypes
 from ..core.tensor import Tensor
 from ..runtime import user_frame
+from ..runtime.fp_warnings import IGNORED, errors
 from ..runtime.lazy_functions import UNWRITTEN
 from ..runtime.specialization import INLINED_CODE
 from ..runtime.user_frame import FINAL, mark_final
@@ -117,6 +118,8 @@ def repeated(
     """
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
+    if isinstance(error, FloatingPointError) and errors.get() is not IGNORED:
+        return partial(_without_numpy_errors, form, args, rest, unknown)
     values, named, defaults = form.given(args, unknown, out)
     again = retry_with_override(form.space, form.name, values, rest, named, defaults)
     if again is None and unknown and not USUAL_NAMES.keys().isdisjoint(unknown):
@@ -124,6 +127,22 @@ def repeated(
     if again is None and rest and has_deprecated(form.space, form.name):
         return _as_deprecated(form, values, rest, named, defaults)
     return again
+
+
+def _without_numpy_errors(
+    form: CallForm, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object]
+) -> Result:
+    """Return the result of a repeated call, while NumPy's floating-point errors are ignored.
+
+    The program has changed NumPy's error handling, for example by ``numpy.seterr(all="raise")``. See :func:`repeated` for
+    the parameters.
+    """
+    before = errors.get()
+    try:
+        errors.set(IGNORED)
+        return form.function(*[each for each in args if each is not MISSING], *rest, **unknown)
+    finally:
+        errors.set(before)
 
 
 def _with_usual_names(

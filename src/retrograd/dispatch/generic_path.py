@@ -213,8 +213,13 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
         arrays = _same_device(op, arrays)
         np = devices.array_module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
     target = None
+    heeded = errors.get()
     if op.kind == "pointwise":
-        arrays, target = _promoted(op, np, tensors, arrays, into)
+        try:
+            errors.set(IGNORED)  # a number that is cast to the dtype of a tensor may overflow
+            arrays, target = _promoted(op, np, tensors, arrays, into)
+        finally:
+            errors.set(heeded)
     inputs = arrays
     keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
     if op.opmath:
@@ -227,7 +232,6 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
                 each.astype(F32) if getattr(each, "dtype", None) in dtypes.HALF_PRECISION else each for each in arrays
             ]
             target = op.result or short[0]
-    heeded = errors.get()
     try:
         errors.set(IGNORED)
         result = op.kernel(np, *inputs, *params[: op.positional], **keywords)

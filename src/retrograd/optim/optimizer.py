@@ -19,8 +19,9 @@ from ..core.tensor import Tensor
 from ..dispatch.intercept import GO_ON, HANDLERS, intercept
 from ..operations.creation.conversion import typename
 from ..operations.creation.from_data import tensor
+from ..runtime.fp_warnings import IGNORED, errors
 from ..runtime.timed_functions import profiled
-from ..runtime.user_frame import warn
+from ..runtime.user_frame import MARK, warn
 
 
 class _Required:
@@ -55,8 +56,10 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a wrapper of the method ``step`` that also calls the registered hooks before and after ``step``.
 
-    If ``step`` of a subclass calls ``step`` of its base class, the hooks are called only once, for the subclass.
+    If ``step`` of a subclass calls ``step`` of its base class, the hooks are called only once, for the subclass. NumPy's
+    floating-point errors are ignored in a ``step`` of retrograd.
     """
+    ignored = IGNORED if MARK in step.__globals__ else None
 
     @profiled(lambda self, *args, **kwargs: f"Optimizer.step#{type(self).__name__}.step")
     @functools.wraps(step)
@@ -74,7 +77,12 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             args, kwargs = result
         if self._opt_called is False:
             self._opt_called = True
-        out = step(*args, **kwargs)
+        before = errors.get()
+        try:
+            errors.set(ignored or before)
+            out = step(*args, **kwargs)
+        finally:
+            errors.set(before)
         for hook in (*self._optimizer_step_post_hooks.values(), *_post_hooks.values()) if outermost else ():
             hook(self, args, kwargs)
         return out

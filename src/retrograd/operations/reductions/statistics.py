@@ -489,4 +489,5 @@ def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) ->
     first, last = kind(low), kind(high)
     inside = values[(values >= first) & (values <= last)]
     index = ((inside - first) * kind(bins) / (last - first)).astype(np.int64)
+    index = index[index >= 0]  # a product above the range of floats has no bin
     return np.bincount(np.minimum(index, bins - 1), minlength=bins).astype(values.dtype)
