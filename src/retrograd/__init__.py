@@ -123,7 +123,7 @@ _COMING = {
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "backends", "compiler", "cpu", "cuda",
+    "__config__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "array_api", "backends", "compiler", "cpu", "cuda",
     "distributions", "fft", "func", "functional", "futures", "jit", "linalg", "monitor", "mps", "mtia", "nn", "optim",
     "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "special", "storage", "testing",
     "torch_version", "types", "utils", "version", "xpu",

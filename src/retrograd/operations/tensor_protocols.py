@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as _copy
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -270,11 +271,29 @@ def _reduce(self: Tensor, protocol: int) -> Any:
     )
 
 
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """Return the module ``retrograd.array_api``, the functions of the Python array API standard."""
+    if api_version not in (None, *API_VERSIONS):
+        raise ValueError(f"array API version {api_version!r} is not supported; the newest is {API_VERSIONS[-1]!r}")
+    return importlib.import_module("retrograd.array_api")
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on ``device``, as ``to(device)``: the method that the array API standard requires."""
+    if stream is not None:
+        raise NotImplementedError("Tensor.to_device() does not take a stream")
+    return self.to(device)
+
+
+#: Versions of the array API standard whose functions ``retrograd.array_api`` has, the newest last.
+API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
 DUNDERS: dict[str, Any] = {
     "__array__": _array_protocol, "__bool__": _bool, "__int__": _int, "__float__": _float, "__complex__": _complex,
     "__index__": _index, "__len__": _len, "__iter__": _iter, "__reversed__": _reversed, "__contains__": _contains,
     "__repr__": _repr, "__format__": _format, "__deepcopy__": _deepcopy, "__copy__": _shallow,
-    "__reduce_ex__": _reduce, "__delitem__": _delete,
+    "__reduce_ex__": _reduce, "__delitem__": _delete, "__array_namespace__": _array_namespace,
+    "to_device": _to_device,
 }  # fmt: skip
 
 for _name, _function in DUNDERS.items():
