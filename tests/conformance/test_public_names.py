@@ -81,6 +81,7 @@ def test_families_contain_existing_names_once() -> None:
 
 #: Names that PyTorch has and does not list, a setting of retrograd's, and legacy complex types.
 OURS = {
+    "to_device",
     "SavedTensor",
     "is_multithreading_enabled",
     "AccumulateGrad",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import copy
 import pickle
 import pickletools
 import sys
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -77,3 +79,34 @@ def test_a_function_that_rebuilds_objects_is_pickled_by_its_stable_name(name: st
 )  # fmt: skip
 def test_pickles_name_no_internal_module(value: Any) -> None:
     assert named(pickle.dumps(value)) == {"retrograd._rebuild"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Tensor.sum", "Tensor.add_", "Tensor.__add__", "Tensor.__getitem__", "Tensor.backward", "Tensor.split",
+        "Tensor.requires_grad_", "nn.functional.relu", "nn.functional.linear", "nn.functional.conv2d",
+        "nn.functional.max_pool2d", "nn.functional.cross_entropy", "sum", "zeros", "linalg.inv", "fft.fft", "special.erf",
+        "func.grad", "vmap", "is_grad_enabled", "nn.Linear.forward",
+    ],
+)  # fmt: skip
+def test_a_function_is_pickled_by_its_public_name(name: str) -> None:
+    function: Any = torch
+    for part in name.split("."):
+        function = getattr(function, part)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert copy.deepcopy(function) is copy.copy(function) is function
+
+
+def test_every_method_and_function_is_pickled() -> None:
+    spaces = [torch.Tensor, torch, torch.nn.functional, torch.linalg, torch.fft, torch.special]
+    functions = [each for space in spaces for each in vars(space).values() if isinstance(each, FunctionType)]
+    assert len(functions) > 1400
+    assert [
+        each for each in functions if each.__name__[0] != "_" and pickle.loads(pickle.dumps(each)) is not each
+    ] == []
+
+
+def test_a_bound_method_is_pickled_with_its_tensor() -> None:
+    bound = pickle.loads(pickle.dumps(torch.ones(3).sum))
+    assert bound().item() == 3

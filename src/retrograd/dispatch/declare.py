@@ -455,15 +455,18 @@ def package_function(name: str) -> DeclaredFunction:
 def publish(namespace: dict[str, DeclaredFunction], space: str, shared: Sequence[str] = ()) -> None:
     """Replace each function listed in ``namespace["__all__"]`` by the result of :func:`public_form` for it.
 
-    ``namespace`` is the dictionary of a module, and ``space`` the name of the public namespace. A function whose name
+    ``namespace`` is the dictionary of a module, and ``space`` the name of the public namespace. Each function gets the
+    names of the module and its own, by which ``pickle`` refers to it. A function whose name
     is in ``shared`` is replaced by the function of the same name in the top-level package.
     """
     for name in namespace["__all__"]:
         function = namespace[name] = (
             package_function(name) if name in shared else public_form(namespace[name], space, name)
         )
-        if name not in shared and function.__class__ is FunctionType and space in PREFIXES:
-            function.__name__ = PREFIXES[space] + name  # PyTorch's name: linalg_inv
+        if name not in shared and function.__class__ is FunctionType:
+            function.__module__, function.__qualname__ = namespace["__name__"], name  # where pickle finds it
+            if space in PREFIXES:
+                function.__name__ = PREFIXES[space] + name  # PyTorch's name: linalg_inv
 
 
 def with_error_name(function: DeclaredFunction, shown: str) -> DeclaredFunction:

@@ -168,4 +168,4 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
 
 
 for _function in (jacrev, jacfwd, hessian):
-    _function.__module__ = "torch.func"
+    _function.__module__ = "retrograd.func"

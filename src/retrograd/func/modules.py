@@ -211,4 +211,4 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
 
 
 for _function in (functional_call, stack_module_state, replace_all_batch_norm_modules_, debug_unwrap):
-    _function.__module__ = "torch.func"
+    _function.__module__ = "retrograd.func"

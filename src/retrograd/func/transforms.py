@@ -661,4 +661,4 @@ def _discarding(edge: Any) -> AccumulateGrad:
 
 
 for _function in (grad, grad_and_value, vjp, jvp, linearize):
-    _function.__module__ = "torch.func"
+    _function.__module__ = "retrograd.func"

@@ -214,5 +214,5 @@ def _out_dims(func: Any, out_dims: Any, spec: TreeSpec) -> list[Any]:
     return dims
 
 
-vmap.__module__ = "torch.func"
+vmap.__module__ = "retrograd.func"
 __all__ = ["check_randomness", "over_slices", "vmap"]

@@ -54,6 +54,7 @@ OPERATORS = {
 }  # fmt: skip
 #: Dunder methods whose ``__name__`` differs, as in PyTorch.
 CALLED = {"__pow__": "pow", "__ipow__": "pow_", "__rtruediv__": "__rdiv__"}
+PACKAGE = __name__.partition(".")[0]
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 
@@ -94,6 +95,15 @@ def install() -> None:
     for name, each in list(vars(Tensor).items()):
         if isinstance(each, property) and each.fset is None:
             setattr(Tensor, name, each.setter(_unwritable(name)).deleter(_unwritable(name)))
+    for name in list(vars(Tensor)):
+        name_for_pickle(name)
+
+
+def name_for_pickle(name: str) -> None:
+    """Give the method ``name`` of Tensor the names of the class and its module, by which ``pickle`` refers to it."""
+    method = vars(Tensor)[name]
+    if isinstance(method, FunctionType):
+        method.__module__, method.__qualname__ = PACKAGE, f"Tensor.{name}"
 
 
 def _interceptable(name: str, function: Any) -> Any:
@@ -140,6 +150,7 @@ def add_method(name: str, function: Any) -> None:
     be imported here, because the import would be circular.
     """
     setattr(Tensor, name, public_form(function, "Tensor", name))
+    name_for_pickle(name)
 
 
 __all__ = ["add_method", "install"]

@@ -141,11 +141,22 @@ def real(input: Tensor) -> Tensor:
     return _part(input, 0) if input.is_complex() else input
 
 
+class NoImaginaryPart(RuntimeError, AttributeError):
+    """PyTorch's RuntimeError for ``imag`` of a real tensor, which ``hasattr`` takes for a missing attribute.
+
+    NumPy and the protocol classes of ``typing`` read ``imag`` of any array, and go on after an AttributeError.
+    """
+
+
+NoImaginaryPart.__module__, NoImaginaryPart.__name__ = "builtins", "RuntimeError"
+NoImaginaryPart.__qualname__ = "RuntimeError"
+
+
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
     """Return a view of the imaginary part of ``input``. Raise RuntimeError for a real tensor."""
     if not input.is_complex():
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+        raise NoImaginaryPart("imag is not implemented for tensors with non-complex dtypes.")
     return _part(input, 1)
 
 
