@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Exceptions raised by a program under ``retrograd run`` are not caught.
 
-    >>> main(["run", "-c", "import torch; print(torch.__name__)"])
+    >>> main(["run", "-c", "import torch; print(torch.__spec__.name)"])
     retrograd
     0
     """

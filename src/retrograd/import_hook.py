@@ -46,8 +46,9 @@ def find_module(name: str) -> types.ModuleType | None:
     above = find_module(name.rpartition(".")[0])
     if above is None:
         return None
-    if hasattr(above, "__path__") and importlib.util.find_spec(f"{above.__name__}.{last}") is not None:
-        return importlib.import_module(f"{above.__name__}.{last}")
+    own = f"{PACKAGE if above.__name__ == TORCH else above.__name__}.{last}"
+    if hasattr(above, "__path__") and importlib.util.find_spec(own) is not None:
+        return importlib.import_module(own)
     reached = getattr(above, last, None)
     ours = isinstance(reached, types.ModuleType) and reached.__name__.startswith(f"{PACKAGE}.")
     return reached if ours else None
@@ -90,6 +91,8 @@ class TorchFinder(MetaPathFinder):
 class Hook(AbstractContextManager[None]):
     """Context manager that installs the import hook in the process.
 
+    Meanwhile the package's ``__name__`` is ``torch``, because libraries tell PyTorch by this name.
+
     Contexts may be nested, and may overlap in threads; the hook is removed at the end of the last context.
     """
 
@@ -104,6 +107,7 @@ class Hook(AbstractContextManager[None]):
             self.blocks += 1
             if self.blocks == 1:
                 self.hidden = remove_torch()
+                importlib.import_module(PACKAGE).__name__ = TORCH
                 sys.meta_path.insert(0, self.finders[0])
                 sys.meta_path.append(self.finders[1])
                 sys.path.insert(1, CHILDREN)  # index 0 is the program's folder
@@ -116,6 +120,7 @@ class Hook(AbstractContextManager[None]):
                 if CHILDREN in sys.path:
                     sys.path.remove(CHILDREN)
                 remove_torch()
+                importlib.import_module(PACKAGE).__name__ = PACKAGE
                 sys.modules.update(self.hidden)
                 self.hidden = {}
 
@@ -139,7 +144,7 @@ def installed() -> AbstractContextManager[None]:
     >>> from retrograd import import_hook
     >>> with import_hook.installed():
     ...     import torch
-    >>> torch.__name__
-    'retrograd'
+    ...     print(torch.__name__)
+    torch
     """
     return HOOK

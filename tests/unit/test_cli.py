@@ -47,7 +47,7 @@ def both(folder: Path, text: str, *arguments: str) -> None:
 def test_a_program_gets_retrograd(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import torch as th\nprint(th.__name__, th.__version__)\n")
     done = command("run", "program.py", folder=tmp_path)
-    assert (done.stdout, done.stderr, done.returncode) == (f"retrograd {retrograd.__version__}\n", "", 0)
+    assert (done.stdout, done.stderr, done.returncode) == (f"torch {retrograd.__version__}\n", "", 0)
 
 
 def test_arguments_names_and_main(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ if __name__ == "__main__":
 
 
 def test_modules_beside_the_program(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("import torch\nname = torch.__name__\n")
+    (tmp_path / "beside.py").write_text("import torch\nname = torch.__spec__.name\n")
     (tmp_path / "program.py").write_text("from beside import name\nprint(name)\n")
     assert command("run", str(tmp_path / "program.py")).stdout == "retrograd\n"
 
@@ -126,14 +126,14 @@ if __name__ == "__main__":
     (tmp_path / "program.py").write_text(text)
     done = command("run", "program.py", folder=tmp_path)
     assert done.stderr == ""
-    assert set(done.stdout.splitlines()) == {"['retrograd 1', 'retrograd 2']"}
+    assert set(done.stdout.splitlines()) == {"['torch 1', 'torch 2']"}
 
 
 def test_a_module_a_package_and_a_folder(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    body = "import sys, torch\nprint(torch.__name__, __name__, __spec__ and __spec__.name, sys.argv[1:], __package__)\n"
+    body = "import sys, torch\nprint(torch.__spec__.name, __name__, __spec__ and __spec__.name, sys.argv[1:], __package__)\n"
     (package / "part.py").write_text(body)
     (package / "__main__.py").write_text(body)
     assert command("run", "-m", "package.part", "a", folder=tmp_path).stdout == (
@@ -149,13 +149,13 @@ def test_text(tmp_path: Path) -> None:
     stdin = "import sys\nprint(sys.argv, __name__, sys.path[0], __package__, __file__)\n1 / 0\n"
     ours, pythons = command("run", "-", "-x", given=stdin), command("-", "-x", given=stdin, python=True)
     assert (ours.stdout, ours.stderr, ours.returncode) == (pythons.stdout, pythons.stderr, pythons.returncode)
-    done = command("run", "-c", "import sys, torch; print(torch.__name__, sys.argv)", "x")
+    done = command("run", "-c", "import sys, torch; print(torch.__spec__.name, sys.argv)", "x")
     assert done.stdout == "retrograd ['-c', 'x']\n"
 
 
 def test_run_restores_the_process_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import sys, torch\nsys.path.append('somewhere')\nprint(torch.__name__)\n1 / 0\n")
+    program.write_text("import sys, torch\nsys.path.append('somewhere')\nprint(torch.__spec__.name)\n1 / 0\n")
     hook = sys.excepthook
 
     def state() -> tuple[object, ...]:

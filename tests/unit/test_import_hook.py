@@ -54,6 +54,20 @@ def state() -> tuple[object, ...]:
     return torches, list(sys.meta_path), list(sys.path)
 
 
+def test_the_package_is_called_torch_under_the_hook() -> None:
+    """Libraries tell PyTorch by this name: ``array_api_compat.is_torch_namespace``."""
+    with import_hook.installed():
+        with import_hook.installed():
+            pass
+        assert retrograd.__name__ == "torch"
+        assert retrograd.__spec__ is not None and retrograd.__spec__.name == "retrograd"
+        names = imports("from retrograd import nn\nfrom retrograd.core import engine\nfrom torch import optim")
+        assert names["nn"] is retrograd.nn and names["optim"] is retrograd.optim
+        with pytest.raises(ImportError, match="'onnx' from 'torch'"):
+            imports("from torch import onnx")
+    assert retrograd.__name__ == "retrograd"
+
+
 def test_import_torch_is_retrograd() -> None:
     assert imports("import torch")["torch"] is retrograd
     assert imports("import torch as th")["th"] is retrograd

@@ -166,9 +166,11 @@ def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     name_constructors(namespace)
     show_annotations(map(namespace.get, namespace["__all__"]))
 
+    lazy_names = _LATER[namespace["__name__"]]
+
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
         names = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}
-        names.update(name for name in _LATER[namespace["__name__"]] if name[0] != "_")
+        names.update(name for name in lazy_names if name[0] != "_")
         return sorted(names | {name for name in namespace if name.startswith("__") and name.endswith("__")})
 
     return __dir__
