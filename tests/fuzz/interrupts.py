@@ -342,6 +342,36 @@ def adam_in_blocks() -> Prepared:
     return stepping(lambda params: torch.optim.Adam(params, lr=0.1, weight_decay=0.1, amsgrad=True), params)
 
 
+# --- Compiled functions -----------------------------------------------------------------------------------------------
+
+
+@torch.compile
+def deferred(x: Any, w: Any, held: list[Any]) -> Any:
+    """Return the result of two segments of several steps; ``held`` gets intermediate results."""
+    a = (((x * 3).tanh() + x) * 2 - w).exp().sin()
+    held += [a * 0.5 + x, a[1:]]
+    b = (((a + w).cos() * x + 1).sigmoid() - a) * 2
+    held.append(b.sum() * x)
+    w.add_(1)
+    c = (((x + w).tanh() * b + x) * 2 - w).exp().sin()
+    held.append(c)
+    return (((c + w).cos() * x + 1).sigmoid() - a) * 2
+
+
+@program
+def compiled_call() -> Prepared:
+    x, w = leaf(), torch.ones(4)
+    held: list[Any] = []
+
+    def observe() -> Observed:
+        known = {f"held {i}": seen(each, leaves=[x]) for i, each in enumerate(held)}
+        return {"w": seen(w), **{f"held {i}": known.get(f"held {i}") for i in range(4)}}
+
+    for _ in range(3):
+        deferred(leaf(), torch.ones(4), [])
+    return lambda: deferred(x, w, held), observe
+
+
 # --- Blocks -----------------------------------------------------------------------------------------------------------
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
+import dis
 import itertools
 import math
 import pickle
+import signal
+import sys
+import threading
 import time
 from functools import partial
 from typing import Any
@@ -16,9 +21,12 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.compiler import compiled_function, segments
+from retrograd.compiler.cursor import MAX_ENTRIES
+from retrograd.compiler.entries import Places
 from retrograd.compiler.explanation import Explanation
 from retrograd.compiler.ir import Step
 from retrograd.compiler.scalar_code import element_text, expression_of
+from retrograd.core.torch_function import HANDLERS
 from retrograd.dispatch.op import OPS
 from retrograd.kernels import numba_dispatch
 from tests.conformance.samples import FAMILIES, samples
@@ -801,3 +809,177 @@ def test_arguments_that_are_not_used_may_be_stale_views() -> None:
     view = base.unbind(0)[0]
     base.mul_(2)
     assert torch.equal(torch.compile(lambda v, w: w * 2)(view, torch.ones(3)), torch.full((3,), 2.0))
+
+
+# -- Re-entrancy, interrupts and threads
+
+
+def _deferred(a: Any, held: list[Any]) -> Any:
+    """Return a function of ``a`` with two segments; ``held`` gets a pending result, which handlers read."""
+    b = a * 2
+    held[:] = [b]
+    c = (b + 1).exp() + torch.arange(3)
+    d = c[1:].sum() * a
+    a.add_(1)
+    return (d + a).tanh() + b, c
+
+
+def _handlers(held: list[Any]) -> dict[str, Any]:
+    """Return functions that compute with tensors within the library: as operations of the program, or otherwise."""
+    x, y = torch.ones(3), torch.zeros(3)
+    return {
+        "equal": lambda: (held[0] + 1).exp() if held else x * 2,
+        "other": lambda: (x * 3).sin() @ x,
+        "read": lambda: held[0].tolist() if held else None,
+        "write": lambda: held[0].add_(0) if held else y.add_(1),
+        "mode": lambda: _half(x) if torch.is_grad_enabled() else x,
+        "compiled": torch.compile(lambda: (x * 2 + 1).tanh()),
+    }
+
+
+class _Calls:
+    """Trace function that calls ``handler`` at the n-th of the places in the package where the interpreter may do so.
+
+    It runs signal handlers after calls, at the start of a function and at the end of a loop, and collects garbage when
+    it allocates a container.
+    """
+
+    PLACES = ("CALL", "RESUME", "JUMP_BACKWARD", "BUILD_")
+
+    def __init__(self, n: int, handler: Any) -> None:
+        self.n, self.count, self.handler = n, 0, handler
+        self.last: dict[Any, int] = {}
+
+    def __call__(self, frame: Any, event: str, argument: Any) -> Any:
+        if "__retrograd__" not in frame.f_globals:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.step
+
+    def step(self, frame: Any, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            before = self.last.get(frame)
+            self.last[frame] = frame.f_code.co_code[frame.f_lasti]
+            if before is not None and dis.opname[before].startswith(self.PLACES):
+                self.count += 1
+                if self.count == self.n:
+                    self.last.clear()
+                    self.handler()
+        elif event == "return":
+            self.last.pop(frame, None)
+        return self.step
+
+
+def _matches(found: Any, held: list[Any], expected: Any) -> None:
+    for one, two in zip((*found, *held), (*expected, torch.full((3,), 2.0)), strict=True):
+        close(one, two)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("name", _handlers([]))
+def test_handlers_that_compute_at_any_place(name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
+    held: list[Any] = []
+    compiled, handler = torch.compile(_deferred), _handlers(held)[name]
+    expected, before = _deferred(torch.ones(3), []), sys.gettrace()
+    for _ in range(3):
+        _matches(compiled(torch.ones(3), held), held, expected)
+    calls, n = _Calls(0, None), 1
+    while calls.count >= calls.n:
+        if recorded:
+            compiled._compiled.forget()
+        held.clear()
+        calls = _Calls(n, handler)
+        sys.settrace(calls)
+        try:
+            found = compiled(torch.ones(3), held)
+        finally:
+            sys.settrace(before)
+        _matches(found, held, expected)
+        assert not HANDLERS
+        n += 17 if recorded else 3
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+@pytest.mark.parametrize("name", _handlers([]))
+def test_signal_handlers_that_compute(name: str) -> None:
+    held: list[Any] = []
+    compiled, handler = torch.compile(_deferred), _handlers(held)[name]
+    expected = _deferred(torch.ones(3), [])
+    before = signal.signal(signal.SIGALRM, lambda *_: handler())
+    try:
+        for turn in range(150):
+            held.clear()
+            signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + turn))
+            _matches(compiled(torch.ones(3), held), held, expected)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_contexts_of_a_call_in_other_threads() -> None:
+    """A thread runs the context of the call, and calls the function that the call is expected to call."""
+    found: list[Any] = []
+
+    def elsewhere(a: Any) -> None:
+        b = a * 2
+        with torch.no_grad(), torch.inference_mode(), torch.autocast("cpu"):
+            found.append(type(b) is torch.Tensor and (b + 1).tolist())
+
+    def function(a: Any) -> Any:
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(elsewhere, a))
+        thread.start()
+        thread.join()
+        b = a * 2
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(elsewhere, a))
+        thread.start()
+        thread.join()
+        return b + 1
+
+    compiled = torch.compile(function)
+    for _ in range(3):
+        assert compiled(torch.ones(3)).tolist() == [3.0] * 3
+    assert found == [[3.0] * 3] * 6
+
+
+def test_calls_of_one_function_in_several_threads() -> None:
+    compiled, failures = torch.compile(_deferred), []
+
+    def calls(seed: int) -> None:
+        try:
+            for turn in range(60):
+                a, held = torch.full((3,), float(seed)), []
+                again = a.clone()
+                with torch.set_grad_enabled(turn % 2 == 0):
+                    for one, two in zip(compiled(a, held), _deferred(again, []), strict=True):
+                        close(one, two)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=calls, args=(seed,)) for seed in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not failures
+    assert not HANDLERS
+
+
+def test_long_functions_are_recorded_in_linear_time() -> None:
+    def function(a: Any, count: int) -> Any:
+        kept = [a]
+        for _ in range(count):
+            kept.append(kept[-1] * 1.5)
+        return kept[-1]
+
+    compiled = torch.compile(function)
+    a = torch.ones(2) / 8
+    for _ in range(3):
+        assert torch.equal(compiled(a, 3000), function(a, 3000))
+    assert compiled._compiled.count == MAX_ENTRIES
+    assert "too many" in explained(compiled).eager_reasons[0]
+    places = Places([])
+    for each in range(2000):
+        places.add(a * each)  # freed at once: the next tensor has the same identity
+    assert len(places._by_id) < 100
+    assert places.find(a, [a]) == 2000

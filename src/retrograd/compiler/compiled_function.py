@@ -13,7 +13,7 @@ from ..core import dtypes
 from ..core.deferral import active_cursor, set_cursor
 from ..core.grad_mode import in_inference, recording
 from ..core.tensor import Tensor
-from ..core.torch_function import HANDLERS
+from ..core.torch_function import HANDLERS, listen, unlisten
 from ..dispatch.transform_tensor import active_levels
 from ..kernels.thresholds import LARGE
 from ..nn import Module
@@ -57,28 +57,36 @@ def compiled_form(function: Function, fullgraph: bool, pure: bool = False) -> Fu
                 if each.matches(args, kwargs):
                     return each.run(inputs)
         cursor = Cursor(held, root, inputs)
-        HANDLERS.insert(0, cursor)
         try:
+            listen(cursor)
             set_cursor(cursor)
-            try:
-                result = function(*args, **kwargs)
-            except BaseException:
-                cursor.finish("an exception is raised")
-                raise
+            result = function(*args, **kwargs)
             if pure and cursor.values is inputs:
                 root.replays += Replay.of(cursor, args, kwargs, result)
             cursor.finish("the call returns")
             if cursor.steps and not any(map(is_worthwhile, cursor.steps)):
                 root.small = True
             return result
+        except BaseException:
+            cursor.finish("an exception is raised")
+            raise
         finally:
-            set_cursor(outer)
-            cursor.close()
-            HANDLERS.remove(cursor)
+            try:
+                leave(cursor, outer)
+            except BaseException:  # an interrupt
+                leave(cursor, outer)
+                raise
 
     functools.update_wrapper(compiled, function)
     vars(compiled).update(_compiled=held, _torchdynamo_orig_callable=function)
     return compiled
+
+
+def leave(cursor: Cursor, outer: Cursor | None) -> None:
+    """End the call of ``cursor``; this can be repeated. ``outer`` is the cursor before the call."""
+    set_cursor(outer)
+    cursor.close()
+    unlisten(cursor)
 
 
 class Compiled:

@@ -7,9 +7,15 @@ other calls arrive at :meth:`Cursor.called`. A pure call that matches no entry c
 mode and is recorded as a new entry; until the segment ends, the further calls are recorded, too. Every other call
 computes what is pending and runs in eager mode.
 
-One list operation commits a deferral, so that an interrupt leaves a list whose lazy tensors all have the operands that
-they were compared with. If an interrupt prevents the change of ``expected``, places no longer agree with positions; then
-the operations run one by one.
+Note [Re-entrancy]. A signal handler, a destructor, or a callback of the garbage collector may compute with tensors at
+any call and at any allocation of a container, so also within the functions of this module. Therefore each change of the
+cursor consists of statements that neither call a Python function nor allocate a container, and what it depends on is
+read, or read again, directly before. A generated function compares ``expected`` with the call after its last call. The
+methods compare ``stamp``, which each change increases; if it has changed meanwhile, the operation runs in eager mode.
+:meth:`Cursor.detach` removes the pending results from the cursor before they are computed. Results that were computed
+meanwhile, by a handler that has read them, are not changed. A generated function first appends a result to ``values`` and
+then changes ``expected``. If an interrupt comes between, ``expected`` has another place than the next tensor, so that no
+call is equal to it, and the segment ends at the next call.
 """
 
 from __future__ import annotations
@@ -18,7 +24,6 @@ import sys
 from sys import getrefcount
 from threading import get_ident
 from typing import TYPE_CHECKING
-from weakref import ref
 
 from ..core import dtypes, torch_function
 from ..core.deferral import active_cursor, set_cursor
@@ -31,15 +36,14 @@ from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
-from .entries import NOTHING, SEQUENCES, Arguments, Entry, Unsupported, fresh_inputs
+from .entries import NOTHING, SEQUENCES, Arguments, Entry, Places, Unsupported, fresh_inputs
 from .pure_functions import FACTORY, METADATA, OTHER, PURE, PURE_OF_ONE, READS, kind_of
 from .segments import Segment, picker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from weakref import ReferenceType
 
-    from ..core.typing import Args, Function, Intercepted, Kwargs, LazyEntry, PyTree
+    from ..core.typing import Args, Array, Function, Intercepted, Kwargs, PyTree
     from .compiled_function import Compiled
     from .typing import Constant
 
@@ -64,32 +68,49 @@ GraphBreak.__name__ = GraphBreak.__qualname__ = "Unsupported"
 GraphBreak.__module__ = "torch._dynamo.exc"
 
 
+class Pending:
+    """Tensors of a segment that has ended, with the ``checks`` and ``mode`` of the cursor, until they are computed.
+
+    ``last`` is the entry of the last result, or None if nothing is pending.
+    """
+
+    __slots__ = ("checks", "last", "mode", "values")
+    last: Entry | None
+    values: list[Tensor]
+    checks: list[tuple[Tensor, Array, int]]
+    mode: object
+
+
 class Cursor:
     """State of one call of the compiled function ``held``.
 
     ``values`` are the tensors of the segment, ``expected`` is the entry that the next call is compared with, and
-    ``mode`` is the recording mode of the segment. ``learned`` has weak references to the tensors of a segment whose
-    calls are being recorded, and ``last`` is the entry of the last recorded call; outside of such a segment, ``last`` is
-    None. ``blocked`` is not 0 while modes or handlers are active that were entered during the call, and after the call.
+    ``mode`` is the recording mode of the segment. ``learned`` has the places of the tensors of a segment whose calls are
+    being recorded, and ``last`` is the entry of the last recorded call; outside of such a segment, ``last`` is None.
+    ``computing`` are the segments that have ended and are not yet computed, and ``stamp`` counts the changes of this
+    state. ``blocked`` is not 0 while modes or handlers are active that were entered during the call, and after the call.
     ``steps`` has the numbers of steps and elements of the segments that this call has recorded, or None if a segment was
     deferred.
     """
 
     __slots__ = (
-        "blocked", "checks", "expected", "held", "last", "learned", "mode", "root", "steps", "thread", "values",
+        "blocked", "checks", "computing", "expected", "held", "last", "learned", "mode", "root", "stamp", "steps", "thread",
+        "values",
     )  # fmt: skip
     expected: Entry
     root: Entry
 
     def __init__(self, held: Compiled, root: Entry, inputs: list[Tensor]) -> None:
-        self.held, self.thread, self.blocked = held, get_ident(), 0
-        self.learned: Sequence[ReferenceType[Tensor]] = ()
+        self.held, self.thread, self.blocked, self.stamp = held, get_ident(), 0, 0
+        self.learned: Places | None = None
         self.last: Entry | None = None
         self.steps: tuple[tuple[int, int], ...] | None = ()
-        self.mode, self.root, self.expected = recording(), root, root.next
+        self.mode: object = recording()
+        self.root, self.expected = root, root.next
         self.values = inputs
         # The inputs, each with its array and version.
         self.checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in inputs]
+        self.computing: list[Pending] = []
 
     # -- Segments
 
@@ -98,27 +119,46 @@ class Cursor:
         mode = recording()
         if self.blocked or mode not in (True, False, None) or is_intercepting() or self.held.full():
             return False
-        self.mode = mode
-        self.reset()
+        self.detach(self.held.root((mode, in_inference(), dtypes.default.floating)), mode)
         return True
 
-    def reset(self) -> None:
-        """Begin a segment without tensors."""
-        self.root = self.held.root((self.mode, in_inference(), dtypes.default.floating))
-        self.values, self.checks, self.learned, self.last, self.expected = [], [], (), None, self.root.next
+    def detach(self, root: Entry, mode: object) -> Pending:
+        """Begin a segment without tensors at ``root``, and return those of the present segment."""
+        pending, values, checks = Pending(), list[Tensor](), list[tuple[Tensor, "Array", int]]()
+        pending.last = None
+        # Note [Re-entrancy]
+        pending.values = self.values
+        if pending.values and pending.values[-1].__class__ is Lazy:
+            pending.last = pending.values[-1]._creation_meta
+        pending.checks = self.checks
+        pending.mode = self.mode
+        self.values = values
+        self.checks = checks
+        self.root = root
+        self.expected = root.next
+        self.mode = mode
+        self.last = self.learned = None
+        self.stamp += 1
+        if pending.last is not None:
+            self.computing.append(pending)
+        return pending
 
     def end(self, cause: str) -> None:
         """Compute the pending results because of ``cause``; the next call begins a segment in the modes of that time."""
-        self.run(cause)
-        self.mode, self.expected = GO_ON, NOTHING
+        if self.thread == get_ident():
+            self.settle(NOTHING, GO_ON, cause)
+
+    def block(self, cause: str, change: int) -> None:
+        """Compute the pending results, and defer none while the sum of all ``change`` is not 0."""
+        if self.thread == get_ident():
+            self.settle(NOTHING, GO_ON, cause)
+            self.blocked += change
 
     def finish(self, cause: str) -> None:
-        """Compute the pending results at the end of the call."""
-        values = self.values
-        if self.last is not None:
-            self.held.observe(self, self.last.path(), cause)
-        elif values and values[-1].__class__ is Lazy:
-            self.compute(cause)
+        """Compute the pending results at the end of the call, and defer nothing more."""
+        self.blocked = 1
+        self.complete(cause)
+        self.settle(NOTHING, GO_ON, cause)
 
     def close(self) -> None:
         """Defer nothing more: the call has ended, but other contexts may still refer to the cursor."""
@@ -126,10 +166,18 @@ class Cursor:
 
     def holds(self, x: Tensor) -> bool:
         """Whether ``x`` is a pending result of this call, in this thread."""
-        return self.thread == get_ident() and any(each is x for each in self.values)
+        return self.thread == get_ident() and (_contains(self.values, x) or self.computed_with(x) is not None)
+
+    def computed_with(self, x: Tensor) -> Pending | None:
+        """Return the segment of ``x`` if it has ended."""
+        return next((each for each in self.computing if _contains(each.values, x)), None)
 
     def read(self, x: Tensor, reader: str) -> None:
         """Compute the pending results because the attribute ``reader`` of ``x`` is read."""
+        pending = self.computed_with(x)
+        if pending is not None:  # read by a signal handler while it is computed, or after an interrupt
+            self.compute(pending, "a result is read")
+            return
         self.run(f"{reader} of a result is read")
         if self.held.fullgraph and self.mode is not GO_ON:
             raise self.broken(f"reads {reader} of a result")
@@ -139,41 +187,58 @@ class Cursor:
 
         If the call is being recorded, its segment ends.
         """
-        self.finish(cause)
+        self.complete(cause)
         if self.values or self.last is not None:
-            self.reset()
+            self.settle(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode, cause)
 
-    def compute(self, cause: str) -> None:
-        """Compute the pending results, because of ``cause``."""
-        values = self.values
-        self.steps = None
-        for x, array, version in self.checks:
-            if x._array is not array or (x._counter and x._counter[0] != version):
-                self.reset()
-                raise RuntimeError(
-                    "A tensor was modified, without a function of the library or by another thread, while a compiled "
-                    "function had deferred operations on it."
-                )
-        before, active = recording(), active_cursor()
-        set_cursor(None)
-        try:
-            restore_recording(self.mode)
-            last: LazyEntry = values[-1]._creation_meta
-            if len(values) == last.place + 1:
-                segment = self.segment(last, cause)
-                if segment is not None:
-                    segment.run(values)
-            else:
-                for x in values:
-                    if x.__class__ is Lazy:
-                        fill(x, x._creation_meta.call(values))
-        finally:
-            restore_recording(before)
-            set_cursor(active)
+    def complete(self, cause: str) -> None:
+        """Compute the segments that have ended and are not yet computed: in a signal handler, or after an interrupt."""
+        for each in [*self.computing]:
+            self.compute(each, cause)
 
-    def segment(self, last: Entry, cause: str) -> Segment | None:
+    def settle(self, root: Entry, mode: object, cause: str) -> None:
+        """Compute the pending results, because of ``cause``, and begin a segment at ``root`` with the recording ``mode``."""
+        last = self.last
+        pending = self.detach(root, mode)
+        if last is not None:
+            self.held.observe(self, last.path(), cause)
+        self.compute(pending, cause)
+
+    def compute(self, pending: Pending, cause: str) -> None:
+        """Compute the results of a segment, because of ``cause``."""
+        values, last = pending.values, pending.last
+        if last is not None:
+            self.steps = None
+            for x, array, version in pending.checks:
+                changed = x._array is not array or (x._counter and x._counter[0] != version)
+                if changed and values[-1].__class__ is Lazy:  # otherwise a handler has read the results
+                    self.computing.remove(pending)
+                    raise RuntimeError(
+                        "A tensor was modified, without a function of the library or by another thread, while a "
+                        "compiled function had deferred operations on it."
+                    )
+            before, active = recording(), active_cursor()
+            try:
+                set_cursor(None)
+                restore_recording(pending.mode)  # type: ignore[arg-type]
+                if len(values) == last.place + 1:
+                    segment = self.segment(values, last, cause)
+                    if segment is not None:
+                        segment.run(values)
+                else:
+                    for x in values:
+                        if x.__class__ is Lazy:
+                            fill(x, x._creation_meta.call(values))
+            finally:
+                restore_recording(before)
+                set_cursor(active)
+            if pending in self.computing:
+                self.computing.remove(pending)
+
+    @staticmethod
+    def segment(values: list[Tensor], last: Entry, cause: str) -> Segment | None:
         """Return the program for the path to ``last`` and the results that are still referred to; None without any."""
-        values, picked = self.values, last.picked
+        picked = last.picked
         if picked is None:
             places = [each.place for each in last.path()]
             picked = last.picked = picker(places)
@@ -203,12 +268,16 @@ class Cursor:
             if self.mode is not GO_ON:
                 self.end("the grad mode changes")
             if not self.begin():
+                if kind is OTHER:
+                    self.complete("a signal handler calls a function")
                 return GO_ON
         given = (*args, *kwargs.values())
         if kind is PURE_OF_ONE:
             kind = OTHER if has_further_tensors(given) else PURE
         if kind is PURE and kwargs.get("out") is None:
             if self.last is None:
+                if len(self.values) != self.parent().place + 1:
+                    self.run("an interrupt")
                 found = self.matched(function, len(args), given, kwargs)
                 if found is not None:
                     return found
@@ -262,9 +331,12 @@ class Cursor:
 
     def matched(self, function: Function, positional: int, given: Sequence[object], kwargs: Kwargs) -> PyTree:
         """Return a lazy tensor if the call is that of an entry, and otherwise None."""
-        values = self.values
+        stamp, values = self.stamp, self.values
         parent = self.parent()
         names = tuple(kwargs)
+        if len(values) != parent.place + 1:
+            return None
+        self.expected = NOTHING  # so that a call in between arrives here, and changes the stamp
         for entry in parent.children:
             if entry.called is not function or entry.positional != positional or entry.names != names:
                 continue
@@ -277,28 +349,29 @@ class Cursor:
                 return None
             if entry.same is not None:
                 return values[entry.same] if entry.same < len(values) else fresh[entry.same - len(values)]
-            for x in fresh:
-                self.checks.append((x, x._array, x._counter[0] if x._counter else 0))
-            parent.next = entry
+            checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in fresh]
             result = new(Lazy)
             result._creation_meta = entry
-            values += [*fresh, result]
+            fresh.append(result)
+            if self.stamp != stamp:  # Note [Re-entrancy]
+                return None
+            self.checks += checks
+            parent.next = entry
+            values += fresh
             self.expected = entry.next
+            self.stamp += 1
             return result
         return None
 
     def record(self, function: Function, args: Args, kwargs: Kwargs, given: Sequence[object]) -> PyTree:
         """Run a pure call that can not be deferred, record it as an entry, and return its result."""
-        if self.last is None:
-            values, parent = self.values, self.parent()
-            self.learned = (*map(ref, values),)
-            if parent.parent is not None:
-                self.compute(f"{name_of(function)}() is called in another way")
-            self.values, self.checks, self.last, self.expected = [], [], parent, NOTHING
-        else:
-            parent = self.last
+        if self.last is None and not self.learn(function):
+            return self.plainly(function, args, kwargs)
+        parent, learned, stamp = self.last, self.learned, self.stamp
+        if parent is None or learned is None:
+            return self.plainly(function, args, kwargs)
         try:
-            arguments = Arguments(self.learned, given)
+            arguments = Arguments(learned, given)
         except Unsupported:
             self.run(f"{name_of(function)}() has arguments that are not supported")
             return self.plainly(function, args, kwargs)
@@ -308,12 +381,17 @@ class Cursor:
             if same and each.equals(arguments):
                 entry = each
                 break
+        if entry is None and self.held.full():
+            self.end("the function has too many different calls or shapes")
+            return self.plainly(function, args, kwargs)
         operands = [each for each in tree_leaves(given) if isinstance(each, Tensor)]
         state, versions = random_state(), versions_of(operands)
         warned, watcher = user_frame.warned(), Watcher()
         result = self.watched(function, args, kwargs, watcher)
+        if self.stamp != stamp:
+            return result
         if entry is None:
-            entry = Entry(parent, len(self.learned) + len(arguments.fresh))
+            entry = Entry(parent, len(learned.references) + len(arguments.fresh))
             entry.called, entry.positional, entry.names = function, len(args), tuple(kwargs)
             entry.places, entry.constants, entry.inputs = arguments.places, arguments.constants, arguments.inputs
             changed = state != random_state() or versions != versions_of(operands)
@@ -323,17 +401,37 @@ class Cursor:
                 entry.reason = "it reads elements"
             elif warned != user_frame.warned():
                 entry.reason = "it warns"
-            entry.finish(result, [*self.learned, *map(ref, arguments.fresh)])
+            entry.finish(result, learned, arguments.fresh)
             parent.children.append(entry)
             if parent.next is NOTHING:
                 parent.next = entry
             self.held.count += 1
         if entry.reason is not None:
             self.run(f"{name_of(function)}() is not deferred, because {entry.reason}")
-        elif entry.same is None:
-            self.learned = (*self.learned, *map(ref, arguments.fresh), ref(result))
+        elif entry.same is None and self.stamp == stamp:
+            self.stamp += 1
             self.last = entry
+            for x in arguments.fresh:
+                learned.add(x)
+            learned.add(result)
         return result
+
+    def learn(self, function: Function) -> bool:
+        """Compute the pending results, and begin to record calls after them; return whether this is possible."""
+        learned, parent = Places(self.values), self.parent()
+        pending = self.detach(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode)
+        stamp = self.stamp
+        self.compute(pending, f"{name_of(function)}() is called in another way")
+        if self.stamp != stamp:  # Note [Re-entrancy]
+            return False
+        self.last = parent
+        self.learned = learned
+        self.stamp += 1
+        return True
+
+
+def _contains(values: Sequence[Tensor], x: Tensor) -> bool:
+    return any(each is x for each in values)
 
 
 class Watcher:
@@ -352,6 +450,9 @@ class Watcher:
 
     def end(self, cause: str) -> None:
         """Do nothing, because no result is pending."""
+
+    def block(self, cause: str, change: int) -> None:
+        """Do nothing, because the function that runs leaves the modes that it enters."""
 
     def holds(self, x: Tensor) -> bool:
         """Return False, because no result is pending."""

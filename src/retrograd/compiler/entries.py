@@ -7,6 +7,7 @@ of a tensor in the segment; the tensors of a segment are its inputs and results 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from numpy import ndarray
 
@@ -126,24 +127,22 @@ class Entry:
             and all(map(_same_argument, self.places, self.constants, arguments.constants))
         )
 
-    def finish(self, result: object, operands: Sequence[ReferenceType[Tensor]]) -> None:
+    def finish(self, result: object, learned: Places, fresh: Sequence[Tensor]) -> None:
         """Note the properties of ``result``, which the recorded call has returned.
 
-        ``operands`` are the tensors of the segment, with the inputs that this call has added.
+        ``learned`` are the tensors of the segment, and ``fresh`` the inputs that this call has added.
         """
         self.aliases, self.size = False, 0
         if self.reason is not None:
             return
-        if getattr(result, "_counter", None) == () and any(each() is result for each in operands):
+        self.same = learned.find(result, fresh)
+        if getattr(result, "_counter", None) == () and self.same is not None:
             self.reason = "it may have written the inference tensor that it returns"  # which has no version
             return
         if result.__class__ is not Tensor:
-            known = next((k for k, each in enumerate(operands) if each() is result), None)
-            self.same = known
-            if known is None:
+            if self.same is None:
                 self.reason = f"its result is of class {type(result).__name__}"
             return
-        self.same = next((k for k, each in enumerate(operands) if each() is result), None)
         array = result._array
         if array.__class__ is not ndarray or array.dtype.kind == "c":
             self.reason = "its result is complex, or not on the CPU"
@@ -154,7 +153,8 @@ class Entry:
         self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
         self.graded, self.size = result.requires_grad, array.size
         self.contiguous = bool(array.flags.c_contiguous)
-        self.aliases = any((x := operands[k]()) is not None and share_memory(array, x._array) for k in self.used())
+        operands = [learned.get(k, fresh) for k in self.used()]
+        self.aliases = any(x is not None and share_memory(array, x._array) for x in operands)
         if self.same is None and not self.inputs and SEQUENCE not in self.places:
             self.function = self.called
 
@@ -238,14 +238,44 @@ def has_tensor(value: Constant) -> bool:
     return any(isinstance(each, Tensor) for each in value)
 
 
+class Places:
+    """Tensors of a segment whose calls are being recorded, as weak references; their index is the place."""
+
+    def __init__(self, values: Iterable[Tensor]) -> None:
+        self.references: list[ReferenceType[Tensor]] = []
+        self._by_id: dict[int, int] = {}
+        for each in values:
+            self.add(each)
+
+    def add(self, x: Tensor) -> None:
+        """Add ``x`` at the next place."""
+        if self.find(x, ()) is None:
+            self._by_id[id(x)] = len(self.references)
+        self.references.append(ref(x))
+
+    def find(self, x: object, fresh: Sequence[Tensor]) -> int | None:
+        """Return the place of ``x``, or None if it is not in the segment, whose last tensors are ``fresh``."""
+        place = self._by_id.get(id(x))
+        if place is not None:
+            if self.references[place]() is x:
+                return place
+            del self._by_id[id(x)]  # of a tensor that was freed
+        return next((len(self.references) + k for k, each in enumerate(fresh) if each is x), None)
+
+    def get(self, place: int, fresh: Sequence[Tensor]) -> Tensor | None:
+        """Return the tensor at ``place``, or None if it was freed; ``fresh`` are the last tensors."""
+        count = len(self.references)
+        return self.references[place]() if place < count else fresh[place - count]
+
+
 class Arguments:
     """Arguments of a call as an entry has them: ``places`` and ``constants``, and the inputs that appear here first.
 
-    ``values`` are the tensors of the segment, as weak references. ``fresh`` are the inputs, with their descriptions in
-    ``inputs``. Raises Unsupported if no entry can have these arguments.
+    ``values`` are the tensors of the segment. ``fresh`` are the inputs, with their descriptions in ``inputs``. Raises
+    Unsupported if no entry can have these arguments.
     """
 
-    def __init__(self, values: Sequence[ReferenceType[Tensor]], given: Iterable[Constant]) -> None:
+    def __init__(self, values: Places, given: Iterable[Constant]) -> None:
         self.values = values
         self.fresh: list[Tensor] = []
         self.inputs: list[Description] = []
@@ -266,15 +296,12 @@ class Arguments:
 
     def place(self, x: Tensor) -> int:
         """Return the place of ``x``, which becomes an input if it is not in the segment."""
-        for k, reference in enumerate(self.values):
-            if reference() is x:
-                return k
-        for k, each in enumerate(self.fresh):
-            if each is x:
-                return len(self.values) + k
-        self.inputs.append(describe(x))
-        self.fresh.append(x)
-        return len(self.values) + len(self.fresh) - 1
+        place = self.values.find(x, self.fresh)
+        if place is None:
+            self.inputs.append(describe(x))
+            self.fresh.append(x)
+            place = len(self.values.references) + len(self.fresh) - 1
+        return place
 
 
 def fresh_inputs(entry: Entry, given: Sequence[Constant], values: Sequence[Tensor]) -> list[Tensor] | None:

@@ -33,6 +33,7 @@ from numpy import ndarray
 from ..autograd.backward import gradients_of_tensors
 from ..core.grad_mode import in_inference, inference_mode, recording, restore_recording, set_recording
 from ..core.graph import Node, OutputEdge, next_number
+from ..core.lazy_tensor import Lazy
 from ..core.tensor import Tensor, at_edge, leaf_from_array, new, wrap
 from ..core.views import current_edge, freed_error, modified_inplace_error
 from ..dispatch.generic_path import apply, record
@@ -104,9 +105,9 @@ def _sample(x: Tensor) -> Tensor:
 class SegmentProgram:
     """Programs of a segment; ``run(inputs, results)`` computes the results.
 
-    ``run`` computes the arrays of the results from the tensors ``inputs``, and then sets the fields of the tensors
-    ``results``, which may be blank (slots without values), except ``_creation_meta``. No result is changed if an
-    exception is raised before all arrays are computed.
+    ``run`` computes the arrays of the results from the tensors ``inputs``, and then sets the fields of the lazy tensors
+    ``results``, which may be blank (slots without values), and makes them ordinary tensors. It calls nothing between, so
+    that an exception, also an interrupt, leaves all results unchanged or computed.
 
     ``steps`` are the recorded operations, ``count`` is the number of results, and ``parts`` describe the nodes in the
     graph, in the order in which they are created. ``source`` is the text of ``run``.
@@ -152,7 +153,7 @@ class SegmentProgram:
         """Generate ``run``; return its source text and the function."""
         space: dict[str, object] = {
             "forward": self.forward.run, "new": new, "current": current_edge, "next_number": next_number,
-            "location": user_frame.user_location, "Output": OutputEdge,
+            "location": user_frame.user_location, "Output": OutputEdge, "Lazy": Lazy, "Tensor": Tensor,
         }  # fmt: skip
         tensors = {value: f"t{value.name}" for value in (*inputs, *outs)}
         lines = [
@@ -173,15 +174,18 @@ class SegmentProgram:
         edges: dict[Value, str] = {}
         for number, part in enumerate(self.parts):
             lines += part.creation(f"n{number}", edges, tensors, space)
+        lines += [f"    {each.name} = {each.name}.copy()" for each in outs if each.kind is CONSTANT]
         for value in outs:
             name = tensors[value]
             counter = f"c{value.name}" if value in checked else "()" if in_inference() else "None"
-            array = f"{value.name}.copy()" if value.kind is CONSTANT else value.name
             lines += [
-                f"    {name}._grad_edge = {edges.get(value)}",
-                f"    {name}._view = {name}._grad = None",
-                f"    {name}._counter = {counter}",
-                f"    {name}._array = {array}",
+                f"    if {name}.__class__ is Lazy:  # otherwise a signal handler has read it meanwhile",
+                f"        {name}._grad_edge = {edges.get(value)}",
+                f"        {name}._view = {name}._grad = None",
+                f"        {name}._counter = {counter}",
+                f"        {name}._array = {value.name}",
+                f"        {name}.__class__ = Tensor",
+                f"        {name}._creation_meta = 0",
             ]
         return "\n".join(lines), compile_source("<compiled segment>", lines, space, "run")
 

@@ -92,9 +92,8 @@ class Segment:
         for entry in self.first:
             if values[entry.place].__class__ is Lazy:
                 fill(values[entry.place], entry.call(values))
-        results = self.picked_results(values)
         try:
-            self.program.run(self.picked_inputs(values), results)
+            self.program.run(self.picked_inputs(values), self.picked_results(values))
         except MemoryError:
             raise
         except Exception as error:
@@ -103,9 +102,6 @@ class Segment:
             self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
             self.run(values)
             return
-        for each in results:
-            each._creation_meta = 0
-            each.__class__ = Tensor
         for entry in self.then:
             fill(values[entry.place], entry.call(values))
 

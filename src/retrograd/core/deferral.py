@@ -34,5 +34,4 @@ def block(cause: str, change: int) -> None:
     """
     cursor = active_cursor()
     if cursor is not None:
-        cursor.end(cause)
-        cursor.blocked += change
+        cursor.block(cause, change)

@@ -126,7 +126,7 @@ def compute(x: Tensor, reader: str) -> None:
     cursor = active_cursor()
     if cursor is None or not cursor.holds(x):
         others: list[Cursor] = [*HANDLERS]
-        cursor = next((each for each in others if hasattr(each, "holds") and each.holds(x)), None)
+        cursor = next((each for each in others if hasattr(type(each), "holds") and each.holds(x)), None)
     if cursor is not None:
         cursor.read(x, reader)
     if x.__class__ is Lazy:
@@ -137,10 +137,15 @@ def compute(x: Tensor, reader: str) -> None:
 
 
 def fill(x: Tensor, computed: Tensor) -> None:
-    """Make the lazy tensor ``x`` an ordinary tensor with the fields of ``computed``, which no one else refers to."""
+    """Make the lazy tensor ``x`` an ordinary tensor with the fields of ``computed``, which no one else refers to.
+
+    Nothing is changed if ``x`` has been computed meanwhile, by a signal handler that has read it.
+    """
+    if x.__class__ is not Lazy:
+        return
     x._array, x._grad_edge, x._counter = computed._array, computed._grad_edge, computed._counter
     x._view, x._grad = computed._view, computed._grad
-    x._creation_meta = 0
     if computed._view is not None:
-        x._view_version, x._creation_meta = computed._view_version, computed._creation_meta
-    x.__class__ = Tensor
+        x._view_version = computed._view_version
+    x.__class__ = Tensor  # type: ignore[assignment]
+    x._creation_meta = 0 if computed._view is None else computed._creation_meta

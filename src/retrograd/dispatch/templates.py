@@ -15,6 +15,7 @@ Tensors. ``d`` is the dtype of the first operand.
 from __future__ import annotations
 
 from sys import _getframe
+from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -193,35 +194,42 @@ def ask_cursor(
     cursor = active_cursor()
     if cursor is not None:
         if not form.over:
-            entry = cursor.expected
             if (
-                entry.function is form.function
+                cursor.expected.function is form.function
                 and recording() is cursor.mode
+                and get_ident() == cursor.thread
                 and (not form.has_rest or not rest)
                 and (not form.has_unknown or not unknown)
                 and (not form.takes_out or out is None)
             ):
-                values = cursor.values
-                places, constants = entry.places, entry.constants
-                if all(
-                    [
-                        (values[places[i]] if places[i] >= 0 else constants[i]) is args[i]
-                        or (
-                            form.name == "__getitem__"
-                            and i == 1  # slices with identical bounds: small integers, or None
-                            and constants[i].__class__ is slice
-                            and args[i].__class__ is slice
-                            and constants[i].start is args[i].start
-                            and constants[i].stop is args[i].stop
-                            and constants[i].step is args[i].step
-                        )
-                        for i in range(len(form.args))
-                    ]
+                result = new(Lazy)
+                count = len(cursor.values)
+                # From here on nothing is called until the result is in the list: Note [Re-entrancy] in compiler/cursor.py.
+                entry, values = cursor.expected, cursor.values
+                if (
+                    entry.function is form.function
+                    and entry.place == count
+                    and all(
+                        [
+                            (values[entry.places[i]] if entry.places[i] >= 0 else entry.constants[i]) is args[i]
+                            or (
+                                form.name == "__getitem__"
+                                and i == 1  # slices with identical bounds: small integers, or None
+                                and entry.constants[i].__class__ is slice
+                                and args[i].__class__ is slice
+                                and entry.constants[i].start is args[i].start
+                                and entry.constants[i].stop is args[i].stop
+                                and entry.constants[i].step is args[i].step
+                            )
+                            for i in range(len(form.args))
+                        ]
+                    )
+                    and entry is cursor.expected
+                    and values is cursor.values
                 ):
-                    answer[0] = new(Lazy)
-                    answer[0]._creation_meta = entry
-                    values.append(answer[0])
-                    cursor.expected = entry.next
+                    result._creation_meta = entry
+                    cursor.expected, _ = entry.next, values.append(result)
+                    answer[0] = result
         if answer[0] is GO_ON:
             answer[0] = cursor.called(form.function, *form.call([*args], rest, unknown, out))
 
