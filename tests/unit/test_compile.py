@@ -440,6 +440,41 @@ def test_programs_of_samples_match_eager(family: str, monkeypatch: pytest.Monkey
                 close(one, two), sample.expression
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_properties_of_deferred_results_are_those_of_eager_mode(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first call, which is recorded, and in two that are deferred."""
+    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # each would compile its own loops
+    for sample in samples(family)[:: 1 if family in ("pooling", "convolution", "shape") else 4]:
+        names = tuple(sample.arrays())
+
+        def evaluated(*given: Any, sample: Any = sample, names: Any = names) -> Any:
+            return tuple(sample.evaluate(torch, dict(zip(names, given, strict=True))))
+
+        def found(function: Any, sample: Any = sample) -> list[Any]:
+            tensors = [torch.tensor(each) for each in sample.arrays().values()]
+            given = [each.requires_grad_() if sample.smooth and each.is_floating_point() else each for each in tensors]
+            torch.manual_seed(3)
+            outs = [each for each in function(*given) if isinstance(each, torch.Tensor)]
+            return [_properties(each, (*given, *outs)) for each in outs]
+
+        try:
+            expected = found(evaluated)
+        except Exception:  # calls that fail
+            continue
+        compiled = torch.compile(evaluated)
+        for _ in range(3):
+            assert found(compiled) == expected, sample.expression
+
+
+def _properties(x: Any, others: Any) -> list[Any]:
+    """Return all that can be observed of ``x`` but its elements, its memory's address and the name of its node."""
+    shared = [numpy.may_share_memory(x._array, each._array) for each in others if each._array.size and x._array.size]
+    return [
+        x.dtype, x.shape, x.stride(), x.storage_offset(), x.is_contiguous(), x.requires_grad, x.is_leaf, x._is_view(),
+        x.grad_fn is None, x._base is None or [x._base is each for each in others], shared, x._version, type(x),
+    ]  # fmt: skip
+
+
 def _moved(array: Any) -> Any:
     return array * 1.25 + 0.01 if array.dtype.kind == "f" else numpy.roll(array, 1) if array.size else array
 

@@ -56,7 +56,8 @@ class Entry:
     An entry without parent is a root, the beginning of segments; its ``place`` is that of the last argument.
 
     ``place`` is the place of the result, which has ``shape``, ``dtype``, ``strides`` and ``graded`` (requires_grad).
-    ``aliases`` is true if it shares the memory of an operand. ``same`` is the place of the operand that is the result
+    ``aliases`` is true if it shares the memory of an operand, is a view of a tensor that the function has created, or was
+    written by the function; programs compute none of these. ``same`` is the place of the operand that is the result
     itself, or None. ``reason`` is why the call is not deferred, or None.
 
     ``children`` are the entries that have followed this one, and ``next`` is the one that is expected to follow.
@@ -154,7 +155,11 @@ class Entry:
         self.graded, self.size = result.requires_grad, array.size
         self.contiguous = bool(array.flags.c_contiguous)
         operands = [learned.get(k, fresh) for k in self.used()]
-        self.aliases = any(x is not None and share_memory(array, x._array) for x in operands)
+        self.aliases = (
+            result._view is not None
+            or bool(result._counter and result._counter[0])
+            or any(x is not None and share_memory(array, x._array) for x in operands)
+        )
         if self.same is None and not self.inputs and SEQUENCE not in self.places:
             self.function = self.called
 
