@@ -150,6 +150,29 @@ def test_backward_passes_in_parallel_threads() -> None:
     assert torch.allclose(shared.grad, torch.full((50,), 50.0 * (1 + 2 + 3 + 4)), rtol=1e-4)
 
 
+@pytest.mark.parametrize("form", [lambda function: function, torch.compile], ids=["eager", "compiled"])
+def test_inference_tensors_are_written_in_inference_mode(form: Any) -> None:
+    """By ``out=``, as running statistics, and by an optimizer; outside of the mode, ``out=`` raises."""
+    add = form(lambda y: torch.add(y, 1, out=y))
+    exp = form(lambda y: torch.exp(y.flip(0), out=y[1:]))
+    normalised = form(lambda x, mean, var: torch.nn.functional.batch_norm(x, mean, var, training=True))
+    of_instances = form(lambda x, mean, var: torch.nn.functional.instance_norm(x, mean, var))
+    with torch.inference_mode():
+        for _ in range(3):
+            y, mean, var = torch.ones(3), torch.zeros(3), torch.ones(3)
+            assert add(y) is y and y.tolist() == [2.0] * 3
+            with pytest.warns(UserWarning, match="resized"):
+                exp(y)
+            assert normalised(torch.arange(6.0).view(2, 3), mean, var).tolist()[1] == pytest.approx([1.0] * 3, 1e-5)
+            assert mean.tolist() == pytest.approx([0.15, 0.25, 0.35]) and var.tolist() == pytest.approx([1.35] * 3)
+            of_instances(torch.arange(12.0).view(2, 3, 2), mean, var)
+            assert mean.tolist() == pytest.approx([0.485, 0.775, 1.065])
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
+        add(y)
+    normalised(torch.arange(6.0).view(2, 3), mean, var)
+    assert mean.tolist() == pytest.approx([0.5865, 0.9475, 1.3085])
+
+
 def test_inference_mode_does_not_change_grad_enabled_flag() -> None:
     with torch.inference_mode():
         assert not torch.is_grad_enabled()

@@ -32,6 +32,7 @@ from ..core.lazy_tensor import Lazy, fill
 from ..core.pytree import tree_leaves
 from ..core.tensor import Tensor, new
 from ..core.torch_function import GO_ON
+from ..core.views import version_of
 from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
@@ -109,7 +110,7 @@ class Cursor:
         self.root, self.expected = root, root.next
         self.values = inputs
         # The inputs, each with its array and version.
-        self.checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in inputs]
+        self.checks = [(x, x._array, version_of(x)) for x in inputs]
         self.computing: list[Pending] = []
 
     # -- Segments
@@ -349,7 +350,7 @@ class Cursor:
                 return None
             if entry.same is not None:
                 return values[entry.same] if entry.same < len(values) else fresh[entry.same - len(values)]
-            checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in fresh]
+            checks = [(x, x._array, version_of(x)) for x in fresh]
             result = new(Lazy)
             result._creation_meta = entry
             fresh.append(result)
@@ -492,7 +493,7 @@ def name_of(function: Function) -> str:
 
 def versions_of(tensors: Sequence[Tensor]) -> list[int]:
     """Return the versions of ``tensors``."""
-    return [x._counter[0] if x._counter else 0 for x in tensors]
+    return [*map(version_of, tensors)]
 
 
 def random_state() -> tuple[object, ...]:

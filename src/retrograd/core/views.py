@@ -392,7 +392,7 @@ def bump_version(x: Tensor) -> None:
 
 def assign(x: Tensor, values: Array) -> None:
     """Write ``values`` into the array of ``x`` and increment the version of ``x``, both also if an interrupt arrives."""
-    array, version = x._array, x._version
+    array, version = x._array, version_of(x)
     try:
         array[...] = values
         bump_version(x)
@@ -400,6 +400,11 @@ def assign(x: Tensor, values: Array) -> None:
         array[...] = values
         set_version(x, version + 1)
         raise
+
+
+def version_of(x: Tensor) -> int:
+    """Return the version of ``x``, and 0 for an inference tensor, which has none."""
+    return x._counter[0] if x._counter else 0
 
 
 def set_version(x: Tensor, version: int) -> None:

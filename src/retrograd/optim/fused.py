@@ -26,7 +26,7 @@ from ..core import devices
 from ..core.grad_mode import recording
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor
-from ..core.views import bump_version, mark_interrupted
+from ..core.views import bump_version, mark_interrupted, version_of
 from ..kernels.numba_dispatch import LARGE
 from ..runtime import user_frame
 from ..runtime.interrupts import has_returned
@@ -571,7 +571,7 @@ def undo_if_interrupted(tensors: list[Tensor], step: Callable[[], None]) -> None
 
     ``step`` must have no other effect before its last statement.
     """
-    before = [(each, each._array, each._array.copy(), each._grad_edge, each._version) for each in tensors]
+    before = [(each, each._array, each._array.copy(), each._grad_edge, version_of(each)) for each in tensors]
     try:
         step()
     except BaseException:

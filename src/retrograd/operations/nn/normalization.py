@@ -16,7 +16,7 @@ from ...core.devices import array_module_of
 from ...core.dtypes import HALF_PRECISION, dtype_of, finfo, scalar_name, unsupported
 from ...core.grad_mode import recording
 from ...core.tensor import Tensor, wrap
-from ...core.views import assign, bump_version, set_version
+from ...core.views import assign, bump_version, set_version, version_of
 from ...dispatch.declare import op, public
 from ...dispatch.form import FIRST
 from ...dispatch.operand_promotion import PLAIN
@@ -527,7 +527,7 @@ def native_batch_norm(
     kept = [each for each in (running_mean, running_var) if each is not None]
     running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
     layout = _batch_layout(input._array.shape)
-    before = [(each, each._array.copy(), each._version) for each in kept] if training else []
+    before = [(each, each._array.copy(), version_of(each)) for each in kept] if training else []
     try:
         out, mean, rstd = batch_norm_block(
             input, weight, bias, layout, running, momentum, float(eps) if training else None, float(eps)
