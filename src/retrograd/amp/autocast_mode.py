@@ -18,7 +18,7 @@ from .. import fft as fft_module
 from ..compat.type_names import type_name
 from ..core import devices, dtypes, torch_function
 from ..core.dtypes import dtype, float32, float64
-from ..core.grad_mode import recording
+from ..core.grad_mode import modes_to_restore, recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS
@@ -491,6 +491,15 @@ class autocast:
                 return func(*args, **kwargs)
 
         return decorate_autocast
+
+
+def _settings() -> list[autocast]:
+    """Return context managers that restore the present settings of autocast."""
+    keeps = is_autocast_cache_enabled()
+    return [autocast(kind, get_autocast_dtype(kind), is_autocast_enabled(kind), keeps) for kind in ("cpu", "cuda")]
+
+
+modes_to_restore.append(_settings)
 
 
 def _as_dtype(value: Any, kind: str, target: dtype) -> Any:

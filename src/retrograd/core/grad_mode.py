@@ -15,7 +15,8 @@ from __future__ import annotations
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -34,6 +35,10 @@ _grad: ContextVar[bool | str | None] = ContextVar("grad", default=True)
 _inference: ContextVar[bool] = ContextVar("inference", default=False)
 #: The features that need to see recorded nodes.
 _hooked: ContextVar[frozenset[str]] = ContextVar("hooked", default=frozenset())
+
+#: Functions that return context managers which restore the present state of a mode of a higher layer (autocast). The
+#: recomputation of a checkpoint enters them.
+modes_to_restore: Final[list[Callable[[], Sequence[AbstractContextManager[object]]]]] = []
 
 #: Return the mode, which is true if operations are recorded. Called on hot paths.
 recording: Final[Callable[[], Recording]] = _grad.get

@@ -289,7 +289,14 @@ def slices_with_rank(x: Any, run: VmapRun, rank: int) -> Any:
 def slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice number ``index`` of ``x``, or ``x`` itself if ``x`` is not batched by the vmap call ``run``."""
     value, dim = unwrap_batch(x, run)
+    if dim is not None and not run.size:  # of no slices: zeros, because the shape of the result is needed
+        value = F.zeros((*value.shape[:dim], 1, *value.shape[dim + 1 :]), dtype=value.dtype)
     return value if dim is None else F.select(value, dim, index)
+
+
+def _stacked(rows: list[Any], run: VmapRun) -> Any:
+    """Return the results of the slices of the vmap call ``run``, stacked along a new first dimension."""
+    return F.stack(rows, 0) if run.size else F.narrow(F.stack(rows, 0), 0, 0, 0)
 
 
 def first_slice(x: Any) -> Any:
@@ -401,10 +408,10 @@ def apply_by_slices(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tup
 
     ``params`` are the parameters of ``op``. If ``op`` has several results, return a tuple of batched tensors.
     """
-    rows = [apply(op, tuple([slice_at(each, run, i) for each in tensors]), params) for i in range(run.size)]
-    if rows and isinstance(rows[0], tuple):
-        return tuple([batch(run, F.stack(list(column), 0)) for column in zip(*rows, strict=True)])
-    return batch(run, F.stack(rows, 0))
+    rows = [apply(op, tuple([slice_at(each, run, i) for each in tensors]), params) for i in range(run.size or 1)]
+    if isinstance(rows[0], tuple):
+        return tuple([batch(run, _stacked(list(column), run)) for column in zip(*rows, strict=True)])
+    return batch(run, _stacked(rows, run))
 
 
 def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -414,11 +421,13 @@ def by_slices(run: VmapRun, surface: Callable[..., Any], args: Any, kwargs: Any)
     result may be nested structures (pytrees) of tensors.
     """
     rows = []
-    for i in range(run.size):
+    for i in range(run.size or 1):
         some, named = tree_map(lambda each, i=i: inner_slice_at(each, run, i), (args, kwargs))
         rows.append(surface(*some, **named))
     return tree_map(
-        lambda *column: inner_batch(F.stack(list(column), 0), run, 0) if isinstance(column[0], Tensor) else column[0],
+        lambda *column: (
+            inner_batch(_stacked(list(column), run), run, 0) if isinstance(column[0], Tensor) else column[0]
+        ),
         *rows,
     )
 

@@ -19,7 +19,7 @@ from ..autograd.function import Function, save_value
 from ..autograd.graph import saved_tensors_hooks
 from ..core import engine
 from ..core.error_context import describe_node, with_remedy
-from ..core.grad_mode import enable_grad, no_grad, recording
+from ..core.grad_mode import enable_grad, modes_to_restore, no_grad, recording
 from ..core.graph import AccumulateGrad
 from ..core.tensor import Tensor
 from ..operations.creation.random import fork_rng, get_rng_state, set_rng_state
@@ -144,7 +144,7 @@ def checkpoint(
 
 
 class _Rerun:
-    """Callable that runs a checkpointed function again, with gradients enabled.
+    """Callable that runs a checkpointed function again, with gradients enabled and autocast as at its creation.
 
     If ``preserve`` is true, the random state at the creation of this object is restored for the run.
     """
@@ -154,11 +154,14 @@ class _Rerun:
     ) -> None:
         self.function, self.kwargs, self.context = function, kwargs, context
         self.random = get_rng_state() if preserve else None
+        self.modes = [mode for current in modes_to_restore for mode in current()]
 
     def __call__(self, *args: Any) -> Any:
-        with fork_rng(enabled=self.random is not None):
+        with fork_rng(enabled=self.random is not None), contextlib.ExitStack() as modes:
             if self.random is not None:
                 set_rng_state(self.random)
+            for mode in self.modes:
+                modes.enter_context(mode)
             with enable_grad(), self.context:
                 return self.function(*args, **self.kwargs)
 

@@ -420,8 +420,10 @@ def sign(np: Any, self: Any, /) -> Any:
     return elementwise.sign(np, self)
 
 
-def _sgn_rule(F: Any, g: Any, self: Any, out: Any) -> Any:
-    # The component of g orthogonal to out; for real elements, out * out is 1 and the component is 0.
+def _sgn_rule(F: Any, g: Any, self: Any, out: Any, self_dtype: Any) -> Any:
+    # The component of g orthogonal to out; real elements have none.
+    if self_dtype.kind != "c":
+        return F.zeros_as(g)
     return F.where_else(out != 0, (g - out * out * F.conj_physical(g)) / (2 * F.abs(self)))
 
 

@@ -14,7 +14,7 @@ import numpy
 
 from ...core import dtypes, torch_function
 from ...core.tensor import Tensor, share_memory, wrap
-from ...core.views import bump_version, set_version, view_of
+from ...core.views import bump_version, check_partial_overlap, set_version, view_of
 from ...dispatch.declare import in_place_form, op, public
 from ...dispatch.generic_path import is_directly_writable, is_untracked
 from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
@@ -523,7 +523,16 @@ def _assign_recorded(x: Tensor, index: Any, value: Any) -> None:
     where = (() if active_levels() else _single_mask(viewed, picks)) or _checked_indices(
         viewed, _expand_masks(picks, viewed)
     )
-    index_put_in_place(viewed, _values_to_assign(source, viewed, where, _fills(picks, source)), where, False)
+    fills = _fills(picks, source)
+    values = _values_to_assign(source, viewed, where, fills)
+    if not fills:
+        check_partial_overlap(viewed, (source, *_integer_indices(picks)), same=False)
+    index_put_in_place(viewed, values, where, False)
+
+
+def _integer_indices(picks: Sequence[Any]) -> list[Tensor]:
+    """Return the index tensors among ``picks`` that are not masks; a mask is converted to new index tensors."""
+    return [each for each in picks if each is not None and each.dtype not in MASK_DTYPES]
 
 
 def _real_floats(*given: Tensor) -> bool:
@@ -783,6 +792,7 @@ def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = F
         input.copy_(special.by_slices(index_put, (input, indices, values, accumulate), {}))
         return input
     _, where, source = _put_arguments(input, indices, values, accumulate)
+    check_partial_overlap(input, (values, *_integer_indices(indices)), same=False)
     index_put_in_place(input, source, where, accumulate)
     return input
 

@@ -11,6 +11,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.grad_mode import recording
+from ...core.graph import hooks_of
 from ...core.tensor import Tensor, contiguous_strides, memory_owner
 from ...core.views import bump_version, check_in_place
 from ...dispatch.declare import public
@@ -60,11 +61,11 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
         input._array = viewed._array
         bump_version(input)
         if new_edge is not None and new_edge is not old_edge:
-            if input._view is None:
-                input._grad_edge = new_edge
-            else:
-                input._grad_edge = new_edge
+            input._grad_edge = new_edge
+            if input._view is not None:
                 input._view_version = input._version_counter[0] if input._version_counter else 0
+            if old_edge is not None and old_edge.hooks is not None and old_edge.hooks.retaining is not None:
+                hooks_of(new_edge).retaining = old_edge.hooks.retaining  # the gradient of the old shape is retained
         else:
             input._renew_leaf()
         return input
@@ -97,8 +98,9 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("numel: integer multiplication overflow")
     if (special := innermost_batch((input,))) is not None:
         raise special.dynamic("resize_")
-    input._array = resized(input._array, shape)
-    bump_version(input)
+    if shape != input._array.shape:
+        input._array = resized(input._array, shape)
+        bump_version(input)
     return input
 
 

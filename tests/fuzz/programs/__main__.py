@@ -1,0 +1,142 @@
+"""Command that compares random programs: ``python -m tests.fuzz.programs --help``."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from . import compiled, hooks, tensors, transforms
+from .comparison import Difference, difference, tolerance_of
+from .differences import explanation, origin, perturbed
+from .engine import SETTINGS, Engine
+from .shrinking import shrunk
+
+GRAMMARS: dict[str, Callable[[int], str]] = {
+    "tensors": tensors.program, "hooks": hooks.program, "transforms": transforms.program, "compiled": compiled.program,
+}  # fmt: skip
+CASES = Path(__file__).with_name("cases.txt")
+
+
+class Comparison:
+    """Comparison of two engines, with counts of what was found."""
+
+    def __init__(self, engine: Engine, oracle: Engine) -> None:
+        self.engine, self.oracle = engine, oracle
+        self.counts: Counter[str] = Counter()
+        self.groups: dict[str, int] = {}
+
+    def compare(self, text: str) -> Difference | None:
+        """Return the first difference of a program, explained or not."""
+        self.engine.send(text)
+        self.oracle.send(text)
+        return difference(self.engine.receive(), self.oracle.receive(), tolerance_of(text))
+
+    def unexplained(self, text: str) -> Difference | None:
+        """Return the first difference of a program, unless it is explained or due to rounding."""
+        found = self.compare(text)
+        if found is None or explanation(found, text) is not None or self.unstable(text, found):
+            return None
+        return found
+
+    def unstable(self, text: str, found: Difference) -> bool:
+        """Whether the oracle's own result changes as much if the numbers of the program change by rounding."""
+        if found.kind not in ("values", "derivative", "log"):
+            return False
+        tolerance = tolerance_of(text)
+        before = self.oracle.run(text)
+        return any(
+            difference(self.oracle.run(perturbed(text, tolerance / 10, seed)), before, tolerance / 2) is not None
+            for seed in range(3)
+        )
+
+    def check(self, text: str, name: str) -> None:
+        """Compare a program; reduce and print a disagreement that is not explained and of a new kind."""
+        found = self.compare(text)
+        self.counts["programs"] += 1
+        if found is None:
+            return
+        accepted = explanation(found, text)
+        if accepted is not None:
+            self.counts[f"{accepted.heading}: {accepted.entry}"] += 1
+            return
+        if self.unstable(text, found):
+            self.counts["Operations: Rounding"] += 1
+            return
+        self.counts["disagreements"] += 1
+        kind = found.kind
+
+        def differs(smaller: str) -> bool:
+            other = self.unexplained(smaller)
+            return other is not None and other.kind == kind
+
+        least = shrunk(text, differs)
+        last = self.unexplained(least) or found
+        group = f"{kind} | " + re.sub(r"\d+", "", statement_of(last, least))
+        self.groups[group] = self.groups.get(group, 0) + 1
+        if self.groups[group] == 1:
+            print(
+                f"--- {name}: {kind} {last.where}\n{least}\n    {str(last.found)[:300]}\n    {str(last.expected)[:300]}",
+                flush=True,
+            )
+
+
+def statement_of(found: Difference, text: str) -> str:
+    """Return the statement of a program to which a difference belongs."""
+    statements = ast.parse(text).body
+    return origin(text, found.where).partition("\n")[0] or ast.unparse(
+        statements[int(found.where) if found.where.isdigit() else -1]
+    )
+
+
+def cases() -> list[tuple[str, str]]:
+    """Return the programs in which the engines once disagreed, with what PyTorch shows of them."""
+    parts = CASES.read_text(encoding="utf-8").split("\n\n") if CASES.exists() else []
+    pairs = [part.strip("\n").rpartition("\n") for part in parts if part.strip()]
+    return [(text, answer.removeprefix("# ")) for text, _, answer in pairs]
+
+
+def record(oracle: Engine, texts: list[str]) -> None:
+    """Write ``cases.txt`` with programs and what PyTorch shows of them."""
+    answers = [json.dumps(oracle.run(text), separators=(",", ":")) for text in texts]
+    parts = [f"{text}\n# {answer}\n" for text, answer in zip(texts, answers, strict=True)]
+    CASES.write_text("\n".join(parts), encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.programs", description=__doc__)
+    parser.add_argument("--grammar", choices=GRAMMARS, action="append", help="grammar (repeatable; default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="first seed")
+    parser.add_argument("--count", type=int, default=1000, help="number of programs")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
+    parser.add_argument("--against", metavar="PYTHON", help="an interpreter that has PyTorch")
+    parser.add_argument("--engine", choices=SETTINGS, default="generic", help="the other engine, without --against")
+    parser.add_argument("--add", metavar="FILE", help="record the program in FILE as a case (needs --against)")
+    parser.add_argument("--record", action="store_true", help="record all cases again (needs --against)")
+    chosen = parser.parse_args()
+    oracle = Engine("torch", chosen.against) if chosen.against else Engine(chosen.engine)
+    if chosen.add or chosen.record:
+        texts = [text for text, _ in cases()]
+        record(oracle, [*texts, *([Path(chosen.add).read_text(encoding="utf-8").strip("\n")] if chosen.add else [])])
+        return
+    comparison, start = Comparison(Engine("retrograd"), oracle), time.monotonic()
+    for number in range(chosen.seed, chosen.seed + chosen.count):
+        for name in chosen.grammar or GRAMMARS:
+            comparison.check(GRAMMARS[name](number), f"{name} {number}")
+        if time.monotonic() - start > 60 * chosen.minutes:
+            break
+    for group, count in sorted(comparison.groups.items(), key=lambda each: -each[1]):
+        print(f"{count:6} {group}")
+    for kind, count in comparison.counts.items():
+        print(f"{count:8} {kind}")
+    sys.exit(comparison.counts["disagreements"] > 0)
+
+
+if __name__ == "__main__":
+    main()

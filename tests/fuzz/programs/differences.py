@@ -1,0 +1,90 @@
+"""Disagreements that a heading of ``docs/differences.md`` explains."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .comparison import Difference
+
+
+class Accepted(NamedTuple):
+    """An accepted difference: the heading and the first words of the entry in the page, and when it applies."""
+
+    heading: str
+    entry: str
+    applies: Callable[[Difference, str], bool]
+
+
+def error(kind: str, pattern: str, side: str = "expected") -> Callable[[Difference, str], bool]:
+    """Return the condition that one engine raises an error with a message that contains ``pattern``."""
+    return lambda found, text: found.kind == kind and re.search(pattern, str(getattr(found, side))) is not None
+
+
+def origin(text: str, name: str) -> str:
+    """Return the statements of a program that bind ``name``, the last one first."""
+    return "\n".join(
+        ast.unparse(statement)
+        for statement in reversed(ast.parse(text).body)
+        if any(
+            isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+            for node in ast.walk(statement)
+        )
+    )
+
+
+def derived(*kinds: str) -> Callable[[Difference, str], bool]:
+    """Return the condition that a difference of these kinds is that of the result of a transform or a derivative."""
+    return lambda found, text: found.kind in kinds and TRANSFORM.search(origin(text, found.where)) is not None
+
+
+def unneeded_record(found: Difference, text: str) -> bool:
+    """Whether a derivative is recorded although it is constant."""
+    return derived("requires_grad", "leaf", "node")(found, text) and found.found not in (False, "NoneType")
+
+
+def raised_in(pattern: str) -> Callable[[Difference, str], bool]:
+    """Return the condition that only PyTorch raises an error, in a statement that contains ``pattern``."""
+    return lambda found, text: (
+        found.kind == "missing error"
+        and re.search(pattern, ast.unparse(ast.parse(text).body[int(found.where)])) is not None
+    )
+
+
+TRANSFORM = re.compile(r"torch\.func|vmap|functional|fwAD|autograd\.grad|\.grad\b|\bp\d+\(")
+ACCEPTED = [
+    Accepted("Tensor", "Overwriting an operand by its own product", error("backward", "modified by an inplace operation")),
+    Accepted("Tensor", "Memory layout", lambda found, text: found.kind == "strides"),
+    Accepted("Tensor", "Memory layout", error("missing error", "view size is not compatible|itemsize")),
+    Accepted("Tensor", "Conjugation is immediate", lambda found, text: found.kind in ("view", "version", "node") and re.search(r"\.(conj|mH|adjoint|H)\b", text) is not None),
+    Accepted("What PyTorch does not have", "Derivatives", error("missing error", "not implemented|not supported|does not support|isn't differentiable")),
+    Accepted("What PyTorch does not have", "Derivatives", error("backward", "not implemented|not supported|isn't differentiable|not differentiable")),
+    Accepted("autograd", "Forward mode is complete", error("missing error", "jvp function|forward AD")),
+    Accepted("autograd", "register_multi_grad_hook", lambda found, text: found.expected is None and "several(" in text),
+    Accepted("autograd", "register_multi_grad_hook", error("missing error", "'NoneType' object has no attribute 'next_functions'")),
+    Accepted("autograd", "Saved values", error("backward", "a second time")),
+    Accepted("torch.func", "Transformations use the ordinary graph", derived("node", "view", "strides", "version")),
+    Accepted("torch.func", "Transformations use the ordinary graph", unneeded_record),
+    Accepted("torch.func", "Calls that PyTorch refuses", raised_in(TRANSFORM.pattern)),
+    Accepted("autograd", "Saved values", error("backward", "outside of the 'allow_mutation_on_saved_tensors'")),
+    Accepted("torch", "Calls that PyTorch refuses without need", error("missing error", "unsupported ScalarType BFloat16")),
+    Accepted("torch", "Calls that PyTorch refuses without need", error("backward", r"isFloatingType\(grad|can't be cast to the desired output type")),
+    Accepted("Left out on purpose", "numbers of other sizes", lambda found, text: "complex32" in str(found.expected)),
+]  # fmt: skip
+
+
+def explanation(found: Difference, text: str) -> Accepted | None:
+    """Return the accepted difference that explains a disagreement, or None."""
+    return next((each for each in ACCEPTED if each.applies(found, text)), None)
+
+
+def perturbed(text: str, size: float, seed: int) -> str:
+    """Return the program with its floats changed by about ``size``; equal numbers remain equal."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value:
+            node.value *= 1 + size * random.Random(f"{seed} {node.value}").choice([-1, 1])
+    return ast.unparse(tree)

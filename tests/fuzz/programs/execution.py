@@ -1,0 +1,162 @@
+"""Execution of a program, and what is observed of it."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import warnings
+from typing import Any
+
+from .names import names
+
+Observed = dict[str, Any]
+
+
+def run(torch: Any, text: str, compiled: bool = False) -> Observed:
+    """Run a program and return what is observed: errors, tensors, the log of its hooks, and derivatives.
+
+    A statement that raises an exception is skipped. If ``compiled`` is true, the program is the body of a compiled
+    function.
+    """
+    torch.manual_seed(0)
+    log: list[Any] = []
+    space = names(torch, log)
+    seen: Observed = {"errors": {}, "tensors": {}, "log": log}
+    versions: dict[str, int] = {}  # of new tensors: copies begin with different versions
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if compiled:
+            body = "\n".join("    " + line for line in text.splitlines())
+            exec(f"def program():\n{body}\n    return locals()", space)
+            space.update(torch.compile(space["program"])())
+        else:
+            for number, statement in enumerate(ast.parse(text).body):
+                before = {key: id(value) for key, value in space.items()}
+                try:
+                    exec(compile(ast.Module([statement], []), "<program>", "exec"), space)
+                except Exception as error:
+                    seen["errors"][str(number)] = described(error)
+                for key, value in space.items():
+                    if is_variable(key) and id(value) != before.get(key) and isinstance(value, torch.Tensor):
+                        versions[key] = 0 if value.is_inference() else value._version
+        torch.set_grad_enabled(True)
+        found = {key: value for key, value in space.items() if is_variable(key)}
+        space.clear()
+        for key in sorted(found, key=lambda key: int(key[1:])):
+            try:
+                seen["tensors"][key] = observed(torch, found[key], versions.get(key, 0))
+            except RuntimeError as error:
+                seen["tensors"][key] = described(error)
+        derivatives(torch, {key: x for key, x in found.items() if isinstance(x, torch.Tensor)}, seen)
+    return seen
+
+
+def is_variable(name: str) -> bool:
+    """Whether ``name`` is that of an observed variable: ``t`` and a number."""
+    return name[0] == "t" and name[1:].isdigit()
+
+
+def described(error: BaseException) -> str:
+    """Return the type and the first line of the message of an exception."""
+    return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
+
+
+def numbers(torch: Any, x: Any) -> list[Any]:
+    """Return the elements of a tensor as a flat list of real numbers."""
+    x = x.detach()
+    if getattr(x, "_is_zerotensor", bool)():
+        x = x.clone()
+    x = x.resolve_conj().resolve_neg().reshape(-1)
+    if x.is_complex():
+        x = torch.view_as_real(x.to(torch.complex128)).reshape(-1)
+    found: list[Any] = x.tolist()
+    return found
+
+
+def observed(torch: Any, x: Any, version: int) -> Any:
+    """Return the public state of a tensor, which at first had the version ``version``, or the text of another value."""
+    if not isinstance(x, torch.Tensor):
+        return (
+            x
+            if isinstance(x, (int, float, str))
+            else str(x)
+            if isinstance(x, (tuple, type(None)))
+            else type(x).__name__
+        )
+    state: Observed = {"shape": list(x.shape), "dtype": str(x.dtype).rpartition(".")[2], "values": numbers(torch, x)}
+    state["requires_grad"] = x.requires_grad
+    inference = x.is_inference()
+    if not inference:
+        state["version"] = x._version - version
+    state["view"] = x._is_view()
+    try:
+        state["node"] = type(x.grad_fn).__name__
+    except RuntimeError as error:
+        state["node"] = described(error)
+        return state
+    state["leaf"], state["retains"] = x.is_leaf, x.retains_grad
+    dense = x.numel() > 0
+    state["strides"] = [step for step, size in zip(x.stride(), x.shape, strict=True) if size > 1] if dense else []
+    return state
+
+
+def total_of(torch: Any, tensors: dict[str, Any]) -> Any:
+    """Return a sum over the elements of all tensors that require gradients; numbers of float16 do not overflow it."""
+    total = torch.zeros((), dtype=torch.float64)
+    for index, x in enumerate(tensors.values()):
+        if x.is_complex():
+            x = torch.view_as_real(x.resolve_conj())
+        total = total + (0.5 + 0.1 * index) * x.double().sin().sum()
+    return total
+
+
+def derivatives(torch: Any, tensors: dict[str, Any], seen: Observed) -> None:
+    """Observe a backward pass from all tensors, and derivatives of both orders by the leaves."""
+    tracked = {key: x for key, x in tensors.items() if x.requires_grad and not x.is_inference()}
+    leaves = {key: x for key, x in tracked.items() if x.is_leaf}
+    if not tracked:
+        return
+    try:
+        total_of(torch, tracked).backward(retain_graph=True)
+    except Exception as error:
+        seen["backward"] = described(error)
+        for key, x in tracked.items():  # which of the results cannot be differentiated
+            try:
+                first = torch.autograd.grad(
+                    total_of(torch, {key: x}), list(leaves.values()), allow_unused=True, retain_graph=True
+                )
+                seen[f"d{key}"] = [_or_zeros(torch, *pair) for pair in zip(first, leaves.values(), strict=True)]
+            except Exception as error:
+                seen[f"d{key}"] = described(error)
+        return
+    kept = {key: x.grad for key, x in tracked.items() if x.is_leaf or x.retains_grad}
+    seen["grads"] = {key: None if x is None else observed_grad(torch, x) for key, x in kept.items()}
+    seen["log"].append("second")
+    if not leaves:
+        return
+    try:
+        first = torch.autograd.grad(
+            total_of(torch, tracked), list(leaves.values()), create_graph=True, allow_unused=True
+        )
+        seen["first"] = [_or_zeros(torch, *pair) for pair in zip(first, leaves.values(), strict=True)]
+        again = {str(i): x for i, x in enumerate(first) if x is not None and x.requires_grad}
+        if again:
+            second = torch.autograd.grad(total_of(torch, again), list(leaves.values()), allow_unused=True)
+            seen["second"] = [_or_zeros(torch, *pair) for pair in zip(second, leaves.values(), strict=True)]
+    except Exception as error:
+        seen["second"] = described(error)
+
+
+def observed_grad(torch: Any, x: Any) -> Any:
+    """Return dtype, shape and elements of a gradient."""
+    return [str(x.dtype).rpartition(".")[2], list(x.shape), numbers(torch, x)]
+
+
+def _or_zeros(torch: Any, x: Any, leaf: Any) -> list[Any]:
+    """Return the elements of a gradient; no gradient is a gradient of zeros."""
+    return numbers(torch, torch.zeros_like(leaf) if x is None else x)
+
+
+def collect() -> None:
+    """Free what programs with reference cycles have left."""
+    gc.collect()
