@@ -21,7 +21,15 @@ from ..core.gradients import as_tensor
 from ..core.graph import AccumulateGrad, Node, OutputEdge, next_number
 from ..core.saved_tensor_hooks import PackedValue, active_hooks
 from ..core.tensor import Tensor, at_edge, wrap
-from ..core.views import CUSTOM, bump_version, current_edge, freed_error, modified_inplace_error, rebase_history
+from ..core.views import (
+    CUSTOM,
+    bump_version,
+    check_creation,
+    current_edge,
+    freed_error,
+    modified_inplace_error,
+    rebase_history,
+)
 from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
 from ..dispatch.intercept import GO_ON, HANDLERS, intercept
 from ..dispatch.saved_values import FREED, SavedTensor
@@ -544,6 +552,8 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
                     f"{subject} used in an in-place operation.{recorded_at(ctx)} It is {describe_origin(leaf._grad_edge)}. "
                     "Remedy: pass a clone."
                 )
+        if out._view is not None:
+            check_creation(out, "is being")
         bump_version(out)
         rebase_history(out, edge)
         return out

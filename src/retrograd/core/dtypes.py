@@ -136,6 +136,15 @@ def dtype_of(array_dtype: ArrayDType) -> dtype:
         ) from None
 
 
+def with_shared_dtype(array: Array) -> Array:
+    """Return ``array`` with the NumPy dtype object that all arrays of this dtype share in tensors.
+
+    NumPy creates new dtype objects when it loads a pickled array. Fast paths compare dtypes by identity.
+    """
+    kind = dtype_of(array.dtype).numpy
+    return array if array.dtype is kind else array.view(kind)
+
+
 def as_dtype(value: object) -> dtype:
     """Return the dtype for ``value``, a dtype or Python's ``float``, ``int``, ``bool`` or ``complex``.
 

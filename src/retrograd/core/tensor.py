@@ -344,7 +344,10 @@ class Tensor:
         if requires_grad.__class__ is not bool:
             kind = type(requires_grad).__name__
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
-        unrecorded = self._grad_edge.__class__ is AccumulateGrad and self._grad_edge.variable_ref is dead_ref
+        edge = self._grad_edge
+        unrecorded = (
+            edge.variable_ref is dead_ref if edge.__class__ is AccumulateGrad else edge is None and requires_grad
+        )
         if requires_grad == self.requires_grad and not unrecorded:
             return self
         if not requires_grad:

@@ -82,7 +82,7 @@ def current_edge(x: Tensor, by_user: bool = False) -> Edge | None:
             return _unrecorded(x)
     elif not (by_user or recording()):
         return edge
-    _check_creation(x, "its base or another view of its base has been")
+    check_creation(x, "its base or another view of its base has been")
     node = _as_strided_node(x._array, base)
     try:
         _set_edge(x, node, edge)
@@ -249,7 +249,7 @@ def check_in_place(x: Tensor, recorded: Recording, overlap: bool = False) -> Non
         return
     base = x._view
     if base is not None and recorded:
-        _check_creation(x, "is being")
+        check_creation(x, "is being")
         if x.requires_grad and (base._grad_edge is None or base._grad_edge.__class__ is AccumulateGrad):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
@@ -338,7 +338,7 @@ _OF_A_FUNCTION = (
 )
 
 
-def _check_creation(x: Tensor, what: str) -> None:
+def check_creation(x: Tensor, what: str) -> None:
     """Raise PyTorch's RuntimeError if ``x`` is a view that must not be modified in place because of how it was created.
 
     Examples are views created under ``no_grad`` and views returned by a function with several results, such as

@@ -345,6 +345,7 @@ def _write(key: str, target: Tensor, array: Array) -> None:
             key.startswith("linalg.") or key in BY_COLUMNS or key not in _table()["tests"]
         ):
             target._array = array.astype(target._array.dtype, order="K")
+        target._renew_leaf()
     assign(target, array)
 
 

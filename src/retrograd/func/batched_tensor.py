@@ -290,13 +290,13 @@ def slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice number ``index`` of ``x``, or ``x`` itself if ``x`` is not batched by the vmap call ``run``."""
     value, dim = unwrap_batch(x, run)
     if dim is not None and not run.size:  # of no slices: zeros, because the shape of the result is needed
-        value = F.zeros((*value.shape[:dim], 1, *value.shape[dim + 1 :]), dtype=value.dtype)
+        value = value.new_zeros((*value.shape[:dim], 1, *value.shape[dim + 1 :]))
     return value if dim is None else F.select(value, dim, index)
 
 
 def _stacked(rows: list[Any], run: VmapRun) -> Any:
     """Return the results of the slices of the vmap call ``run``, stacked along a new first dimension."""
-    return F.stack(rows, 0) if run.size else F.narrow(F.stack(rows, 0), 0, 0, 0)
+    return F.stack(rows, 0) if run.size else F.stack(rows, 0)[:0]
 
 
 def first_slice(x: Any) -> Any:

@@ -415,7 +415,7 @@ def _outer(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
 def _dot(run: VmapRun, op: Any, tensors: Operands, params: Operands) -> Any:
     x, y = all_front(tensors, run)
     x = F.conj_physical(x) if op.name == "vdot" and x.is_complex() else x
-    return batch(run, F.sum_dim(x * y, (1,), False))
+    return batch(run, F.sum_dim(x * y, (1,), False).to(x.dtype))  # not int64, as a sum of integers is
 
 
 @rule("addmm", "addmv", "addr", "addbmm", "baddbmm")

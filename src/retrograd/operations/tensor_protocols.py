@@ -252,7 +252,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     tensor. ``place`` is the name of the device of the saved tensor, such as "cuda:0"; if there is no GPU, the new
     tensor is on the CPU.
     """
-    tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(array), False)
+    tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(dtypes.with_shared_dtype(array)), False)
     if place != "cpu" and devices.gpu_count():
         tensor._array = devices.to_device(tensor._array, devices.device(place))
     with torch_function.disabled_overrides(torch_function.MODES):

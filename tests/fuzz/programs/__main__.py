@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import re
 import sys
 import time
@@ -12,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from . import compiled, hooks, tensors, transforms
+from . import cases, compiled, hooks, tensors, transforms
 from .comparison import Difference, difference, tolerance_of
 from .differences import explanation, origin, perturbed
 from .engine import SETTINGS, Engine
@@ -21,7 +20,6 @@ from .shrinking import shrunk
 GRAMMARS: dict[str, Callable[[int], str]] = {
     "tensors": tensors.program, "hooks": hooks.program, "transforms": transforms.program, "compiled": compiled.program,
 }  # fmt: skip
-CASES = Path(__file__).with_name("cases.txt")
 
 
 class Comparison:
@@ -31,6 +29,7 @@ class Comparison:
         self.engine, self.oracle = engine, oracle
         self.counts: Counter[str] = Counter()
         self.groups: dict[str, int] = {}
+        self.reduced: Counter[str] = Counter()  # disagreements before their reduction
 
     def compare(self, text: str) -> Difference | None:
         """Return the first difference of a program, explained or not."""
@@ -71,6 +70,10 @@ class Comparison:
             return
         self.counts["disagreements"] += 1
         kind = found.kind
+        first = f"{kind} | " + re.sub(r"\d+", "", statement_of(found, text))
+        self.reduced[first] += 1
+        if self.reduced[first] > 2:
+            return
 
         def differs(smaller: str) -> bool:
             other = self.unexplained(smaller)
@@ -95,20 +98,6 @@ def statement_of(found: Difference, text: str) -> str:
     )
 
 
-def cases() -> list[tuple[str, str]]:
-    """Return the programs in which the engines once disagreed, with what PyTorch shows of them."""
-    parts = CASES.read_text(encoding="utf-8").split("\n\n") if CASES.exists() else []
-    pairs = [part.strip("\n").rpartition("\n") for part in parts if part.strip()]
-    return [(text, answer.removeprefix("# ")) for text, _, answer in pairs]
-
-
-def record(oracle: Engine, texts: list[str]) -> None:
-    """Write ``cases.txt`` with programs and what PyTorch shows of them."""
-    answers = [json.dumps(oracle.run(text), separators=(",", ":")) for text in texts]
-    parts = [f"{text}\n# {answer}\n" for text, answer in zip(texts, answers, strict=True)]
-    CASES.write_text("\n".join(parts), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.programs", description=__doc__)
     parser.add_argument("--grammar", choices=GRAMMARS, action="append", help="grammar (repeatable; default: all)")
@@ -117,13 +106,17 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     parser.add_argument("--against", metavar="PYTHON", help="an interpreter that has PyTorch")
     parser.add_argument("--engine", choices=SETTINGS, default="generic", help="the other engine, without --against")
-    parser.add_argument("--add", metavar="FILE", help="record the program in FILE as a case (needs --against)")
+    parser.add_argument(
+        "--add",
+        metavar="FILE",
+        help="record the programs in FILE, separated by empty lines, as cases (needs --against)",
+    )
     parser.add_argument("--record", action="store_true", help="record all cases again (needs --against)")
     chosen = parser.parse_args()
     oracle = Engine("torch", chosen.against) if chosen.against else Engine(chosen.engine)
     if chosen.add or chosen.record:
-        texts = [text for text, _ in cases()]
-        record(oracle, [*texts, *([Path(chosen.add).read_text(encoding="utf-8").strip("\n")] if chosen.add else [])])
+        added = Path(chosen.add).read_text(encoding="utf-8").split("\n\n") if chosen.add else []
+        cases.record(oracle, [text for text, _ in cases.recorded()] + added)
         return
     comparison, start = Comparison(Engine("retrograd"), oracle), time.monotonic()
     for number in range(chosen.seed, chosen.seed + chosen.count):

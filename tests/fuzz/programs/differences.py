@@ -55,24 +55,62 @@ def raised_in(pattern: str) -> Callable[[Difference, str], bool]:
 
 
 TRANSFORM = re.compile(r"torch\.func|vmap|functional|fwAD|autograd\.grad|\.grad\b|\bp\d+\(")
+#: Pairs of errors that PyTorch and retrograd report for a call with several faults.
+FAULTS = {"RuntimeError", "IndexError", "TypeError", "ValueError", "NotImplementedError"}
+
+
+def several_faults(found: Difference, text: str) -> bool:
+    """Whether both engines refuse a call, with different types of errors."""
+    kinds = {str(each).partition(":")[0] for each in (found.found, found.expected)}
+    return found.kind in ("type of error", "backward") and kinds <= FAULTS
+
+
+def only_in(*kinds: str, text: str) -> Callable[[Difference, str], bool]:
+    """Return the condition that a difference of these kinds is found in a program that matches ``text``."""
+    return lambda found, program: found.kind in kinds and re.search(text, program) is not None
+
+
+def singular(found: Difference, text: str) -> bool:
+    """Whether PyTorch's second derivative is nan where retrograd's is finite."""
+    return found.kind == "derivative" and found.where == "second" and "nan" in str(found.expected)
+
+
 ACCEPTED = [
-    Accepted("Tensor", "Overwriting an operand by its own product", error("backward", "modified by an inplace operation")),
-    Accepted("Tensor", "Memory layout", lambda found, text: found.kind == "strides"),
+    Accepted("Left out on purpose", "numbers of other sizes", lambda found, text: "complex32" in f"{found.expected}{found.found}"),
+    Accepted("What PyTorch does not have", "Derivatives", error("missing error", "not implemented|not supported|does not support|isn't differentiable|differentiable wrt")),
+    Accepted("What PyTorch does not have", "Derivatives", error("backward", "not implemented|not supported|isn't differentiable|not differentiable|invalid gradient at index")),
+    Accepted("torch", "Calls that PyTorch refuses without need", error("missing error", "unsupported ScalarType BFloat16")),
+    Accepted("torch", "Calls that PyTorch refuses without need", error("backward", r"isFloatingType\(grad|can't be cast to the desired output type|Found dtype")),
+    Accepted("torch", "out=", only_in("values", "shape", "missing error", "spurious error", "derivative", text=r"out=|masked_scatter_|addmm_|addr_")),
+    Accepted("Operations", "Rounding", only_in("values", text=r"\.view\(torch\.")),
+    Accepted("Operations", "Non-finite products", lambda found, text: found.kind == "derivative" and "nan" in str(found.found) and "prod" in text),
+    Accepted("Operations", "Ties", only_in("values", "derivative", "log", text="kthvalue|mode|topk|median|sort|argm|quantile")),
+    Accepted("Operations", "Singular second derivatives", singular),
+    Accepted("Operations", "Empty tensors", error("spurious error", "not implemented for|floating point but you specified", "found")),
+    Accepted("Operations", "Empty tensors", lambda found, text: "single memory location" in str(found.expected) and "tensor([]" in text),
+    Accepted("Operations", "Empty tensors", lambda found, text: found.kind == "node" and "tensor([]" in text),
+    Accepted("Tensor", "Integers", lambda found, text: found.found is False and found.expected is True and "fill_(" in text),
+    Accepted("Tensor", "Integers", error("missing error", "Autograd not support dtype")),
+    Accepted("Tensor", "Overwriting an operand by its own product", lambda found, text: found.kind in ("backward", "missing error") and "modified by an inplace operation" in str(found.expected)),
+    Accepted("Tensor", "Memory layout", only_in("strides", text="")),
     Accepted("Tensor", "Memory layout", error("missing error", "view size is not compatible|itemsize")),
-    Accepted("Tensor", "Conjugation is immediate", lambda found, text: found.kind in ("view", "version", "node") and re.search(r"\.(conj|mH|adjoint|H)\b", text) is not None),
-    Accepted("What PyTorch does not have", "Derivatives", error("missing error", "not implemented|not supported|does not support|isn't differentiable")),
-    Accepted("What PyTorch does not have", "Derivatives", error("backward", "not implemented|not supported|isn't differentiable|not differentiable")),
+    Accepted("Tensor", "Conjugation is immediate", lambda found, text: re.search(r"\.(conj|mH|adjoint|H)\b", text) is not None),
+    Accepted("Tensor", "Views of complex numbers", lambda found, text: found.kind == "node" and found.found == "AsStridedBackward0"),
+    Accepted("Tensor", "Refused in-place operations", error("backward", "Inplace update to inference tensor")),
+    Accepted("Tensor", "Refused in-place operations", error("value", "Inference tensors do not track version counter")),
     Accepted("autograd", "Forward mode is complete", error("missing error", "jvp function|forward AD")),
     Accepted("autograd", "register_multi_grad_hook", lambda found, text: found.expected is None and "several(" in text),
     Accepted("autograd", "register_multi_grad_hook", error("missing error", "'NoneType' object has no attribute 'next_functions'")),
-    Accepted("autograd", "Saved values", error("backward", "a second time")),
-    Accepted("torch.func", "Transformations use the ordinary graph", derived("node", "view", "strides", "version")),
+    Accepted("autograd", "Saved values", only_in("derivative", "log", "backward", text=r"\.data\b|detach\(\)\.\w+_\(")),
+    Accepted("autograd", "Saved values", error("backward", "a second time|outside of the 'allow_mutation_on_saved_tensors'")),
+    Accepted("autograd", "Gradients are tensors of their own", only_in("missing error", "view", "strides", "version", "node", text=TRANSFORM.pattern)),
+    Accepted("torch.func", "Transformations use the ordinary graph", derived("node", "view", "strides", "version", "leaf")),
     Accepted("torch.func", "Transformations use the ordinary graph", unneeded_record),
+    Accepted("torch.func", "Transformations use the ordinary graph", error("missing error", "doesn't require gradient|does not require grad|ZeroTensors are immutable")),
     Accepted("torch.func", "Calls that PyTorch refuses", raised_in(TRANSFORM.pattern)),
-    Accepted("autograd", "Saved values", error("backward", "outside of the 'allow_mutation_on_saved_tensors'")),
-    Accepted("torch", "Calls that PyTorch refuses without need", error("missing error", "unsupported ScalarType BFloat16")),
-    Accepted("torch", "Calls that PyTorch refuses without need", error("backward", r"isFloatingType\(grad|can't be cast to the desired output type")),
-    Accepted("Left out on purpose", "numbers of other sizes", lambda found, text: "complex32" in str(found.expected)),
+    Accepted("torch.func", "Calls that PyTorch refuses", error("backward", "functorch|vmap")),
+    Accepted("linalg and fft", "Fourier transforms of empty batches", error("missing error", "FFT error")),
+    Accepted("Errors and warnings", "If a call has several faults", several_faults),
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ def rounded(x: Any) -> Any:
     if x is None:
         return None
     x = x.detach().resolve_conj().clone()
-    return str(x.tolist()) if x.is_complex() else x.tolist()
+    return [x.real.tolist(), x.imag.tolist()] if x.is_complex() else x.tolist()
 
 
 def custom_functions(torch: Any) -> dict[str, Any]:

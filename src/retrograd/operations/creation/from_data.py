@@ -113,7 +113,7 @@ def array_from_data(data: Any, target: dtype | None) -> Any:
     if isinstance(data, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(data)
         _check_array(array)
-        return _converted(array, target) if target else array.copy("K")
+        return _converted(array, target) if target else dtypes.with_shared_dtype(array.copy("K"))
     if isinstance(data, (bool, int, float, complex)):
         return _array_of_numbers([data], target or promotion.dtype_of_number(data)).reshape(())
     if isinstance(data, (str, bytes)):
@@ -300,7 +300,7 @@ def from_numpy(ndarray: Any) -> Tensor:
             "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the "
             "rest of this program.",
         )
-    return wrap(share(numpy.asarray(ndarray)))
+    return wrap(share(dtypes.with_shared_dtype(numpy.asarray(ndarray))))
 
 
 @public(method=False)
@@ -348,6 +348,7 @@ def asarray(
             "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
             "requires_grad=False explicitly to get the old behavior and silence this warning.",
         )
+        return result.requires_grad_()
     return result
 
 

@@ -409,12 +409,13 @@ def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
     """
     x, dx = _coordinates(name, x, dx)
     axis = _samples(name, y, x, dx, dim)
+    shape = y._array.shape
+    size = shape[axis]
+    if size == 0:
+        return y.new_zeros((*shape[:axis], *shape[axis + 1 :]))
     if x is not None:
         after, before = _neighbours(y, axis)
         return by_number(sum(mul(add(before, after), _widths(x, y, axis)), axis), 2)
-    size = y._array.shape[axis]
-    if size == 0:
-        return times_number(sum(y, axis), 1)
     ends = mul(add(select_block(y, axis, 0), select_block(y, axis, size - 1)), 0.5)
     return times_number(sub(sum(y, axis), ends), dx)
 

@@ -168,6 +168,7 @@ def set_(
         raise RuntimeError("the derivative for 'set_' is not implemented")
     input._array = place if place is not None else input._array[:0].reshape(0) if source is None else source._array
     bump_version(input)
+    input._renew_leaf()
     return input
 
 

@@ -378,6 +378,9 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """
     shape = input._array.shape
     at = normalize_dim(dim, len(shape))
+    if not shape:
+        text = f"Dimension specified as {dim} but tensor has no dimensions"
+        raise RuntimeError(f"unflatten got an unexpected error:\n{text}")
     sizes = tuple(sizes)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
