@@ -72,7 +72,10 @@ class Lazy(Tensor):
     def is_leaf(self) -> bool:
         return not self._creation_meta.graded
 
-    def size(self, dim: int | None = None) -> Any:  # Note [Any in public signatures]
+    def size(self, dim: int | None = None, **names: int) -> Any:  # Note [Any in public signatures]
+        if names:
+            compute(self, "size")
+            return self.size(dim, **names)
         shape = self._creation_meta.shape
         if dim is None:
             return size_of(Size, shape)

@@ -194,8 +194,12 @@ class Tensor:
             return answer
         return size_of(Size, self._array.shape)
 
-    def size(self, dim: int | None = None) -> Any:  # Note [Any in public signatures]
+    def size(self, dim: int | None = None, **names: int) -> Any:  # Note [Any in public signatures]
         """Return the shape, or the size of dimension ``dim``."""
+        if names:
+            if dim is not None or names.keys() != {"axis"}:
+                raise TypeError(f"size() got an unexpected keyword argument '{next(iter(names))}'")
+            return self.size(names["axis"])
         if HANDLERS or OVERRIDING:
             given = () if dim is None else (dim,)
             if (answer := intercepted(Tensor.size, self, *given)) is not GO_ON:

@@ -171,6 +171,8 @@ def _class_of(value: object) -> object:
     if isinstance(value, Tensor):
         array = value._array  # the properties of a subclass may call functions
         return array.ndim == 0, array.size == 1, array.dtype, value._grad_edge is None
+    if isinstance(value, numpy.ndarray):
+        return value.ndim == 0, value.dtype.kind
     return kind if kind in KEPT else (kind.__module__, kind.__qualname__)  # a reference would keep the user's class
 
 
@@ -226,7 +228,7 @@ def _plain(kind: str, value: object) -> object:
     if kind in ("int", "int[]"):
         if isinstance(value, Tensor):
             return int(value.item()) if value.__class__ is Tensor else value
-        return operator.index(value) if isinstance(value, (bool, numpy.integer)) else value
+        return operator.index(value) if value.__class__ is not int and hasattr(value, "__index__") else value
     if kind == "float" and value.__class__ not in (int, float):
         if isinstance(value, Tensor):
             return value.item() if value.__class__ is Tensor else value

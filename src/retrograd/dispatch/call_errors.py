@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import is_
 from typing import TYPE_CHECKING
 
 import numpy
@@ -19,14 +20,14 @@ from ..runtime.fp_warnings import IGNORED, errors
 from ..runtime.lazy_functions import UNWRITTEN
 from ..runtime.specialization import INLINED_CODE
 from ..runtime.user_frame import FINAL, mark_final
-from .argument_errors import explain, retry_with_override
+from .argument_errors import GIVEN_ON, explain, retry_with_override
 from .fallback import fall_back
 from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
 from .given_arguments import as_given
 from .intercept import ask_classes_of_call, intercept_call
 from .op import MISSING
 from .operand_promotion import broadcast_error
-from .signatures import USUAL_NAMES, deprecated_call, has_deprecated, numpy_names
+from .signatures import USUAL_NAMES, deprecated_call, fitting, has_deprecated, numpy_names, signatures
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -125,8 +126,45 @@ def repeated(
     if again is None and unknown and not USUAL_NAMES.keys().isdisjoint(unknown):
         return _with_usual_names(form, values, rest, named, defaults)
     if again is None and rest and has_deprecated(form.space, form.name):
-        return _as_deprecated(form, values, rest, named, defaults)
-    return again
+        again = _as_deprecated(form, values, rest, named, defaults)
+    return again or _with_ints(form, args, rest, unknown)
+
+
+def _with_ints(
+    form: CallForm, args: ArgumentList, rest: tuple[object, ...], unknown: dict[str, object]
+) -> Callable[[], Result] | None:  # fmt: skip
+    """Return a function that repeats a call with ints in place of other objects with ``__index__``, or None.
+
+    None is returned if there are no such objects, or if PyTorch does not accept them. See :func:`repeated` for the
+    parameters.
+    """
+    converted = [*map(_int_of, args)], tuple(map(_int_of, rest)), {key: _int_of(each) for key, each in unknown.items()}
+    same = all(map(is_, (*args, *rest, *unknown.values()), (*converted[0], *converted[1], *converted[2].values())))
+    if same or (form.space == "Tensor" and not (args and isinstance(args[0], Tensor))):
+        return None
+    values, named, defaults = form.given(args, unknown, None)
+    free, named = as_given(values, rest, named, defaults, defaulted=False)
+    if not signatures(form.space, form.name):
+        if form.name not in GIVEN_ON:
+            return None
+    elif fitting(form.space, form.name, free[1:] if form.space == "Tensor" else free, named) is None:
+        return None
+    values, named, _ = form.given(converted[0], converted[2], None)
+    named = {key: each for key, each in named.items() if each is not defaults.get(key, MISSING)}
+    return partial(form.function, *[each for each in values.values() if each is not MISSING], *converted[1], **named)
+
+
+def _int_of(value: object) -> object:
+    """Return an int in place of ``value``, an object with ``__index__``; in a list or tuple, for its elements."""
+    if isinstance(value, (tuple, list)):
+        found = [each if isinstance(each, (tuple, list)) else _int_of(each) for each in value]
+        return value if all(map(is_, found, value)) else found
+    if isinstance(value, (int, Tensor, numpy.integer)) or not hasattr(value, "__index__"):
+        return value
+    try:
+        return value.__index__()
+    except TypeError:  # an array with several elements
+        return value
 
 
 def _without_numpy_errors(

@@ -6,6 +6,7 @@ checks follow PyTorch's argument parser, as far as its behaviour can be seen fro
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from contextlib import suppress
@@ -30,6 +31,8 @@ TAKE_NUMBERS = frozenset(
 #: NumPy's names for arguments, which PyTorch accepts, too.
 OTHER_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 USUAL_NAMES = {other: usual for usual, names in OTHER_NAMES.items() for other in names}
+#: Parameters for an int that PyTorch treats as a size, so that it accepts any object with ``__index__``.
+SIZES = frozenset({"n", "m", "k", "high", "low", "start", "length"})
 #: The names of types in PyTorch's errors, where they differ from those in signatures.txt.
 SHOWN = {
     "int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",
@@ -94,6 +97,8 @@ class Parameter:
             if isinstance(value, Tensor) and self.kind == "int[]" and (self.single or not self.nullable):
                 return value._array.size == 1 and value._array.dtype.kind in "iub" and not value.requires_grad
             return self.single and _element(self.kind, value)
+        if self.kind == "int" and self.name in SIZES:
+            return _is_index(value)
         return _CHECKS[self.kind](value)
 
     def refuse(self, value: object, function: str, place: int) -> None:
@@ -397,6 +402,17 @@ def _is_int(value: object) -> bool:
     return isinstance(value, (int, numpy.integer)) and not isinstance(value, bool)
 
 
+def _is_index(value: object) -> bool:
+    """Whether ``value`` is an int, or an object with ``__index__``, as PyTorch accepts it for a size."""
+    if isinstance(value, (int, Tensor)):
+        return _is_int(value)
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
 def _is_scalar(value: object) -> bool:
     if isinstance(value, Tensor):
         return value._array.ndim == 0 and not value.requires_grad
@@ -406,7 +422,7 @@ def _is_scalar(value: object) -> bool:
 def _element(kind: str, value: object) -> bool:
     """Whether ``value`` can be an element of a list of the type ``kind``, such as "int[]" or "Tensor[]"."""
     if kind == "int[]":
-        return _is_int(value)
+        return _is_index(value)
     return isinstance(value, Tensor) if kind == "Tensor[]" else _is_scalar(value)
 
 

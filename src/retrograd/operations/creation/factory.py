@@ -83,9 +83,11 @@ def parse_sizes(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[in
         if size:
             return size
     if not size:
-        size = (named,)  # None (no argument at all) raises TypeError below
-    if len(size) == 1 and not isinstance(size[0], (int, numpy.integer, Tensor)):
-        size = tuple(size[0]) if not isinstance(size[0], dict) else size
+        if not isinstance(named, (tuple, list)):
+            raise TypeError("the sizes must be in a tuple or a list")
+        size = tuple(named)
+    elif len(size) == 1 and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
     if size and isinstance(size[0], bool):
         raise TypeError("a size must be an int, not a bool")
     for position, each in enumerate(size):
@@ -278,7 +280,7 @@ def empty_permuted(
     >>> torch.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
     (12, 1, 3)
     """
-    shape, order = parse_sizes("empty_permuted", (size,)), tuple(physical_layout)
+    shape, order = parse_sizes("empty_permuted", (), size), tuple(physical_layout)
     if len(shape) != len(order):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. "
@@ -299,7 +301,7 @@ def empty_permuted(
 
 def _commonly_full(size: Any, fill_value: Any) -> Any:
     kind = FILL_DTYPES.get(fill_value.__class__)
-    shape = None if kind is None else simple_shape((size,))
+    shape = None if kind is None or size.__class__ is int else simple_shape((size,))
     if shape is None:
         return None
     array = numpy.empty(shape, dtypes.default.floating.numpy if kind is float else kind)
@@ -328,7 +330,7 @@ def full(
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
     kind = promotion.dtype_of_number(value) if dtype is None else dtype
-    return _filled("full", parse_sizes("full", tuple(size), ()), value, kind, layout, device, requires_grad)
+    return _filled("full", parse_sizes("full", (), size), value, kind, layout, device, requires_grad)
 
 
 @public(method=False)

@@ -319,7 +319,7 @@ def randint(
     if hasattr(size, "__index__"):
         raise TypeError("a size is a sequence of ints")
     kind = numpy_dtype_for("randint", dtype, dtypes.int64)
-    shape = parse_sizes("randint", (size,))
+    shape = parse_sizes("randint", (), size)
     if kind.kind == "c":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.dtype_of(kind))
@@ -432,7 +432,7 @@ def normal(
             raise TypeError("normal() needs a size if mean and std are numbers")
         _check_std(std)
         kind = numpy_dtype_for("normal", dtype)
-        shape = parse_sizes("normal", (size,))
+        shape = parse_sizes("normal", (), size)
         stream = _stream(generator)
         return _drawn(
             lambda full: samplers.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad

@@ -619,7 +619,7 @@ def _order(array: Any, dims: tuple[Any, ...]) -> tuple[int, ...] | None:
     """
     if not dims:
         return None
-    order = tuple(dims[0]) if len(dims) == 1 and dims[0].__class__ in _SEQUENCES else dims
+    order = tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
     if order and min(order) < 0:
         ndim = array.ndim
         order = tuple([each + ndim if each < 0 else each for each in order])
