@@ -266,8 +266,9 @@ def number_to_array(value: Scalar, target: ArrayDType) -> Array:
     number: float = value.real if is_complex else value  # type: ignore[assignment]
     if fits and kind in "iu":
         limits = numpy.iinfo(target)
-        # Negative numbers wrap around in unsigned dtypes: -1 is the largest.
-        fits = math.isfinite(number) and (-limits.max if kind == "u" else limits.min) <= int(number) <= limits.max
+        # Negative ints wrap around in unsigned dtypes: -1 is the largest.
+        least = limits.min if kind == "i" or isinstance(number, float) else -limits.max
+        fits = least <= number <= limits.max  # false for nan
         number = int(number) % (limits.max + 1) if fits and kind == "u" else number
     elif fits and math.isfinite(number):
         fits = (

@@ -232,7 +232,10 @@ def _plain(kind: str, value: object) -> object:
     if kind == "float" and value.__class__ not in (int, float):
         if isinstance(value, Tensor):
             return value.item() if value.__class__ is Tensor else value
-        return float(value) if isinstance(value, (numpy.floating, numpy.integer)) else value
+        if isinstance(value, (numpy.floating, numpy.integer)):
+            return float(value)
+    if kind in ("Number", "float") and isinstance(value, (int, float)) and value.__class__ not in (bool, int, float):
+        return float(value) if isinstance(value, float) else int(value)
     return as_dtype(value) if kind == "dtype" and isinstance(value, type) else value
 
 

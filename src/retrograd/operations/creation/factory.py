@@ -301,6 +301,8 @@ def empty_permuted(
 
 def _commonly_full(size: Any, fill_value: Any) -> Any:
     kind = FILL_DTYPES.get(fill_value.__class__)
+    if kind is float and 65504 < abs(fill_value) < math.inf:
+        return None  # it may be out of the range of the dtype
     shape = None if kind is None or size.__class__ is int else simple_shape((size,))
     if shape is None:
         return None

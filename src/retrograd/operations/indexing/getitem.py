@@ -222,8 +222,10 @@ _PLAIN = (int, slice, bool, None.__class__)
 _TAKES = {int: 1, slice: 1, bool: 0, None.__class__: 0, Ellipsis.__class__: 0}
 
 
-def _too_many(x: Tensor, index: Any) -> IndexError:
+def _too_many(x: Tensor, index: Any) -> Exception:
     if x._array.ndim == 0 and isinstance(index, slice):
+        if index.step is not None and index.step.__index__() < 0:
+            return ValueError("step must be greater than zero")
         return IndexError("slice() cannot be applied to a 0-dim tensor.")
     if x._array.ndim == 0 and isinstance(index, int):
         if index:

@@ -212,15 +212,15 @@ def dot(np: Any, self: Any, tensor: Any, /) -> Any:
 def _check_vectors(self: Any, tensor: Any) -> None:
     if self.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
-    if self.shape != tensor.shape:
-        raise RuntimeError(
-            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{tensor.shape[0]}] to have the same "
-            f"number of elements, but got {self.shape[0]} and {tensor.shape[0]} elements respectively"
-        )
     if self.dtype != tensor.dtype:
         raise RuntimeError(
             f"dot : expected both vectors to have same dtype, but found {dtypes.scalar_name(dtypes.dtype_of(self.dtype))} and "
             f"{dtypes.scalar_name(dtypes.dtype_of(tensor.dtype))}"
+        )
+    if self.shape != tensor.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.shape[0]}] and src [{tensor.shape[0]}] to have the same "
+            f"number of elements, but got {self.shape[0]} and {tensor.shape[0]} elements respectively"
         )
 
 

@@ -454,8 +454,7 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     shape = list(input.shape)
-    if len(shape) > 2:
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
+    _check_rows(shape)
     count = shape[0] if len(shape) == 2 else 1
     if target.ndim > 1 or target.numel() != count:
         raise RuntimeError(
@@ -464,8 +463,19 @@ def multi_margin_loss(
         )
     if weight is not None and weight.numel() != shape[-1]:
         raise RuntimeError(f"inconsistent weight size, expected {shape[-1]} but got {list(weight.shape)}")
+    _check_class_indices(target)
     result: Tensor = multi_margin_loss_block(input, target, weight, p, margin, reduction_name)
     return result
+
+
+def _check_rows(shape: list[int]) -> None:
+    if len(shape) > 2 or shape[-1:] == [0]:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
+
+
+def _check_class_indices(target: Tensor) -> None:
+    if target.dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {dtypes.scalar_name(target.dtype)}")
 
 
 def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
@@ -537,8 +547,10 @@ def multilabel_margin_loss(
     lists target classes up to the first -1.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
+    _check_rows(list(input.shape))
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    _check_class_indices(target)
     result: Tensor = multilabel_margin_loss_block(input, target, reduction_name)
     return result
 

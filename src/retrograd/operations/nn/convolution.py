@@ -188,12 +188,17 @@ def _checked_shape(
 
     Raise RuntimeError with PyTorch's message if the shapes do not fit together or another argument is out of range.
     """
+    if len(weight) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
     for name, values, least in (
-        ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("dilation", dilation, 1),
-        ("groups", (groups,), 1),
+        ("padding", padding, 0), ("output_padding", output_padding, 0), ("stride", stride, 1), ("groups", (groups,), 1)
     ):  # fmt: skip
         if min(values) < least:
             raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
+    if min(dilation) < 1:
+        raise RuntimeError(
+            "dilation should be greater than zero" if min(dilation) else "non-positive dilation is not supported"
+        )
     lead = f"Given {f'transposed={1}' if transposed else f'groups={groups}'}, "
     if len(input) != len(weight):
         raise RuntimeError(

@@ -305,6 +305,8 @@ def _output_sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]
     """
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
+    elif rank > 1 and input._array.ndim <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     shape = input._array.shape
     if len(shape) <= rank and len(output_size) == rank:
         return tuple(1 if each is None else each for each in output_size)

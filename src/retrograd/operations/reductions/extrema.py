@@ -235,6 +235,13 @@ _Aminmax = named("aminmax", ("min", "max"))
 @public()
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """Return the named tuple (min, max) of ``input`` along ``dim``, or of all its elements if ``dim`` is None."""
+    shape = input._array.shape
+    if dim is None and 0 in shape:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
+    if dim is not None and shape and shape[normalize_dim(dim, len(shape))] == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
     return _Aminmax(aminmax_block(input, () if dim is None else dim, keepdim))
 
 

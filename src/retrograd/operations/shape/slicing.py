@@ -89,6 +89,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start._array.ndim or start._array.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
     at, begin = normalize_dim(dim, len(shape)), start.__index__()
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
