@@ -14,18 +14,16 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
 from types import CodeType, FrameType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import ReferenceType
 
+from .call_instructions import decoded_expression
 from .codegen import MARK as MARK
 from .codegen import parse_expression, renamed
-
-if TYPE_CHECKING:
-    from dis import Instruction
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 Raised = TypeVar("Raised", bound=BaseException)
@@ -197,7 +195,7 @@ expressions: dict[int, tuple[ReferenceType[CodeType], dict[int, ast.expr]]] = {}
 def expression(frame: FrameType) -> ast.expr:
     """Return the syntax tree of the expression that ``frame`` is evaluating.
 
-    Without source text, the tree is made from the code (:func:`_decoded_expression`).
+    Without source text, the tree is made from the code (:func:`decoded_expression`).
     """
     try:
         return expressions[id(frame.f_code)][1][frame.f_lasti]
@@ -207,7 +205,7 @@ def expression(frame: FrameType) -> ast.expr:
     if key not in expressions:  # not a WeakKeyDictionary, because hashing a code object takes 2 µs
         forget = expressions.pop  # bound here, because globals are None while the interpreter exits
         expressions[key] = ReferenceType(frame.f_code, lambda _: forget(key, None)), {}
-    found = expressions[key][1][frame.f_lasti] = _parsed_expression(frame) or _decoded_expression(frame)
+    found = expressions[key][1][frame.f_lasti] = _parsed_expression(frame) or decoded_expression(frame)
     return found
 
 
@@ -225,56 +223,6 @@ def _parsed_expression(frame: FrameType) -> ast.expr | None:
         return parse_expression(b"(" + b"".join(lines) + b"\n)")
     except (SyntaxError, ValueError):  # a file that has changed since it was loaded
         return None
-
-
-def _decoded_expression(frame: FrameType) -> ast.expr:
-    """Return a syntax tree of the call that ``frame`` is evaluating, made from the instructions of its code.
-
-    The tree has the called name, if there is one, the number of the positional arguments, and the names of the keyword
-    arguments. All other expressions are ``None``. The code of a program has no source text in an interactive session,
-    after ``python -c``, or if it was compiled from a string.
-    """
-    import dis  # slow to import, and rarely needed
-
-    before: list[dis.Instruction] = []
-    for each in dis.get_instructions(frame.f_code):
-        if each.offset > frame.f_lasti:
-            break
-        before.append(each)
-    call, function = before.pop(), -1
-    names: tuple[str, ...] = ()
-    if call.opname not in ("CALL", "CALL_KW", "CALL_FUNCTION_EX"):
-        return ast.Constant(None)
-    if before[-1].opname == "PRECALL":
-        before.pop()
-    if before[-1].opname == "KW_NAMES" or call.opname == "CALL_KW":
-        names = frame.f_code.co_consts[before.pop().arg or 0]
-    places = [each.positions or (None,) * 4 for each in (*before, call)]
-    *others, (first, _, start, _) = places
-    if first is not None:  # the called expression begins where the call begins, and ends before it
-        found = [i for i, each in enumerate(others) if each[::2] == (first, start) and each != places[-1]]
-        function = next((i for i in reversed(found) if before[i].opname != "PUSH_NULL"), -1)
-    if call.opname == "CALL_FUNCTION_EX":
-        loads = [i for i in range(function + 1, len(before)) if before[i].opname.startswith("LOAD_")]
-        sequence, *mappings = [_loaded(before, i) for i in loads] or [ast.Constant(None)]
-        return ast.Call(
-            _loaded(before, function), [ast.Starred(sequence)], [ast.keyword(None, each) for each in mappings]
-        )
-    args: list[ast.expr] = [ast.Constant(None)] * ((call.arg or 0) - len(names))
-    return ast.Call(_loaded(before, function), args, [ast.keyword(name, ast.Constant(None)) for name in names])
-
-
-def _loaded(instructions: Sequence[Instruction], last: int) -> ast.expr:
-    """Return a syntax tree of the name or attribute that the instruction with the index ``last`` loads.
-
-    The tree of anything else is ``None``, also if ``last`` is -1.
-    """
-    if last >= 0 and instructions[last].opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        return ast.Attribute(_loaded(instructions, last - 1), instructions[last].argval)
-    if last >= 0 and instructions[last].opname.startswith(("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF")):
-        name: Any = instructions[last].argval
-        return ast.Name(name if isinstance(name, str) else name[-1])  # LOAD_FAST_LOAD_FAST loads two variables
-    return ast.Constant(None)
 
 
 def describe(code: CodeType | None, instruction: int) -> str:
