@@ -19,6 +19,7 @@ import numpy
 from ..core.devices import device
 from ..core.dtypes import as_dtype, dtype
 from ..core.tensor import Tensor, layout, memory_format
+from ..core.torch_function import overriding_arguments
 from . import signatures
 from .argument_errors import GIVEN_ON, inner_arguments
 from .given_arguments import as_given
@@ -271,6 +272,31 @@ def check_arguments(
     if len(fitting) < REMEMBERED:
         fitting[key] = bool(found)
     return found
+
+
+def use_numpy_names(
+    form: PublicForm, args: ArgumentList, unknown: dict[str, object]
+) -> tuple[ArgumentList, dict[str, object]]:
+    """Return the arguments of a call of a public wrapper with PyTorch's names of parameters in place of NumPy's.
+
+    Raise TypeError, without a text, if an argument is passed by both names. If the class of an argument may override the
+    call, the arguments are returned unchanged: the class gets them as they were passed. The parameters have the same
+    meaning as for ``templates.public``.
+    """
+    if overriding_arguments((*args, *unknown.values()), Tensor):
+        return args, unknown
+    named = {}
+    for key, value in unknown.items():
+        i = form.numpy_names.get(key, key)
+        if isinstance(i, str):
+            if i in named or (i is not key and i in unknown):
+                raise TypeError
+            named[i] = value
+        elif args[i] is not form.passed_defaults.get(form.args[i], MISSING):
+            raise TypeError
+        else:
+            args[i] = value
+    return args, named
 
 
 def check_call(

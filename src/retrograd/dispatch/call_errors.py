@@ -113,9 +113,10 @@ def repeated(
 
     A call is repeated so that ``__torch_function__`` can override it: a class with this method that does not derive
     from Tensor is registered only after a call with an instance of it has failed. A call with NumPy's names of
-    parameters is repeated with PyTorch's names, and a deprecated call such as ``x.add_(2, y)`` as ``x.add_(y, alpha=2)``.
-    ``form`` describes the called function, and ``error`` is the exception
-    that was raised. The other parameters are the arguments of the call, as for :func:`fall_back`.
+    parameters is repeated with PyTorch's names, a deprecated call such as ``x.add_(2, y)`` as ``x.add_(y, alpha=2)``, one
+    with other objects than ints where ints are expected with ints, and one in which NumPy has raised a FloatingPointError
+    while these errors are ignored. ``form`` describes the called function, and ``error`` is the exception that was
+    raised. The other parameters are the arguments of the call, as for :func:`fall_back`.
     """
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
@@ -189,6 +190,8 @@ def _with_usual_names(
 ) -> Callable[[], Result] | None:  # fmt: skip
     """Return a function that repeats a call with PyTorch's names of parameters in place of NumPy's, or None.
 
+    Only functions of operations, and those of any number of arguments, need it; other public wrappers rename the
+    arguments (``argument_checks.use_numpy_names``).
     ``values`` are the positional arguments by parameter name, ``rest`` and ``named`` further positional and keyword
     arguments, and ``defaults`` the default values. None is returned if PyTorch does not accept the names, or if an
     argument is passed by both names.

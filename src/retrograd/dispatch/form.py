@@ -422,6 +422,12 @@ class PublicForm(FunctionForm):
         }
         self.positional = len(self.args)
         self.array_factory = getattr(target, "common", None)
+        #: NumPy's names of parameters, each with the index of the parameter in ``args``, or with its name.
+        self.numpy_names: dict[str, int | str] = {
+            other: self.args.index(each) if each in self.args else each
+            for other, each in signatures.numpy_names(space, name).items()
+            if self.args and other not in self.argument_defaults and other not in self.args
+        }
         self.required = tuple([i for i, each in enumerate(self.args) if each not in defaults])
         self.loose = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         self.keywords = frozenset(target.__kwdefaults__ or ())

@@ -46,7 +46,7 @@ from ..runtime.fp_warnings import USUAL, errors
 from ..runtime.interrupts import has_returned
 from ..runtime.specialization import bind, inlined, slots
 from ..runtime.user_frame import MARK, strip_frames
-from .argument_checks import check_call
+from .argument_checks import check_call, use_numpy_names
 from .call_errors import (
     call_error,
     check_result,
@@ -922,6 +922,9 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
                 array = form.array_factory(*args) if form.args else form.array_factory(rest)
                 if array is not None:
                     return leaf_from_array(array)
+        if form.numpy_names:
+            if unknown and not form.numpy_names.keys().isdisjoint(unknown):
+                args[:], unknown = use_numpy_names(form, [*args], unknown)
         if not form.loose and any([args[i] is MISSING for i in form.required]):
             raise TypeError
         if form.loose:  # the function would accept any keyword
