@@ -493,12 +493,55 @@ def test_changed_arguments_are_other_entries() -> None:
     assert explained(compiled).graph_count == 0
 
 
-def test_functions_with_many_entries_run_in_eager_mode() -> None:
-    compiled = torch.compile(lambda a, n: a * n + n)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_numbers_that_change_become_inputs(dtype: Any) -> None:
+    def function(a: Any, n: Any) -> Any:
+        b = torch.add(2 - (n * a - n) / (n + 1.5), n)
+        return (n + b * n).tanh(), torch.mul(n / (a * a + 1), 2), torch.div(torch.sub(a, n), 3)
+
+    compiled, given = torch.compile(function), torch.tensor([3, -2, 5], dtype=dtype)
+    numbers = (1, 2.5, -0.0, 7, 1e-3, 1 / 3, 2**24 + 1, -4, math.inf, math.nan, 1e300, 2**60, -(2**70), True, 0.1)
+    for number in (*numbers, *(each / 8 for each in range(50))):
+        one, two = (given.clone().requires_grad_(given.is_floating_point()) for _ in range(2))
+        try:
+            expected = function(two, number)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                compiled(one, number)
+            continue
+        found = compiled(one, number)
+        for a, b in zip(found, expected, strict=True):
+            close(a, b)
+            assert a.requires_grad == b.requires_grad and a.stride() == b.stride()
+        if given.is_floating_point():
+            for outs in (found, expected):
+                sum(each.sum() for each in outs).backward()
+            close(one.grad, two.grad)
+    compiled, counts = torch.compile(function), list[int]()
+    for number in range(200):
+        close(compiled(given, number / 16)[0], function(given, number / 16)[0])
+        counts.append(compiled._compiled.count)
+    assert counts[50] == counts[-1] < MAX_ENTRIES
+    if dtype in (torch.float32, torch.float64):
+        assert explained(compiled).eager_reasons == []
+
+
+def test_arguments_that_change_run_in_eager_mode() -> None:
+    """If they are not numbers that may be inputs; the other operations are deferred."""
+    compiled = torch.compile(lambda a, n: (a.exp() * 2).clamp(max=n) + 1)
     for number in range(300):
-        assert compiled(torch.ones(1), number).item() == 2 * number
+        assert compiled(torch.zeros(1), number).item() == 1 + min(number, 2)
+    assert compiled._compiled.count < 20
+    assert explained(compiled).eager_reasons == ["clamp(): it has other arguments in every call"]
+
+
+def test_functions_with_many_entries_run_in_eager_mode() -> None:
+    compiled = torch.compile(lambda a, names: [getattr(a, name)() for name in names][-1])
+    names = ["exp", "sin", "cos", "neg", "abs", "tanh", "square", "sigmoid"]
+    for chosen in itertools.permutations(names, 3):
+        assert torch.equal(compiled(torch.ones(1), chosen), getattr(torch.ones(1), chosen[-1])())
     assert "too many" in explained(compiled).eager_reasons[0]
-    assert compiled(torch.ones(1), 0.5).item() == 1
+    assert compiled._compiled.count == MAX_ENTRIES
 
 
 def test_segments_of_few_steps_run_in_eager_mode(monkeypatch: pytest.MonkeyPatch) -> None:

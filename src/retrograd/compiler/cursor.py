@@ -37,7 +37,7 @@ from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
-from .entries import NOTHING, SEQUENCES, Arguments, Entry, Places, Unsupported, fresh_inputs
+from .entries import NOTHING, SEQUENCES, Arguments, Entry, Places, Unsupported, describe_number, fresh_inputs
 from .pure_functions import FACTORY, METADATA, OTHER, PURE, PURE_OF_ONE, READS, kind_of
 from .segments import Segment, picker
 
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 #: Largest number of entries of a compiled function, and of compiled segments of a path. Beyond them it runs eagerly.
 MAX_ENTRIES, MAX_SEGMENTS = 200, 64
+#: Largest number of entries that differ only in constants; further calls of the function run in eager mode.
+MAX_VARIANTS = 4
 #: Whether reference counts are exact, so that they show which results the program can still reach.
 EXACT = (
     sys.implementation.name == "cpython"
@@ -205,8 +207,8 @@ class Cursor:
             self.held.observe(self, last.path(), cause)
         self.compute(pending, cause)
 
-    def compute(self, pending: Pending, cause: str) -> None:
-        """Compute the results of a segment, because of ``cause``."""
+    def compute(self, pending: Pending, cause: str | None) -> None:
+        """Compute the results of a segment, because of ``cause``, or, if this is None, once without a new program."""
         values, last = pending.values, pending.last
         if last is not None:
             self.steps = None
@@ -222,7 +224,7 @@ class Cursor:
             try:
                 set_cursor(None)
                 restore_recording(pending.mode)  # type: ignore[arg-type]
-                if len(values) == last.place + 1:
+                if len(values) == last.place + 1 and (cause is not None or last.segments):
                     segment = self.segment(values, last, cause)
                     if segment is not None:
                         segment.run(values)
@@ -237,7 +239,7 @@ class Cursor:
                 self.computing.remove(pending)
 
     @staticmethod
-    def segment(values: list[Tensor], last: Entry, cause: str) -> Segment | None:
+    def segment(values: list[Tensor], last: Entry, cause: str | None) -> Segment | None:
         """Return the program for the path to ``last`` and the results that are still referred to; None without any."""
         picked = last.picked
         if picked is None:
@@ -250,7 +252,7 @@ class Cursor:
         live = tuple([k for k, count in zip(places, counts, strict=True) if count > UNREACHED or not EXACT])
         key = None, *live
         if key not in last.segments:
-            last.segments[key] = Segment(last, live, values, cause) if live else None
+            last.segments[key] = Segment(last, live, values, cause or "another call follows") if live else None
         if len(last.segments) < MAX_SEGMENTS:
             last.segments[counts] = last.segments[key]
         return last.segments[key]
@@ -339,15 +341,13 @@ class Cursor:
             return None
         self.expected = NOTHING  # so that a call in between arrives here, and changes the stamp
         for entry in parent.children:
-            if entry.called is not function or entry.positional != positional or entry.names != names:
+            if entry.called is not function or entry.positional != positional or entry.names != names or entry.reason:
                 continue
             try:
                 if (fresh := fresh_inputs(entry, given, values)) is None:
                     continue
             except Unsupported:
                 continue
-            if entry.reason is not None:
-                return None
             if entry.same is not None:
                 return values[entry.same] if entry.same < len(values) else fresh[entry.same - len(values)]
             checks = [(x, x._array, version_of(x)) for x in fresh]
@@ -366,8 +366,10 @@ class Cursor:
 
     def record(self, function: Function, args: Args, kwargs: Kwargs, given: Sequence[object]) -> PyTree:
         """Run a pure call that can not be deferred, record it as an entry, and return its result."""
-        if self.last is None and not self.learn(function):
-            return self.plainly(function, args, kwargs)
+        if self.last is None:
+            known = any(each.called is function and each.reason for each in self.parent().children)
+            if not self.learn(f"{name_of(function)}() is called" if known else None):
+                return self.plainly(function, args, kwargs)
         parent, learned, stamp = self.last, self.learned, self.stamp
         if parent is None or learned is None:
             return self.plainly(function, args, kwargs)
@@ -376,12 +378,26 @@ class Cursor:
         except Unsupported:
             self.run(f"{name_of(function)}() has arguments that are not supported")
             return self.plainly(function, args, kwargs)
-        entry: Entry | None = None
-        for each in parent.children:
-            same = each.called is function and each.names == tuple(kwargs) and each.positional == len(args)
-            if same and each.equals(arguments):
-                entry = each
-                break
+        key = function, len(args), tuple(kwargs)
+        entry, variants = parent.child(*key, arguments), list[Entry]()
+        reason = None
+        if entry is None:
+            variants = parent.variants(*key, arguments)
+            number = describe_number(function, given)
+            if number is not None:
+                variants = [each for each in variants if each.constants[1].__class__ is number[0]]
+                varied = Arguments(learned, given)
+                varied.vary(given[1], number)
+                entry = parent.child(*key, varied)
+                if entry is not None or len(variants) > 1:
+                    arguments = varied
+                else:
+                    variants = []
+            elif len(variants) >= MAX_VARIANTS:
+                arguments.ignore(variants[0])
+                reason, variants = "it has other arguments in every call", []
+            else:
+                variants = []
         if entry is None and self.held.full():
             self.end("the function has too many different calls or shapes")
             return self.plainly(function, args, kwargs)
@@ -393,9 +409,10 @@ class Cursor:
             return result
         if entry is None:
             entry = Entry(parent, len(learned.references) + len(arguments.fresh))
-            entry.called, entry.positional, entry.names = function, len(args), tuple(kwargs)
+            entry.called, entry.positional, entry.names = key
             entry.places, entry.constants, entry.inputs = arguments.places, arguments.constants, arguments.inputs
             changed = state != random_state() or versions != versions_of(operands)
+            entry.reason = reason
             if changed:
                 entry.reason = "it has side effects"
             elif watcher.reads:
@@ -403,6 +420,9 @@ class Cursor:
             elif warned != user_frame.warned():
                 entry.reason = "it warns"
             entry.finish(result, learned, arguments.fresh)
+            if variants:  # a number that differs becomes an input
+                parent.replace(variants, entry)
+                self.held.count -= sum([each.count() for each in variants])
             parent.children.append(entry)
             if parent.next is NOTHING:
                 parent.next = entry
@@ -417,12 +437,12 @@ class Cursor:
             learned.add(result)
         return result
 
-    def learn(self, function: Function) -> bool:
-        """Compute the pending results, and begin to record calls after them; return whether this is possible."""
+    def learn(self, cause: str | None) -> bool:
+        """Compute the pending results as :meth:`compute`, and record the next calls; return whether this is possible."""
         learned, parent = Places(self.values), self.parent()
         pending = self.detach(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode)
         stamp = self.stamp
-        self.compute(pending, f"{name_of(function)}() is called in another way")
+        self.compute(pending, cause)
         if self.stamp != stamp:  # Note [Re-entrancy]
             return False
         self.last = parent

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import ref
 
-from numpy import ndarray
+from numpy import array, ndarray
 
 from ..core import dtypes
 from ..core.devices import device
 from ..core.shared_memory import is_shared
 from ..core.size import Size
-from ..core.tensor import Tensor, layout, memory_format, share_memory
+from ..core.tensor import Tensor, layout, memory_format, share_memory, wrap
 from ..core.views import current_edge
 from ..nn.parameter import Buffer, Parameter
 from .pure_functions import errors_depend_on_elements
@@ -38,6 +38,13 @@ CONSTANTS = frozenset(
 SEQUENCES: frozenset[object] = frozenset({tuple, list, Size})
 #: The place of a constant, and of a list or tuple that has tensors.
 CONSTANT, SEQUENCE = -1, -2
+#: Constant that agrees with all others.
+ANY = object()
+#: Functions of a tensor and a number that have the same result for a 0-d tensor of the tensor's dtype.
+OF_NUMBERS = frozenset({
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "add", "sub", "mul",
+    "div", "subtract", "multiply", "divide", "true_divide",
+})  # fmt: skip
 
 
 class Unsupported(Exception):
@@ -51,7 +58,8 @@ class Entry:
     a list of pairs (place, constant) with the class of the sequence. The arguments after the first ``positional`` are
     passed by the keywords ``names``. ``inputs`` describes the tensors that appear here first. ``function`` is
     ``called``, or None if the comparison in the generated functions does not apply: the entry has inputs, sequences, or
-    several results.
+    several results. An input may also be a number that has changed in earlier calls, as a 0-d tensor; its description
+    is its class and the dtype.
 
     An entry without parent is a root, the beginning of segments; its ``place`` is that of the last argument.
 
@@ -128,6 +136,38 @@ class Entry:
             and all(map(_same_argument, self.places, self.constants, arguments.constants))
         )
 
+    def child(self, called: Function, positional: int, names: tuple[str, ...], arguments: Arguments) -> Entry | None:
+        """Return the entry after this one that is the given call, or None."""
+        for each in self.children:
+            same = each.called is called and each.positional == positional and each.names == names
+            if same and each.equals(arguments):
+                return each
+        return None
+
+    def variants(self, called: Function, positional: int, names: tuple[str, ...], arguments: Arguments) -> list[Entry]:
+        """Return the entries after this one that differ from the given call in constants alone."""
+        return [
+            each
+            for each in self.children
+            if each.called is called
+            and each.positional == positional
+            and each.names == names
+            and each.places == arguments.places
+            and each.inputs == arguments.inputs
+        ]
+
+    def count(self) -> int:
+        """Return the number of entries from this one on."""
+        found = [self]
+        for each in found:
+            found += each.children
+        return len(found)
+
+    def replace(self, variants: Sequence[Entry], entry: Entry) -> None:
+        """Remove the entries ``variants``, and expect ``entry`` in their place."""
+        self.children = [each for each in self.children if each not in variants]
+        self.next = entry
+
     def finish(self, result: object, learned: Places, fresh: Sequence[Tensor]) -> None:
         """Note the properties of ``result``, which the recorded call has returned.
 
@@ -197,7 +237,7 @@ def describe(x: Tensor) -> Description:
 
 
 def _same_argument(place: int, one: PyTree, two: PyTree) -> bool:
-    if place != SEQUENCE:
+    if place != SEQUENCE or one is ANY:
         return place >= 0 or same_constant(one, two)
     return (
         one[0] is two[0]
@@ -208,7 +248,7 @@ def _same_argument(place: int, one: PyTree, two: PyTree) -> bool:
 
 def same_constant(a: Constant, b: Constant) -> bool:
     """Whether the constants ``a`` and ``b`` have equal classes and values, including the sign of zero."""
-    if a is b:
+    if a is b or a is ANY:
         return True
     kind = a.__class__
     if kind is not b.__class__:
@@ -241,6 +281,28 @@ def frozen(value: Constant) -> Constant:
 def has_tensor(value: Constant) -> bool:
     """Whether the list or tuple ``value`` contains a tensor."""
     return any(isinstance(each, Tensor) for each in value)
+
+
+#: Numbers of smaller absolute values are finite in every dtype, and exact or rounded once.
+LARGEST = 2**53
+FLOATS = (dtypes.float32, dtypes.float64)
+
+
+def describe_number(called: Function, given: Sequence[Constant]) -> Description | None:
+    """Return the description of the number given[1] if it may be an input; ``given`` are the arguments of ``called``."""
+    if len(given) < 2 or getattr(called, "__name__", "") not in OF_NUMBERS or not isinstance(given[0], Tensor):
+        return None
+    x, number, *rest = given
+    if any(each != 1 for each in rest):  # alpha
+        return None
+    if number.__class__ not in (int, float) or not -LARGEST < number < LARGEST or x.dtype not in FLOATS:
+        return None
+    return number.__class__, x.dtype.numpy
+
+
+def number_tensor(number: Constant, description: Description) -> Tensor:
+    """Return ``number`` as a 0-d tensor."""
+    return wrap(array(number, description[1]))  # type: ignore[call-overload]
 
 
 class Places:
@@ -280,6 +342,9 @@ class Arguments:
     Unsupported if no entry can have these arguments.
     """
 
+    places: tuple[int, ...]
+    constants: tuple[Constant, ...]
+
     def __init__(self, values: Places, given: Iterable[Constant]) -> None:
         self.values = values
         self.fresh: list[Tensor] = []
@@ -287,6 +352,19 @@ class Arguments:
         pairs = [self.argument(each) for each in given]
         self.places = tuple([place for place, _ in pairs])
         self.constants = tuple([constant for _, constant in pairs])
+
+    def ignore(self, other: Entry) -> None:
+        """Make the constants that differ from those of the entry ``other`` agree with all others."""
+        given = zip(self.places, other.constants, self.constants, strict=True)
+        self.constants = tuple([two if _same_argument(place, one, two) else ANY for place, one, two in given])
+
+    def vary(self, number: Constant, description: Description) -> None:
+        """Make the second argument, which is ``number``, an input."""
+        place = len(self.values.references) + len(self.fresh)
+        self.places = self.places[0], place, *self.places[2:]
+        self.constants = self.constants[0], None, *self.constants[2:]
+        self.inputs.append(description)
+        self.fresh.append(number_tensor(number, description))
 
     def argument(self, value: Constant) -> tuple[int, Constant]:
         """Return (place, constant) for an argument, as in :class:`Entry`."""
@@ -318,7 +396,7 @@ def fresh_inputs(entry: Entry, given: Sequence[Constant], values: Sequence[Tenso
     count = len(values)
     for place, constant, value in zip(entry.places, entry.constants, given, strict=True):
         if place == CONSTANT:
-            if value is not constant and not same_constant(value, constant):
+            if value is not constant and not same_constant(constant, value):
                 return None
         elif place == SEQUENCE:
             kind, items = constant
@@ -344,7 +422,12 @@ def _is_at(place: int, value: PyTree, values: Sequence[Tensor], count: int, entr
         return values[place] is value
     if place < count + len(fresh):
         return fresh[place - count] is value
-    if value.__class__ not in INPUTS or describe(value) != entry.inputs[place - count]:
+    description = entry.inputs[place - count]
+    if value.__class__ is description[0]:
+        if not -LARGEST < value < LARGEST:
+            return False
+        value = number_tensor(value, description)
+    elif value.__class__ not in INPUTS or describe(value) != description:
         return False
     fresh.append(value)
     return True
