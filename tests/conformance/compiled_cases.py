@@ -1234,6 +1234,22 @@ def copied_contexts(torch: Any, compile: Any) -> Any:
 
 
 @case
+def results_that_are_dropped(torch: Any, compile: Any) -> Any:
+    """They are freed in the call, once the segment is computed."""
+
+    def function(x: Any) -> Any:
+        a = x * 2
+        b = a + 1
+        dead = weakref.ref(a)
+        b.tolist()
+        del a
+        return b, dead() is None
+
+    run = compile(function)
+    return [shown(run(three(torch))) for _ in range(4)]
+
+
+@case
 def copies_and_pickles(torch: Any, compile: Any) -> Any:
     import copy
     import pickle

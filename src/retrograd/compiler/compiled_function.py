@@ -57,11 +57,12 @@ def compiled_form(function: Function, fullgraph: bool, pure: bool = False) -> Fu
                 if each.matches(args, kwargs):
                     return each.run(inputs)
         cursor = Cursor(held, root, inputs)
+        del inputs  # which also has the results of the first segment
         try:
             listen(cursor)
             set_cursor(cursor)
             result = function(*args, **kwargs)
-            if pure and cursor.values is inputs:
+            if pure and cursor.root is root and cursor.steps == ():
                 root.replays += Replay.of(cursor, args, kwargs, result)
             cursor.finish("the call returns")
             if cursor.steps and not any(map(is_worthwhile, cursor.steps)):
