@@ -127,8 +127,10 @@ class Cursor:
 
     def detach(self, root: Entry, mode: object) -> Pending:
         """Begin a segment without tensors at ``root``, and return those of the present segment."""
-        pending, values, checks = Pending(), list[Tensor](), list[tuple[Tensor, "Array", int]]()
+        pending = Pending()
         pending.last = None
+        values: list[Tensor] = []
+        checks: list[tuple[Tensor, Array, int]] = []
         # Note [Re-entrancy]
         pending.values = self.values
         if pending.values and pending.values[-1].__class__ is Lazy:
@@ -160,7 +162,8 @@ class Cursor:
     def finish(self, cause: str) -> None:
         """Compute the pending results at the end of the call, and defer nothing more."""
         self.blocked = 1
-        self.complete(cause)
+        if self.computing:
+            self.complete(cause)
         self.settle(NOTHING, GO_ON, cause)
 
     def close(self) -> None:
@@ -190,7 +193,8 @@ class Cursor:
 
         If the call is being recorded, its segment ends.
         """
-        self.complete(cause)
+        if self.computing:
+            self.complete(cause)
         if self.values or self.last is not None:
             self.settle(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode, cause)
 
@@ -223,7 +227,8 @@ class Cursor:
             before, active = recording(), active_cursor()
             try:
                 set_cursor(None)
-                restore_recording(pending.mode)  # type: ignore[arg-type]
+                if before is not pending.mode:
+                    restore_recording(pending.mode)  # type: ignore[arg-type]
                 if len(values) == last.place + 1 and (cause is not None or last.segments):
                     segment = self.segment(values, last, cause)
                     if segment is not None:
@@ -233,7 +238,8 @@ class Cursor:
                         if x.__class__ is Lazy:
                             fill(x, x._creation_meta.call(values))
             finally:
-                restore_recording(before)
+                if recording() is not before:
+                    restore_recording(before)
                 set_cursor(active)
             if pending in self.computing:
                 self.computing.remove(pending)

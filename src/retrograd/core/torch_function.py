@@ -223,6 +223,9 @@ def unlisten(handler: object) -> None:
     If the list contains ``handler`` several times, only the last occurrence is removed.
     """
     with _changing:
+        if HANDLERS and HANDLERS[-1] is handler:
+            del HANDLERS[-1]
+            return
         for index in reversed(range(len(HANDLERS))):
             if HANDLERS[index] is handler:  # not remove(): a mode may define ==
                 del HANDLERS[index]
