@@ -173,7 +173,7 @@ def _half(a: Any) -> Any:
 
 
 #: The numbers of segments of those functions that have not one.
-SEGMENTS = {"a constant": 0, "without gradient": 2, "loss": 0}
+SEGMENTS = {"a constant": 0, "without gradient": 2}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -263,6 +263,45 @@ def test_cross_entropy_checks_its_targets(reduction: str, dtype: Any) -> None:
     skipped[3] = 7
     with pytest.raises(IndexError, match="Target 7 is out of bounds"):
         whole(x, skipped)
+
+
+def test_dropout_and_cross_entropy_are_in_one_segment() -> None:
+    weight, target = x(4, 6), torch.tensor([0, 5, 2])
+
+    def function(a: Any, target: Any, caught: list[str]) -> Any:
+        b = nn.functional.dropout((a @ weight).relu(), 0.4) * 2
+        try:
+            loss = nn.functional.cross_entropy(b, target)
+        except IndexError as error:
+            caught.append(str(error))
+            return b
+        return nn.functional.dropout(loss + torch.rand(()), 0.5, False) + nn.functional.nll_loss(b, target, weight[0])
+
+    compiled = torch.compile(function, fullgraph=True)
+    for labels in (
+        target,
+        target.flip(0),
+        torch.tensor([0, -100, 1]),
+        torch.tensor([0, 6, 1]),
+        torch.tensor([-1, 0, 0]),
+        target,
+    ):
+        results: list[Any] = []
+        for each in (compiled, function):
+            torch.manual_seed(1)
+            a, caught = x(3, 4), list[str]()
+            loss = each(a, labels, caught)
+            loss.sum().backward()
+            results.append((loss, a.grad, torch.rand(1), caught))
+        for one, two in zip(results[0][:3], results[1][:3], strict=True):
+            close(one, two)
+        assert results[0][3] == results[1][3]
+    torch.manual_seed(1)
+    again = torch.compile(lambda a: function(a, target, []))
+    for _ in range(2):
+        again(x(3, 4))
+    assert explained(again).graph_count == 1
+    assert explained(again).break_reasons == []
 
 
 def test_shared_log_softmax_is_computed_before_the_loss() -> None:

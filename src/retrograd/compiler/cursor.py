@@ -38,7 +38,18 @@ from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
 from .entries import NOTHING, SEQUENCES, Arguments, Entry, Places, Unsupported, describe_number, fresh_inputs
-from .pure_functions import FACTORY, METADATA, OTHER, PURE, PURE_OF_ONE, READS, kind_of
+from .pure_functions import (
+    CLASS_LOSS,
+    COMPOSITION,
+    FACTORY,
+    METADATA,
+    OTHER,
+    PURE,
+    PURE_OF_ONE,
+    READS,
+    has_valid_classes,
+    kind_of,
+)
 from .segments import Segment, picker
 
 if TYPE_CHECKING:
@@ -271,7 +282,7 @@ class Cursor:
         The result is ``GO_ON`` if the function must compute the result itself.
         """
         kind = kind_of(function)
-        if kind is METADATA or self.thread != get_ident():
+        if kind is METADATA or kind is COMPOSITION or self.thread != get_ident():
             return GO_ON
         if recording() is not self.mode:
             if self.mode is not GO_ON:
@@ -283,6 +294,8 @@ class Cursor:
         given = (*args, *kwargs.values())
         if kind is PURE_OF_ONE:
             kind = OTHER if has_further_tensors(given) else PURE
+        if kind is CLASS_LOSS and has_valid_classes(args):
+            kind = PURE
         if kind is PURE and kwargs.get("out") is None:
             if self.last is None:
                 if len(self.values) != self.parent().place + 1:

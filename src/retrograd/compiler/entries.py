@@ -18,7 +18,7 @@ from ..core.size import Size
 from ..core.tensor import Tensor, layout, memory_format, share_memory, wrap
 from ..core.views import current_edge
 from ..nn.parameter import Buffer, Parameter
-from .pure_functions import errors_depend_on_elements
+from .pure_functions import CLASS_LOSS, errors_depend_on_elements, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,10 +56,10 @@ class Entry:
 
     ``places[i]`` is the place of argument i, or ``CONSTANT`` or ``SEQUENCE``; then ``constants[i]`` is the constant, or
     a list of pairs (place, constant) with the class of the sequence. The arguments after the first ``positional`` are
-    passed by the keywords ``names``. ``inputs`` describes the tensors that appear here first. ``function`` is
-    ``called``, or None if the comparison in the generated functions does not apply: the entry has inputs, sequences, or
-    several results. An input may also be a number that has changed in earlier calls, as a 0-d tensor; its description
-    is its class and the dtype.
+    passed by the keywords ``names``. ``inputs`` describes the tensors that appear here first. A number that has changed
+    in earlier calls may be an input, too, as a 0-d tensor; its description is its class and the dtype. ``function`` is
+    ``called``, or None if the comparison in the generated functions does not apply: the entry has inputs or sequences,
+    or is a loss whose class indices must be checked.
 
     An entry without parent is a root, the beginning of segments; its ``place`` is that of the last argument.
 
@@ -200,7 +200,8 @@ class Entry:
             or bool(result._counter and result._counter[0])
             or any(x is not None and share_memory(array, x._array) for x in operands)
         )
-        if self.same is None and not self.inputs and SEQUENCE not in self.places:
+        plain = self.same is None and not self.inputs and SEQUENCE not in self.places
+        if plain and kind_of(self.called) is not CLASS_LOSS:
             self.function = self.called
 
     def used(self) -> list[int]:

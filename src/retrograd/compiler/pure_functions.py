@@ -12,14 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy
+from numpy import int64, ndarray
+
 from ..core.tensor import Tensor
+from ..kernels.gather_scatter import all_in_range
 
 if TYPE_CHECKING:
-    from ..core.typing import Function
+    from ..core.typing import Args, Function
 
 #: Kinds of functions: deferred; deferred if only the first argument is a tensor; new tensors, without operands;
-#: metadata, which no deferred operation changes; reads of elements. All other functions have the kind ``OTHER``.
+#: metadata, which no deferred operation changes; reads of elements; losses of class indices, deferred if the indices are
+#: known to be in range; compositions of functions, which are deferred one by one. All other functions have the kind
+#: ``OTHER``.
 PURE, PURE_OF_ONE, FACTORY, METADATA, READS, OTHER = "pure", "pure of one", "factory", "metadata", "reads", "other"
+CLASS_LOSS, COMPOSITION = "class loss", "composition"
 
 #: Elementwise operations and views whose errors or results depend on more than their arguments.
 IMPURE = frozenset(
@@ -57,7 +64,7 @@ OF_ONE = frozenset(
     __getitem__ __neg__ __pos__ __abs__ __invert__
     T H mT mH adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adjoint all alpha_dropout amax amin any argmax
     argmin atleast_1d atleast_2d atleast_3d avg_pool1d avg_pool2d avg_pool3d bool broadcast_to celu clone conj_physical
-    constant_pad_nd contiguous count_nonzero cumprod cumsum detach diag diag_embed diagonal diff double dropout dropout1d
+    constant_pad_nd contiguous count_nonzero cumprod cumsum detach diag diag_embed diagonal diff double dropout1d
     dropout2d dropout3d elu expand feature_dropout flatten flip fliplr flipud float frobenius_norm full_like gelu glu half
     hardshrink hardsigmoid hardswish hardtanh interpolate leaky_relu local_response_norm log_softmax logcumsumexp
     logsigmoid logsumexp long matrix_power max max_pool1d max_pool2d max_pool3d mean min mish moveaxis movedim nan_to_num
@@ -94,8 +101,16 @@ READ_NAMES = frozenset(
 )
 
 
+#: Losses of class indices, and compositions. Dropout draws a mask, which needs no elements of its argument.
+CLASS_LOSSES, COMPOSITIONS = frozenset({"cross_entropy", "nll_loss"}), frozenset({"dropout"})
+
+
 def _by_name(name: str) -> str:
     """Return the kind of the functions of this name."""
+    if name in CLASS_LOSSES:
+        return CLASS_LOSS
+    if name in COMPOSITIONS:
+        return COMPOSITION
     if name in FACTORIES:
         return FACTORY
     if name in METADATA_NAMES:
@@ -130,6 +145,16 @@ def kind_of(function: Function) -> str:
     if kind is None:
         kind = _kinds[function] = _kind(function)
     return kind
+
+
+def has_valid_classes(args: Args) -> bool:
+    """Whether the class indices ``args[1]`` are in the range of the classes of the scores ``args[0]``."""
+    if len(args) < 2 or args[1].__class__ is not Tensor or not isinstance(args[0], Tensor):
+        return False
+    shape, labels = args[0].shape, args[1]._array
+    if labels.__class__ is not ndarray or labels.dtype != int64 or not labels.size or not shape:
+        return False
+    return all_in_range(numpy, labels, shape[len(shape) > 1])
 
 
 def errors_depend_on_elements(function: Function) -> bool:

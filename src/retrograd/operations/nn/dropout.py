@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ...core.devices import array_module_of
+from ...core.lazy_tensor import Lazy
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.operand_promotion import F32, F64
@@ -64,14 +65,32 @@ def scaled_keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
         or array_module_of(array) is not numpy
     ):
         return _keep_mask(input, p, feature).div_(1 - p)
-    scale = array.dtype.type(1) / array.dtype.type(1 - p)
-    return wrap(samplers.bernoulli(default_generator._stream, array.shape, array.dtype, 1 - p, scale))
+    return _scaled_factors(array.shape, array.dtype, p)
+
+
+def _lazy_factors(input: Tensor, p: float) -> Tensor | None:
+    """Return :func:`scaled_keep_mask` of a lazy tensor, which has no array; None if this needs the array."""
+    shape, dtype = tuple(input.shape), input.dtype.numpy
+    if p == 1 or 0 in shape or dtype not in (F32, F64) or not input.is_contiguous():
+        return None
+    return _scaled_factors(shape, dtype, p)
+
+
+def _scaled_factors(shape: tuple[int, ...], dtype: Any, p: float) -> Tensor:
+    scale = dtype.type(1) / dtype.type(1 - p)
+    return wrap(samplers.bernoulli(default_generator._stream, shape, dtype, 1 - p, scale))
 
 
 def _drop(input: Tensor, p: float, train: bool, inplace: bool, feature: bool = False) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-    if p == 0 or not train or input._array.size == 0:
+    if p == 0 or not train:
+        return input
+    if input.__class__ is Lazy and not inplace and not feature:
+        factor = _lazy_factors(input, p)
+        if factor is not None:
+            return mul(input, factor)
+    if input._array.size == 0:
         return input
     factor = scaled_keep_mask(input, p, feature)
     return input.mul_(factor) if inplace else mul(input, factor)
