@@ -341,6 +341,8 @@ class GraphPart:
         roots = {each.root for each in read}
 
         def usable(value: Value) -> bool:
+            if (value.base or value) not in recorder.standing:  # a value that only the program has
+                return False
             return value.root in roots or not (value.root.kind is INPUT or value.root in owners)
 
         at_hand = [each for each in read if each in results]
