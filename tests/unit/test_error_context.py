@@ -677,3 +677,50 @@ def test_error_names_operation_line_and_remedy(name: str) -> None:
     assert operation in whole, whole
     if line:
         assert any("test_error_context.py:" in each and line in each for each in whole.splitlines()), whole
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.ModuleDict({"linear1": torch.nn.Linear(30, 3)}) for _ in range(2)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers[1]["linear1"](x)
+
+
+class Program(torch.nn.Module):
+    def __init__(self, encoder: torch.nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x)
+
+
+def notes_of(call: Callable[[], object]) -> tuple[str, list[str]]:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - the caller compares the message
+        call()
+    return str(caught.value), list(getattr(caught.value, "__notes__", ()))
+
+
+def test_a_shape_error_in_a_module_names_its_path() -> None:
+    program = Program(Encoder())
+    expected = ["encoder.layers.1.linear1: Linear(in_features=30) got 256 × 352"]
+    words = "mat1 and mat2 shapes cannot be multiplied (256x352 and 30x3)"
+    assert notes_of(lambda: program(torch.ones(256, 352))) == (words, expected)
+    program.encoder.register_forward_hook(lambda *_: None)
+    assert notes_of(lambda: program(torch.ones(256, 352))) == (words, expected)
+    assert notes_of(lambda: torch.nn.Embedding(3, 2)(torch.tensor(5)))[1] == [
+        "Embedding(num_embeddings=3) got no dimensions"
+    ]
+    assert notes_of(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1))(torch.ones(1, 2, 4, 4)))[1] == [
+        "0: Conv2d(in_channels=3) got 1 × 2 × 4 × 4"
+    ]
+
+
+def test_errors_of_the_users_code_in_a_module_get_no_note() -> None:
+    class Refusing(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise ValueError("no")
+
+    assert notes_of(lambda: Program(Refusing())(torch.ones(2))) == ("no", [])

@@ -21,6 +21,7 @@ from ...operations.creation.factory import empty_like
 from ...runtime.user_frame import warn
 from ..parameter import Buffer, Parameter
 from . import hooks
+from .error_notes import add_module_note
 from .hooks import (
     BackwardHook,
     register_module_backward_hook,
@@ -95,18 +96,22 @@ class Module(Stateful, TorchNamed):
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if (
-            self._backward_hooks
-            or self._backward_pre_hooks
-            or self._forward_hooks
-            or self._forward_pre_hooks
-            or _before
-            or _after
-            or _backward
-            or _backward_before
-        ):
-            return hooks.call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            if (
+                self._backward_hooks
+                or self._backward_pre_hooks
+                or self._forward_hooks
+                or self._forward_pre_hooks
+                or _before
+                or _after
+                or _backward
+                or _backward_before
+            ):
+                return hooks.call_with_hooks(self, args, kwargs)
+            return self.forward(*args, **kwargs)
+        except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+            add_module_note(error, _CALL, (*args, *kwargs.values()))
+            raise
 
     # -- attributes
 
@@ -663,6 +668,7 @@ class Module(Stateful, TorchNamed):
         return state
 
 
+_CALL = Module.__call__.__code__
 _WrappedHook = WrappedHook  # the name in PyTorch's checkpoints
 for _name, _function in vars(Stateful).items():  # so that error messages show "Module.…"
     if isinstance(_function, types.FunctionType):
