@@ -153,7 +153,7 @@ def test_star_import_excludes_modules() -> None:
             "No module named 'retrograd.nowhere' (not in retrogra",
         ),
         ("import retrograd.fx", ModuleNotFoundError, "No module named 'retrograd.fx' (left out of retrograd on purp"),
-        ("from retrograd import nowhere", ImportError, "cannot import name 'nowhere' from 'torch' (not in retrograd; "),
+        ("from retrograd import nothing", ImportError, "cannot import name 'nothing' from 'torch' (not in retrograd; "),
         (
             "retrograd.autograd.graph.nowhere",
             AttributeError,
@@ -174,7 +174,9 @@ def test_missing_names_without_the_import_hook(program: str, kind: type[Exceptio
 
 
 def test_misspelt_name_suggests_the_nearest() -> None:
-    with pytest.raises(ImportError, match=r"cannot import name 'Lineer' .*\. Did you mean: 'Linear'\?$"):
+    with pytest.raises(
+        ImportError, match=r"cannot import name 'Lineer' from 'torch.nn'\. Did you mean: 'Linear'\? \(not in"
+    ):
         exec("from retrograd.nn import Lineer")
-    with pytest.raises(AttributeError, match=r"has no attribute 'zeross' .*\. Did you mean: 'zeros'\?$"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'zeross'\. Did you mean: 'zeros'\? \(not in"):
         equivalent("torch").zeross  # type: ignore[attr-defined]

@@ -86,16 +86,19 @@ def missing_name_error(module_name: str, name: str, frame: FrameType) -> Attribu
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == IMPORT_FROM:
         if f"{module_name}.{name}" in sys.modules:  # an internal package: Python takes it from there
             return AttributeError(message)
-        text = f"cannot import name {name!r} from {torch_module!r} ({why}){_suggestion(module_name, name)}"
+        text = f"cannot import name {name!r} from {torch_module!r}{_suggestion(module_name, name)} ({why})"
         return ImportError(text, name=torch_module)
-    return AttributeError(f"{message} ({why}){_suggestion(module_name, name)}", name=name)
+    return AttributeError(f"{message}{_suggestion(module_name, name)} ({why})", name=name)
 
 
 def _suggestion(module_name: str, name: str) -> str:
     """Return a hint with the most similar name in the module ``module_name``, or an empty string if there is none.
 
-    Python itself shows such a hint only for an uncaught AttributeError in a terminal, and not for an ImportError.
+    A name that is left out on purpose is not misspelt, so it gets no hint. Python itself shows such a hint only for an
+    uncaught AttributeError in a terminal, and not for an ImportError.
     """
+    if reason(f"{torch_name(module_name)}.{name}".partition(".")[2]):
+        return ""
     from difflib import get_close_matches  # only misspelt names need it
 
     similar = get_close_matches(name, dir(sys.modules.get(module_name)), 1, 0.8)
