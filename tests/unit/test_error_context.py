@@ -698,7 +698,7 @@ class Program(torch.nn.Module):
 
 
 def notes_of(call: Callable[[], object]) -> tuple[str, list[str]]:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - the caller compares the message
+    with pytest.raises(Exception) as caught:
         call()
     return str(caught.value), list(getattr(caught.value, "__notes__", ()))
 

@@ -300,3 +300,32 @@ def test_second_derivative_of_scattered_products_with_several_zeros(name: str, i
     assert torch.autograd.gradgradcheck(
         lambda x, y: x.scatter_reduce(0, torch.tensor(0), y, "prod", include_self=include_self), (x, y)
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "along"),
+    [
+        ("sum", 10.0, [3.0, 7.0]), ("mean", 2.5, [1.5, 3.5]), ("prod", 24.0, [2.0, 12.0]), ("max", 4.0, [2.0, 4.0]),
+        ("min", 1.0, [1.0, 3.0]), ("amax", 4.0, [2.0, 4.0]), ("std", math.sqrt(1.25), [0.5, 0.5]),
+        ("var", 1.25, [0.25, 0.25]), ("any", True, [True, True]), ("all", True, [True, True]),
+    ],
+)  # fmt: skip
+def test_numpys_reductions_of_a_tensor(name: str, expected: object, along: list[object]) -> None:
+    """``numpy.sum(x)`` calls ``x.sum(axis=None, out=None)``, which PyTorch refuses."""
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    function = getattr(numpy, name)
+    for found, answer in ((function(x), expected), (function(x, axis=1), along), (function(x, 1, keepdims=True), None)):
+        assert type(found) is torch.Tensor
+        assert found.grad_fn is not None or found.dtype is torch.bool
+        if answer is None:
+            assert found.shape == (2, 1)
+        else:
+            assert found.tolist() == (pytest.approx(answer) if isinstance(answer, float) else answer)
+
+
+def test_numpys_names_need_numpys_form() -> None:
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"got \(out=NoneType"):
+        x.sum(out=None)
+    with pytest.raises(TypeError):
+        numpy.sum(x, out=torch.ones(()))

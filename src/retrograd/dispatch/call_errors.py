@@ -203,7 +203,20 @@ def _with_usual_names(
         if usual in given or (usual is key and key in USUAL_NAMES):
             return None
         given[usual] = value
+    if form.space == "Tensor" and "axis" in named and given.get("out", MISSING) is None:
+        return _as_numpy_calls(form, given)
     return partial(form.function, *[each for each in rest if each is not MISSING], **given)
+
+
+def _as_numpy_calls(form: CallForm, given: dict[str, object]) -> Callable[[], Result]:
+    """Return a function that repeats a call by NumPy: ``numpy.sum(x)`` calls ``x.sum(axis=None, out=None)``.
+
+    PyTorch refuses such calls. ``given`` are the arguments by PyTorch's names; NumPy passes None for those that its
+    caller has left out. ``numpy.max`` of some dimensions is ``amax``, because ``max`` also returns indices.
+    """
+    x, *others = given.items()
+    passed = {"correction" if key == "ddof" else key: value for key, value in others if value is not None}
+    return partial(getattr(Tensor, {"max": "amax", "min": "amin"}.get(form.name, form.name)), x[1], **passed)
 
 
 def _as_deprecated(
