@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+from retrograd.runtime import user_frame
 from retrograd.runtime.user_frame import MARK
 from tests.conformance.error_cases import SOURCES, calls, failure, inputs
 
@@ -160,3 +162,16 @@ def test_an_interrupt_shows_no_kernel(call: str) -> None:
         assert len(below_the_program(error)) <= 2, (at, below_the_program(error))
         count += 1
     assert count > 5
+
+
+def test_code_that_is_freed_when_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of modules are None by then, and an exception of a weak reference's callback would be printed."""
+    raised: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    space: dict[str, Any] = {"read": user_frame.expression, "sys": sys}
+    exec(compile("def f():\n    return read(sys._getframe())", "<string>", "exec"), space)
+    space["f"]()
+    monkeypatch.setattr(user_frame, "expressions", None)
+    space.clear()
+    gc.collect()
+    assert raised == []
