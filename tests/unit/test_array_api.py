@@ -119,6 +119,14 @@ def test_isdtype_and_infos() -> None:
         xp.astype(torch.ones(1, dtype=torch.complex64), torch.float32)
 
 
+def test_dtypes_may_be_given_by_name() -> None:
+    """xarray passes names."""
+    assert xp.result_type(torch.float64, "float32") is torch.float64
+    assert xp.astype(torch.ones(1), "float64").dtype is torch.float64
+    with pytest.raises(TypeError, match="'object'"):
+        xp.result_type(torch.float64, "object")
+
+
 def test_small_integers_are_added_as_int64() -> None:
     same(xp.sum(torch.tensor([100, 100], dtype=torch.int8)), 200, torch.int64)
     same(xp.prod(torch.tensor([100, 100], dtype=torch.uint8)), 10000, torch.uint64)

@@ -94,7 +94,7 @@ def result_type(*arrays_and_dtypes: Tensor | Dtype | Scalar) -> Dtype:
     The rules do not depend on the number of dimensions. Raises TypeError for a mix of kinds for which the standard
     defines no result, such as an integer and a floating-point dtype.
     """
-    dtypes = [each if isinstance(each, Dtype) else each.dtype for each in arrays_and_dtypes if not _is_scalar(each)]  # type: ignore[union-attr]
+    dtypes = [_dtype_of(each) for each in arrays_and_dtypes if not _is_scalar(each)]
     if not dtypes:
         raise ValueError("result_type() takes at least one array or dtype")
     dtype = reduce(_promote, dtypes)
@@ -102,6 +102,14 @@ def result_type(*arrays_and_dtypes: Tensor | Dtype | Scalar) -> Dtype:
         if isinstance(each, Scalar):
             dtype = _with_scalar(dtype, each)
     return dtype
+
+
+def _dtype_of(value: Any) -> Dtype:
+    """Return ``value``, a dtype or its name in the standard, or the dtype of an array. xarray passes names."""
+    found = value.dtype if isinstance(value, Tensor) else STANDARD.get(value) if isinstance(value, str) else value
+    if not isinstance(found, Dtype):
+        raise TypeError(f"{value!r} is no array or dtype of {__package__}")
+    return found
 
 
 def _is_scalar(value: Any) -> bool:
@@ -145,6 +153,7 @@ def can_cast(from_: Dtype | Tensor, to: Dtype, /) -> bool:
 def astype(x: Tensor, dtype: Dtype, /, *, copy: bool = True, device: Device | None = None) -> Tensor:
     """Return ``x`` converted to ``dtype``; without ``copy``, ``x`` itself if it has the dtype already."""
     check("astype", ANY, x)
+    dtype = _dtype_of(dtype)
     if x.dtype.is_complex and not (dtype.is_complex or dtype is torch.bool):
         raise TypeError(f"astype() does not convert {x.dtype} to {dtype}; take real() or abs() first")
     return x.to(x.device if device is None else device, dtype, copy=copy)
@@ -172,13 +181,13 @@ class IntegerInfo(NamedTuple):
 
 def finfo(type: Dtype | Tensor, /) -> FloatInfo:
     """Return the limits of a floating-point dtype; of the parts, for a complex one."""
-    dtype = type if isinstance(type, Dtype) else type.dtype
+    dtype = _dtype_of(type)
     info = torch.finfo(dtype)
     return FloatInfo(info.bits, info.eps, info.max, info.min, info.smallest_normal, dtype.to_real())
 
 
 def iinfo(type: Dtype | Tensor, /) -> IntegerInfo:
     """Return the limits of an integer dtype."""
-    dtype = type if isinstance(type, Dtype) else type.dtype
+    dtype = _dtype_of(type)
     info = torch.iinfo(dtype)
     return IntegerInfo(info.bits, info.max, info.min, dtype)
