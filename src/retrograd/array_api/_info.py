@@ -10,7 +10,7 @@ from ._dtypes import STANDARD, Device, Dtype, isdtype
 
 
 class NamespaceInfo:
-    """What ``__array_namespace_info__()`` returns: capabilities, devices and dtypes."""
+    """Capabilities, devices and dtypes of the namespace, as ``__array_namespace_info__()`` returns them."""
 
     def capabilities(self) -> dict[str, Any]:
         """Return the optional features, and the largest number of dimensions, which is NumPy's."""

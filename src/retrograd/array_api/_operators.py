@@ -114,12 +114,7 @@ def standard_operators() -> Iterator[None]:
     Dtypes are promoted as in the functions of this module, also for tensors without dimensions and unsigned integers;
     slices may have negative steps; ``//`` and ``%`` have the standard's results for infinities and zeros. The context
     applies to the whole process, except for retrograd's own code. It is meant for tests of code that is written for the
-    standard.
-
-    >>> import retrograd as torch
-    >>> with torch.array_api.standard_operators():
-    ...     torch.arange(3)[::-1]
-    tensor([2, 1, 0])
+    standard; docs/array-api.md has an example.
     """
     operators = _standard_operators()
     before = {name: getattr(Tensor, name) for name in operators}

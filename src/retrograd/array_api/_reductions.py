@@ -96,12 +96,12 @@ def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true."""
+    """Test whether all elements are true."""
     return reduced(torch.all, x.to(torch.bool), axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether an element is true."""
+    """Test whether an element is true."""
     return reduced(torch.any, x.to(torch.bool), axis, keepdims)
 
 

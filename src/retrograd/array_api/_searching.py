@@ -52,7 +52,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
 
 def isin(x1: Tensor | complex, x2: Tensor | complex, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of ``x1`` equals an element of ``x2``; the opposite with ``invert``."""
+    """Test whether each element of ``x1`` equals an element of ``x2``; the opposite with ``invert``."""
     x1, x2 = promoted("isin", ANY, x1, x2)
     if x1.dtype is torch.bool or x1.dtype.is_complex:
         found = (x1.unsqueeze(-1) == x2.flatten()).any(-1)
