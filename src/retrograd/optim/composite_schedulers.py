@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..runtime.user_frame import warn
-from .lr_scheduler_base import EPOCH_DEPRECATED, LRScheduler, check_optimizer, group_values, set_option
+from .lr_scheduler_base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, group_values, set_option
 from .optimizer import Optimizer
 
 
@@ -70,7 +70,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         current = float(metrics)
         if epoch is not None:
-            warn(EPOCH_DEPRECATED)
+            warn(EPOCH_DEPRECATION_WARNING)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

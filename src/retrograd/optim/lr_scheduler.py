@@ -15,6 +15,7 @@ from .factor_schedulers import (
     PolynomialLR,
     StepLR,
 )
+from .lr_scheduler_base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .lr_scheduler_base import LRScheduler
 
 _LRScheduler = LRScheduler  # the class name in PyTorch 1

@@ -10,7 +10,7 @@ from ..core.tensor import Tensor
 from ..runtime.user_frame import warn
 from .optimizer import Optimizer
 
-EPOCH_DEPRECATED = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form "
     "is used instead of the new chainable form, where available. Please open an issue if you are unable to replicate "
@@ -159,7 +159,7 @@ class LRScheduler:
                 warn(_TOO_EARLY)
         self._step_count += 1
         if epoch is not None:
-            warn(EPOCH_DEPRECATED)
+            warn(EPOCH_DEPRECATION_WARNING)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:

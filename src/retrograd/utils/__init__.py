@@ -2,6 +2,8 @@
 
 from ..compat.lazy_imports import module_getattr
 
-_LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")}
+_LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")} | {
+    "swap_tensors": ".core.swap"
+}
 __all__ = list(_LATER)
 __getattr__ = module_getattr(__name__, _LATER)

@@ -19,17 +19,19 @@ from ...runtime.user_frame import warn
 Hooks = OrderedDict[int, Callable[..., Any]]
 
 #: Global hooks (for every module) by kind.
-FORWARD_PRE: Hooks = OrderedDict()
-FORWARD: Hooks = OrderedDict()
-FORWARD_WITH_KWARGS: OrderedDict[int, bool] = OrderedDict()
-FORWARD_ALWAYS: OrderedDict[int, bool] = OrderedDict()
-BACKWARD_PRE: Hooks = OrderedDict()
-BACKWARD: Hooks = OrderedDict()
-BUFFER_REGISTERED: Hooks = OrderedDict()
-MODULE_REGISTERED: Hooks = OrderedDict()
-PARAMETER_REGISTERED: Hooks = OrderedDict()
-#: True if BACKWARD holds full backward hooks, False for non-full (deprecated) ones, None before the first registration.
-backward_is_full: bool | None = None
+_global_forward_pre_hooks: Hooks = OrderedDict()
+_global_forward_hooks: Hooks = OrderedDict()
+_global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
+_global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
+_global_backward_pre_hooks: Hooks = OrderedDict()
+_global_backward_hooks: Hooks = OrderedDict()
+_global_buffer_registration_hooks: Hooks = OrderedDict()
+_global_module_registration_hooks: Hooks = OrderedDict()
+_global_parameter_registration_hooks: Hooks = OrderedDict()
+#: True if the global backward hooks are full ones, False if non-full (deprecated) ones, None before the first.
+_global_is_full_backward_hook: bool | None = None
+#: Names of the dictionaries, which a program may also read and replace in ``torch.nn.modules.module``.
+GLOBAL_HOOKS = tuple(name for name, value in list(globals().items()) if name.startswith("_global") and value == {})
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
@@ -38,7 +40,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
     If the hook returns a value other than None, this value replaces ``args``. The result is a handle, whose method
     ``remove()`` removes the hook.
     """
-    return Handle(FORWARD_PRE, hook)
+    return Handle(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(
@@ -50,7 +52,12 @@ def register_module_forward_hook(
     ``hook(module, args, kwargs, output)``. If ``always_call`` is true, the hook is also called if ``forward`` raises an
     exception. The result is a handle, whose method ``remove()`` removes the hook.
     """
-    return Handle(FORWARD, hook, *[FORWARD_WITH_KWARGS] * with_kwargs, *[FORWARD_ALWAYS] * always_call)
+    return Handle(
+        _global_forward_hooks,
+        hook,
+        *[_global_forward_hooks_with_kwargs] * with_kwargs,
+        *[_global_forward_hooks_always_called] * always_call,
+    )
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
@@ -60,7 +67,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
     the module's outputs. If the hook returns a value other than None, this value replaces ``grad_output``. The result
     is a handle, whose method ``remove()`` removes the hook.
     """
-    return Handle(BACKWARD_PRE, hook)
+    return Handle(_global_backward_pre_hooks, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
@@ -84,14 +91,14 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> Handle:
 
 
 def _register_backward(hook: Callable[..., Any], full: bool) -> Handle:
-    global backward_is_full
-    if backward_is_full is (not full):
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is (not full):
         raise RuntimeError(
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one "
             "of them."
         )
-    backward_is_full = full
-    return Handle(BACKWARD, hook)
+    _global_is_full_backward_hook = full
+    return Handle(_global_backward_hooks, hook)
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle:
@@ -99,7 +106,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Handle
 
     If the hook returns a value other than None, this value is registered instead of ``buffer``.
     """
-    return Handle(BUFFER_REGISTERED, hook)
+    return Handle(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle:
@@ -107,7 +114,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Handle
 
     If the hook returns a value other than None, this value is registered instead of ``submodule``.
     """
-    return Handle(MODULE_REGISTERED, hook)
+    return Handle(_global_module_registration_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Handle:
@@ -115,7 +122,7 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Han
 
     If the hook returns a value other than None, this value is registered instead of ``param``.
     """
-    return Handle(PARAMETER_REGISTERED, hook)
+    return Handle(_global_parameter_registration_hooks, hook)
 
 
 def apply_registration_hooks(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
@@ -158,7 +165,7 @@ class _CallState:
 def _call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run: _CallState) -> Any:
     args, kwargs = _before(module, args, kwargs)
     own, old = _backward_hooks(module)
-    before = [*BACKWARD_PRE.values(), *module._backward_pre_hooks.values()]
+    before = [*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
     around = BackwardHook(module, own, before) if own or before else None
     if around is not None:
         args = around.setup_input_hook(args)
@@ -187,7 +194,7 @@ def _before(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple
     ``args`` and ``kwargs`` are the arguments of the call of ``module``. If a hook returns a value other than None, this
     value replaces ``args``, or ``args`` and ``kwargs`` if the hook was registered with ``with_kwargs=True``.
     """
-    for number, hook in (*FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
+    for number, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
         if number in module._forward_pre_hooks_with_kwargs:
             found = hook(module, args, kwargs)
             if found is None:
@@ -211,7 +218,7 @@ def _forward_hooks(module: Any) -> Iterator[tuple[int, Callable[..., Any], bool,
     are the flags with which the hook was registered.
     """
     for hooks, with_kwargs, always in (
-        (FORWARD, FORWARD_WITH_KWARGS, FORWARD_ALWAYS),
+        (_global_forward_hooks, _global_forward_hooks_with_kwargs, _global_forward_hooks_always_called),
         (module._forward_hooks, module._forward_hooks_with_kwargs, module._forward_hooks_always_called),
     ):
         for number, hook in list(hooks.items()):
@@ -230,7 +237,7 @@ def _call_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], run
         try:
             hook(module, args, kwargs, run.result) if with_kwargs else hook(module, args, run.result)
         except Exception as error:
-            whose = "global module" if number in FORWARD else "module"
+            whose = "global module" if number in _global_forward_hooks else "module"
             warn(
                 f"{whose} forward hook with ``always_call=True`` raised an exception that was silenced as another error "
                 f"was raised in forward: {error}",
@@ -248,8 +255,8 @@ def _backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
     """
     full: list[Any] = []
     old: list[Any] = []
-    if backward_is_full is not None:
-        (full if backward_is_full else old).extend(BACKWARD.values())
+    if _global_is_full_backward_hook is not None:
+        (full if _global_is_full_backward_hook else old).extend(_global_backward_hooks.values())
     if module._is_full_backward_hook is not None:
         (full if module._is_full_backward_hook else old).extend(module._backward_hooks.values())
     return full, old
@@ -391,7 +398,7 @@ def _through_identity_node(
     changed = list(values)
     for place, each in zip(places, new, strict=True):
         changed[place] = each
-    return tuple(changed), places
+    return tuple(changed) if type(values) is tuple else type(values)(*changed), places
 
 
 def _hook_last_node(module: Any, hooks: list[Any], args: tuple[Any, ...], result: Any) -> None:

@@ -24,6 +24,9 @@ class _InstanceNorm(_NormBase):
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
+    def _get_no_batch_dim(self) -> int:
+        return self.dimensions + 1
+
     def forward(self, input: Tensor) -> Tensor:
         """Return ``(input - mean) / sqrt(variance + eps) * weight + bias`` for each channel of each sample.
 

@@ -7,13 +7,14 @@ in ``state.py``, and hooks are in ``hooks.py``.
 from __future__ import annotations
 
 import importlib
+import inspect
+import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from ...compat.pickle_names import TorchNamed
-from ...core.grad_mode import no_grad
 from ...core.graph import Handle
 from ...core.tensor import Tensor, preserve_format
 from ...operations.creation.conversion import parse_to_arguments, typename
@@ -21,9 +22,15 @@ from ...operations.creation.factory import empty_like
 from ...runtime.user_frame import warn
 from ..parameter import Buffer, Parameter
 from . import hooks
+from .conversion import convert_parameter
 from .error_notes import add_module_note
 from .hooks import (
+    GLOBAL_HOOKS,
     BackwardHook,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -33,7 +40,7 @@ from .hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from .state import Stateful, WrappedHook
+from .state import EXTRA, IncompatibleKeys, Stateful, WrappedHook
 
 #: Names of the hook dictionaries that every module has.
 HOOKS = (
@@ -43,9 +50,6 @@ HOOKS = (
 )  # fmt: skip
 #: Names of the registries; a name that is assigned in one of them is removed from the others.
 REGISTRIES = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
-
-_before, _after = hooks.FORWARD_PRE, hooks.FORWARD
-_backward_before, _backward = hooks.BACKWARD_PRE, hooks.BACKWARD
 
 
 class Module(Stateful, TorchNamed):
@@ -102,10 +106,10 @@ class Module(Stateful, TorchNamed):
                 or self._backward_pre_hooks
                 or self._forward_hooks
                 or self._forward_pre_hooks
-                or _before
-                or _after
-                or _backward
-                or _backward_before
+                or _global_forward_pre_hooks
+                or _global_forward_hooks
+                or _global_backward_hooks
+                or _global_backward_pre_hooks
             ):
                 return hooks.call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
@@ -141,19 +145,35 @@ class Module(Stateful, TorchNamed):
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
             if isinstance(value, Buffer) and name not in self._parameters and name not in self._modules:
                 self._unregister(name, "_buffers")
-                self.register_buffer(name, value, getattr(value, "persistent", True))
+                self._assign_buffer(name, value)
                 return
         elif isinstance(value, Module):
             if "_modules" not in space:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             if name not in space["_parameters"]:
                 self._unregister(name, "_modules")
-                space["_modules"][name] = hooks.apply_registration_hooks(hooks.MODULE_REGISTERED, self, name, value)
+                space["_modules"][name] = hooks.apply_registration_hooks(
+                    hooks._global_module_registration_hooks, self, name, value
+                )
                 return
         if "_modules" in space and (name in self._parameters or name in self._modules or name in self._buffers):
             self._replace(name, value)
         else:
             object.__setattr__(self, name, value)
+
+    def _assign_buffer(self, name: str, buffer: Buffer) -> None:
+        """Call ``register_buffer``, which a subclass may override without the argument ``persistent``."""
+        persistent, register = getattr(buffer, "persistent", True), self.register_buffer
+        overridden = getattr(register, "__func__", None) is not Module.register_buffer
+        if overridden and "persistent" not in inspect.signature(register).parameters:
+            if not persistent:
+                raise RuntimeError(
+                    "Registering a non-persistent buffer using a Buffer is not supported in this class, because its "
+                    "register_buffer has no argument persistent. Remedy: add the argument."
+                )
+            register(name, buffer)
+        else:
+            register(name, buffer, persistent)
 
     def _replace(self, name: str, value: Any) -> None:
         """Assign ``value`` to the registered parameter, child module or buffer ``name``.
@@ -174,9 +194,13 @@ class Module(Stateful, TorchNamed):
             if registry == "_parameters":
                 self.register_parameter(name, value)
             elif registry == "_modules":
-                space[registry][name] = hooks.apply_registration_hooks(hooks.MODULE_REGISTERED, self, name, value)
+                space[registry][name] = hooks.apply_registration_hooks(
+                    hooks._global_module_registration_hooks, self, name, value
+                )
             else:
-                space[registry][name] = hooks.apply_registration_hooks(hooks.BUFFER_REGISTERED, self, name, value)
+                space[registry][name] = hooks.apply_registration_hooks(
+                    hooks._global_buffer_registration_hooks, self, name, value
+                )
             return
 
     def _unregister(self, name: str, but: str) -> None:
@@ -247,7 +271,7 @@ class Module(Stateful, TorchNamed):
                     f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                     f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
-            param = hooks.apply_registration_hooks(hooks.PARAMETER_REGISTERED, self, name, param)
+            param = hooks.apply_registration_hooks(hooks._global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -261,7 +285,9 @@ class Module(Stateful, TorchNamed):
             raise TypeError(
                 f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = hooks.apply_registration_hooks(hooks.BUFFER_REGISTERED, self, name, tensor)
+        self._buffers[name] = hooks.apply_registration_hooks(
+            hooks._global_buffer_registration_hooks, self, name, tensor
+        )
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -275,7 +301,9 @@ class Module(Stateful, TorchNamed):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name(name, "module", "_modules")
-        self._modules[name] = hooks.apply_registration_hooks(hooks.MODULE_REGISTERED, self, name, module)
+        self._modules[name] = hooks.apply_registration_hooks(
+            hooks._global_module_registration_hooks, self, name, module
+        )
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Alias of :meth:`add_module`."""
@@ -511,17 +539,15 @@ class Module(Stateful, TorchNamed):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of each parameter, each gradient and each buffer by ``fn(tensor)``; return this module.
 
-        The parameters remain the same objects. If ``recurse`` is true, the tensors of all submodules are also replaced.
+        The parameters remain the same objects, unless ``torch.__future__`` says otherwise. If
+        ``recurse`` is true, the tensors of all submodules are also replaced.
         """
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        for name, param in self._parameters.items():
             if param is not None:
-                with no_grad():
-                    param.data = fn(param)
-                    if param.grad is not None:
-                        param.grad.data = fn(param.grad)
+                convert_parameter(self, name, param, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -587,6 +613,15 @@ class Module(Stateful, TorchNamed):
     def cuda(self, device: Any = None) -> Self:
         """Move all parameters and buffers to the GPU ``device`` (default: the current GPU); return this module."""
         return self._apply(lambda tensor: tensor.cuda(device))
+
+    def _replicate_for_data_parallel(self) -> Self:
+        """Return a shallow copy of this module without parameters, whose tensors can be replaced by others."""
+        replica: Any = self.__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        replica.__dict__.update(
+            _parameters={}, _buffers=self._buffers.copy(), _modules=self._modules.copy(), _is_replica=True
+        )
+        return replica  # type: ignore[no-any-return]
 
     def share_memory(self) -> Self:
         """Return this module unchanged, because retrograd does not share storage between processes.
@@ -669,6 +704,22 @@ class Module(Stateful, TorchNamed):
 
 
 _CALL = Module.__call__.__code__
+class _GlobalHooks(types.ModuleType):
+    """Class of this module: a dictionary of global hooks (:data:`GLOBAL_HOOKS`) may be replaced by assignment.
+
+    Programs assign an empty dictionary to remove all hooks. ``hooks.py`` gets the new value as well.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in GLOBAL_HOOKS:
+            setattr(hooks, name, value)
+
+
+for _name in GLOBAL_HOOKS:
+    globals()[_name] = getattr(hooks, _name)
+sys.modules[__name__].__class__ = _GlobalHooks
+_EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys = EXTRA, IncompatibleKeys
 _WrappedHook = WrappedHook  # the name in PyTorch's checkpoints
 for _name, _function in vars(Stateful).items():  # so that error messages show "Module.…"
     if isinstance(_function, types.FunctionType):

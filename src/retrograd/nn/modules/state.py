@@ -13,6 +13,7 @@ from ...core.graph import Handle
 from ...core.tensor import Tensor
 from ...runtime.user_frame import warn
 from ..parameter import Parameter, is_lazy
+from . import conversion
 
 EXTRA = "_extra_state"
 
@@ -91,6 +92,11 @@ class Stateful:
         The call is ``hook(module, state_dict, prefix, local_metadata)``. If the hook returns a value other than None,
         this value replaces ``state_dict``.
         """
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
         return Handle(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> Handle:
@@ -311,7 +317,9 @@ def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign:
             )
     try:
         with no_grad():
-            if assign:
+            if conversion.swap_parameters:
+                conversion.swap_loaded(own, value, assign)
+            elif assign:
                 if isinstance(own, Parameter):
                     if not isinstance(value, Parameter):
                         value = Parameter(value, requires_grad=own.requires_grad)
@@ -321,8 +329,9 @@ def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign:
             else:
                 own.copy_(value)
     except Exception as error:
+        action = "swapping" if conversion.swap_parameters else "copying"
         return (
-            f'While copying the parameter named "{key}", whose dimensions in the model are {own.size()} and whose '
+            f'While {action} the parameter named "{key}", whose dimensions in the model are {own.size()} and whose '
             f"dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}."
         )
     return None

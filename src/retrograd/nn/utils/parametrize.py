@@ -245,7 +245,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
                         f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
                         f"enabled.\nmodule.{tensor_name}.{what}: {old}\nparametrization(module.{tensor_name}).{what}: {new}"
                     )
-            _check_inverse(parametrization, before)
+            _check_inverse(parametrization, after)
         held = module.parametrizations[tensor_name]
         held.append(parametrization)
         held.unsafe |= unsafe

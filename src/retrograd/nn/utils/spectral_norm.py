@@ -10,6 +10,7 @@ from typing import Any
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
 from ...operations.linalg.matmul import dot, mv
+from ...operations.linalg.solve import pinverse
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module
@@ -126,13 +127,28 @@ class SpectralNormStateDictHook(_StateHook):
 
 
 class SpectralNormLoadStateDictPreHook(_StateHook):
-    """Hook of ``load_state_dict`` that has no effect.
+    """Hook of ``load_state_dict`` that converts states that were saved by PyTorch versions before 1.0.
 
-    PyTorch uses a hook with this name to convert states that were saved by PyTorch versions before 1.0.
+    Such a state has the normalised weight W / s, but not the vector v, which follows from ``W v = s u``.
     """
 
-    def __call__(self, *given: Any) -> None:
-        pass
+    def __call__(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str], *rest: Any
+    ) -> None:
+        fn = self.fn
+        name = prefix + fn.name
+        if f"{fn.name}.version" in local_metadata.get("spectral_norm", {}) or name not in state_dict:
+            return
+        missing = [name + end for end in ("_orig", "_u") if name + end not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else [])
+            return
+        with no_grad():
+            original, u = state_dict[name + "_orig"], state_dict[name + "_u"]
+            sigma = (original / state_dict.pop(name)).mean()
+            matrix = as_matrix(original, fn.dim)
+            v = mv(pinverse(matrix), u)
+            state_dict[name + "_v"] = v * (sigma / dot(u, mv(matrix, v)))
 
 
 def spectral_norm(
