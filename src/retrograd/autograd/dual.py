@@ -118,11 +118,18 @@ class Dual(TransformTensor):
         """Return the primal without the tangent, detached from the graph."""
         return self._inner.detach()
 
+    def detach_(self) -> Tensor:
+        """Remove the tangent, detach the primal from the graph, and return ``self``, which is no dual tensor any more."""
+        inner = self._inner.detach_()
+        self.__dict__.clear()
+        self.__class__ = inner.__class__  # type: ignore[assignment]
+        _copy_fields(inner, self)
+        return self
+
     data = property(lambda self: self._inner.data, lambda self, value: setattr(self._inner, "data", value))
 
-    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Set whether the primal requires gradients, and return ``self``."""
-        self._inner.requires_grad_(requires_grad)
+    def _set_requires_grad(self, requires_grad: bool = True) -> Tensor:
+        self._inner._set_requires_grad(requires_grad)
         return self
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
@@ -333,15 +340,20 @@ def _become_dual(run: Any, x: Tensor, tangent: Tensor) -> None:
     ``run`` represents the call of ``torch.func.jvp``, or the ``dual_level``, to which ``tangent`` belongs.
     """
     inner: Tensor = new(x.__class__)
-    if isinstance(x, TransformTensor):  # of an outer level
-        inner.__dict__.update(x.__dict__)
-    else:
-        for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
-            setattr(inner, name, getattr(x, name))
-        if x._view is not None:
-            inner._view_version, inner._creation_meta = x._view_version, x._creation_meta
+    _copy_fields(x, inner)
     x.__class__ = Dual
     x._run, x._inner, x._tangent = run, inner, tangent  # type: ignore[attr-defined]
+
+
+def _copy_fields(source: Tensor, target: Tensor) -> None:
+    """Copy all fields of ``source`` to ``target``, a tensor of the same class without fields."""
+    if isinstance(source, TransformTensor):  # of an outer level
+        target.__dict__.update(source.__dict__)
+        return
+    for name in ("_array", "_grad_edge", "_counter", "_view", "_grad"):
+        setattr(target, name, getattr(source, name))
+    if source._view is not None:
+        target._view_version, target._creation_meta = source._view_version, source._creation_meta
 
 
 _CAPTURED = (
@@ -366,6 +378,8 @@ def _apply_custom(run: Any, function: Any, args: tuple[Any, ...]) -> Any:
     tangents = tuple([tangent_at(each, run) for each in args])
     if not run.alive or all(each is None for each in tangents):
         return function.apply(*primals)
+    if function.jvp is Function.jvp and Function.backward is function.backward and Function.vjp is function.vjp:
+        return function.jvp(None)  # raises the error for a missing jvp
     if function.jvp is Function.jvp or innermost(primals) is not None:
         result = function.apply(*primals)
         outs = result if isinstance(result, tuple) else (result,)
@@ -393,7 +407,12 @@ def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Se
     RuntimeError is raised.
     """
     in_tangents = [
-        zeros_as(primal) if tangent is None and isinstance(primal, Tensor) and ctx.materialize_grads else tangent
+        zeros_as(primal)
+        if tangent is None
+        and isinstance(primal, Tensor)
+        and primal.dtype.category >= dtypes.FLOATING
+        and ctx.materialize_grads
+        else tangent
         for primal, tangent in zip(primals, tangents, strict=True)
     ]
     ctx.forward_mode = True
@@ -414,6 +433,12 @@ def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Se
             raise RuntimeError(
                 f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.{_jvp_hint(function)}"
             )
+        if index in ctx.constant_results or not isinstance(out, Tensor) or out.dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                f"Function's jvp returned a gradient at position {index}, but  the corresponding forward output is not a "
+                f"differentiable Tensor.You should return None at that position instead.{_jvp_hint(function)}"
+            )
+        _check_view(function, out, tangent, primals, tangents)
         if tangent._array.shape != out._array.shape:
             raise RuntimeError(
                 "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
@@ -421,6 +446,23 @@ def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Se
                 f"{list(tangent._array.shape)}.{_jvp_hint(function)}"
             )
     return list(out_tangents)
+
+
+def _check_view(function: Any, out: Any, tangent: Any, primals: Any, tangents: Any) -> None:
+    """Raise RuntimeError if ``out`` is a view of an argument, and ``tangent`` not such a view of its tangent."""
+    base = out._view
+    for primal, given in zip(primals, tangents, strict=True):
+        if base is None or given is None or not (primal is base or primal._view is base):
+            continue
+        if tangent._view is None:
+            text = "'s forward is returning a view (or an input as-is) but the jvp is not returning a view."
+        elif given._view is not None and tangent._view is not given._view:
+            text = " is returning a view but the jvp is not returning a view of the same base as the given grad input."
+        elif given._view is None and tangent._view is not given:
+            text = " is returning a view but the jvp is not returning a view of the given grad input."
+        else:
+            return
+        raise RuntimeError(f"A custom Function{text}{_jvp_hint(function)}")
 
 
 def _jvp_hint(function: Any) -> str:

@@ -12,13 +12,16 @@ See https://docs.pytorch.org/docs/stable/autograd.html#forward-mode-automatic-di
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import sys
+from typing import Any, NamedTuple
 
+from ..compat.missing_names import missing_name_error
 from ..core.error_context import with_remedy
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, element_strides, memory_owner
+from ..core.views import overlaps
 from ..dispatch.transform_tensor import TransformLevel, active_levels
 from ..operations.shape.views import view
-from .dual import Dual, make_dual_tensor, primal_at, tangent_at
+from .dual import make_dual_tensor, primal_at, tangent_at
 
 
 class DualRun(TransformLevel):
@@ -33,6 +36,12 @@ class DualRun(TransformLevel):
 
 def _open() -> DualRun | None:
     return next((each for each in active_levels() if each.__class__ is DualRun), None)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_current_level":  # number of the open level, or -1; programs read it to detect forward mode
+        return -1 if _open() is None else 0
+    raise missing_name_error(__name__, name, sys._getframe(1))
 
 
 def enter_dual_level() -> int:
@@ -101,14 +110,36 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported. Remedy: pass unpack_dual(tensor).primal."
         )
+    if tangent_at(tangent, run) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported. Remedy: pass "
+            "unpack_dual(tangent).primal."
+        )
     if tangent._array.shape != tensor._array.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
             f"supported. Tensor is of size {list(tensor._array.shape)} while the given forward gradient is of size "
             f"{list(tangent._array.shape)}.{with_remedy('', 'pass a tangent of its shape', tensor._grad_edge, 'The tensor is')}"
         )
-    dual: Tensor = make_dual_tensor(run, view(tensor, tensor._array.shape), tangent)
+    dual: Tensor = make_dual_tensor(run, view(tensor, tensor._array.shape), _with_layout_of(tensor, tangent))
     return dual
+
+
+def _with_layout_of(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """Return ``tangent``, copied if necessary, so that views of ``tensor`` apply to it.
+
+    The copy has the strides, the storage offset and the size of the storage of ``tensor``.
+    """
+    array = tensor._array
+    if tensor.__class__ is not Tensor or tangent.__class__ is not Tensor or not array.size or overlaps(tensor):
+        return tangent
+    size, start, strides = memory_owner(array).nbytes // array.itemsize, tensor.storage_offset(), element_strides(array)
+    if memory_owner(tangent._array).nbytes == size * array.itemsize and tangent.storage_offset() == start:
+        steps = zip(array.shape, strides, element_strides(tangent._array), strict=True)
+        if all(length == 1 or mine == other for length, mine, other in steps):
+            return tangent
+    made: Tensor = tangent.new_zeros(size).as_strided(array.shape, strides, start).copy_(tangent)
+    return made
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -121,8 +152,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     run = _open()
     if run is None:
-        return UnpackedDualTensor(tensor._inner if isinstance(tensor, Dual) else tensor, None)
-    return UnpackedDualTensor(primal_at(tensor, run), tangent_at(tensor, run))
+        return UnpackedDualTensor(tensor, None)
+    primal = primal_at(tensor, run)
+    return UnpackedDualTensor(view(primal, primal._array.shape), tangent_at(tensor, run))
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

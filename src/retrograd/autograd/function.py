@@ -180,6 +180,8 @@ class BackwardCFunction(FunctionCtx, Node):
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
     materialize_grads: bool = True
+    _materialize_non_diff_grads: bool = True  # whether zeros are passed for results that are not differentiable
+    constant_results: frozenset[int] = frozenset()  # positions of the results marked as non-differentiable
     needs_input_grad: tuple[bool, ...] = ()
     saved: Any = ()  # the saved forms of `to_save`; None after they were freed
     operands_at: tuple[int, ...] = ()  # for each edge, the index of its argument
@@ -198,7 +200,11 @@ class BackwardCFunction(FunctionCtx, Node):
             return tuple(self.to_save)  # read during forward
         return tuple(None if each is None else each.tensor(self) for each in self.saved)
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """Deprecated alias of :attr:`saved_tensors`."""
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
+        return self.saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
@@ -390,10 +396,23 @@ class Function(metaclass=FunctionMeta):
             args = _arguments(cls, args, kwargs, split)
         if active_levels():
             active_levels()[-1].met(cls)
+            if kwargs:
+                _check_keyword_only(cls, kwargs)
             special = _transformed(cls, args, split)
             if special is not None:
                 return special.custom(cls, args)
         return cls._called(args, split)[1]
+
+    @classmethod
+    def _node_class(cls) -> Any:
+        """Return the class of the nodes; inside of a transform of ``torch.func`` it has another name, as in PyTorch."""
+        kind = cls._backward_cls
+        if not any(each.strict for each in active_levels()):
+            return kind
+        if "generated" not in kind.__dict__:
+            body = {"__module__": kind.__module__, "__slots__": ()}
+            kind.generated = type(cls.__name__ + "GeneratedBackward", (kind,), body)
+        return kind.generated
 
     @classmethod
     def _called(cls, args: tuple[Any, ...], split: bool) -> tuple[Any, Any]:
@@ -402,7 +421,7 @@ class Function(metaclass=FunctionMeta):
         No argument is a batched or dual tensor of an active transform, such as ``vmap``. If ``split`` is true, the
         class defines ``setup_context``, and ``forward`` has no parameter ``ctx``.
         """
-        ctx = cls._backward_cls()
+        ctx = cls._backward_cls() if not active_levels() else cls._node_class()()
         edges = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
         ctx.operands_at, ctx.edges, ctx.arguments = tuple(edges), tuple(edges.values()), len(args)
         ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
@@ -420,6 +439,18 @@ class Function(metaclass=FunctionMeta):
         finally:
             restore_recording(before)
         return ctx, _recorded_results(ctx, args, output, recorded)
+
+
+def _check_keyword_only(cls: type[Function], kwargs: dict[str, Any]) -> None:
+    """Raise NotImplementedError if vmap is active, and a keyword-only argument in ``kwargs`` is a tensor."""
+    parameters = inspect.signature(cls.forward).parameters
+    only = [name for name in kwargs if name in parameters and parameters[name].kind is inspect.Parameter.KEYWORD_ONLY]
+    tensors = {name: kwargs[name] for name in only if isinstance(kwargs[name], Tensor)}
+    if tensors and any(each.sliced for each in active_levels()):
+        raise NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass kwarg-only Tensors to "
+            f"autograd.Function. Got: {tensors}"
+        )
 
 
 def _transformed(cls: type[Function], args: tuple[Any, ...], split: bool) -> TransformTensor | None:
@@ -474,6 +505,14 @@ def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: An
             outs[position] = _recorded_result(ctx, out, position, id(out) in arguments, id(out) in dirty, recorded)
         else:
             forms.append(None)
+    if ctx.non_differentiable:
+        marked = set(map(id, ctx.non_differentiable))
+        ctx.constant_results = frozenset(index for index, out in enumerate(outs) if id(out) in marked)
+    if not ctx._materialize_non_diff_grads:
+        forms = [
+            form if form and index not in ctx.constant_results and form[1].kind in "fcV" else None
+            for index, form in enumerate(forms)
+        ]
     ctx.forms = tuple(forms)
     ctx.shape, ctx.dtype = forms[0][:2] if len(forms) == 1 and forms[0] else ((), None)
     if recorded:
@@ -540,10 +579,12 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
             bump_version(out)
         if given and out.requires_grad:
             return out.detach()
-        if not given or modified:
-            return out
-        with no_grad():
-            return alias(out)
+        if given and not modified:
+            with no_grad():
+                out = alias(out)
+        if out._view is not None and not modified:
+            out._creation_meta = CUSTOM
+        return out
     edge: Any = ctx if ctx.single else OutputEdge(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         for leaf, subject in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
@@ -567,9 +608,10 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 
 
 class _DelayedError(Node):
-    """Graph node of gradients computed by a ``backward`` that is decorated with ``once_differentiable``.
+    """Graph node of the gradients computed by a ``backward`` that is decorated with ``once_differentiable``.
 
-    Such gradients can not be differentiated: a backward pass that reaches the node raises RuntimeError.
+    Such gradients can not be differentiated: a backward pass that reaches the node raises RuntimeError. Its edges are
+    new leaves, one for each gradient.
     """
 
     __slots__ = ("function",)
@@ -583,7 +625,7 @@ class _DelayedError(Node):
     vjp_recorded = vjp
 
 
-_DelayedError.__name__ = _DelayedError.__qualname__ = "DelayedError"
+_DelayedError.__name__ = _DelayedError.__qualname__ = "Error"
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -595,22 +637,29 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             outputs = fn(ctx, *args)
         if not recording() or not any(isinstance(each, Tensor) and each.requires_grad for each in args):
             return outputs
-        found = [_delayed(each, fn) for each in (outputs if isinstance(outputs, tuple) else (outputs,))]
+        found = _delayed(outputs if isinstance(outputs, tuple) else (outputs,), fn)
         return tuple(found) if isinstance(outputs, tuple) else found[0]
 
     return wrapper
 
 
-def _delayed(output: Any, function: Any) -> Any:
-    if output is None:
-        return None
-    out, node = output.detach(), _DelayedError()
-    node.edges, node.number, node.hooks = (), next_number(), None
-    node.shape, node.dtype = out._array.shape, out._array.dtype
+def _delayed(outputs: tuple[Any, ...], function: Any) -> list[Any]:
+    """Return ``outputs``, tensors or None, as results of one :class:`_DelayedError` for ``function``."""
+    node = _DelayedError()
     node.code, node.instruction = user_frame.user_location()
-    node.function = function
-    out._grad_edge = node
-    return out
+    node.function, node.hooks = function, None
+    outs = [each.detach() if isinstance(each, Tensor) else each for each in outputs]
+    graded = [isinstance(each, Tensor) and each._array.dtype.kind in "fcV" for each in outs]
+    leaves = [out.detach()._set_requires_grad() if each else None for out, each in zip(outs, graded, strict=True)]
+    node.edges, node.number = tuple(None if each is None else each._grad_edge for each in leaves), next_number()
+    node.outputs, node.single = len(outs), len(outs) == 1  # type: ignore[misc]
+    node.shape, node.dtype = (
+        ((), None) if len(outs) > 1 or not graded[0] else (outs[0]._array.shape, outs[0]._array.dtype)
+    )  # type: ignore[assignment]
+    for position, out in enumerate(outs):
+        if graded[position]:
+            out._grad_edge = node if node.single else OutputEdge(node, position, out._array.shape, out._array.dtype)
+    return outs
 
 
 class InplaceFunction(Function):

@@ -618,7 +618,8 @@ def _jvp(
         given, number = [], 0
         for each in inputs:
             if isinstance(each, Tensor) and each.requires_grad:
-                each = forward_ad.make_dual(each.detach(), tangents.get(number, F.zeros_like(each)))
+                tangent = tangents[number].clone() if number in tangents else F.zeros_like(each)  # no view
+                each = forward_ad.make_dual(each.detach(), tangent)
                 number += 1
             given.append(each)
         found = []

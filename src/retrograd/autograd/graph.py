@@ -245,7 +245,9 @@ class saved_tensors_hooks:
             raise
 
     def __exit__(self, *error: object) -> None:
-        *rest, before = self._before
+        *rest, before = getattr(self, "_before", ()) or (None,)
+        if before is None:  # more exits than entries
+            return
         try:
             saved_tensor_hooks.restore(before)
         except BaseException:
@@ -288,17 +290,22 @@ class _SavedArray:
 
 
 class AllowMutation:
-    """Tensors that were saved for the backward pass inside one :func:`allow_mutation_on_saved_tensors` context."""
+    """Tensors that were saved for the backward pass inside one :func:`allow_mutation_on_saved_tensors` context.
+
+    ``tid_to_weakhandle`` has the objects saved in place of tensors by the identity of their arrays, until these are
+    modified; ``cloned`` has the objects whose arrays have been copied. An object exists as long as a node refers to it.
+    """
 
     def __init__(self) -> None:
-        self.saved: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()  # by the identity of their arrays
+        self.tid_to_weakhandle: WeakValueDictionary[int, _SavedArray] = WeakValueDictionary()
+        self.cloned: WeakKeyDictionary[_SavedArray, Any] = WeakKeyDictionary()
         self.over = False
 
     def pack(self, tensor: Tensor) -> _SavedArray:
         """Return the object that is saved in place of ``tensor``; tensors with the same array get the same object."""
-        saved = self.saved.get(id(tensor._array))
+        saved = self.tid_to_weakhandle.get(id(tensor._array))
         if saved is None:
-            saved = self.saved[id(tensor._array)] = _SavedArray(tensor)
+            saved = self.tid_to_weakhandle[id(tensor._array)] = _SavedArray(tensor)
         return saved
 
     def unpack(self, saved: _SavedArray) -> Tensor:
@@ -312,10 +319,16 @@ class AllowMutation:
 
     def copy(self, tensor: Tensor) -> None:
         """Replace the saved arrays that share memory with ``tensor`` by copies, before ``tensor`` is modified."""
-        for number, each in list(self.saved.items()):
+        for number, each in list(self.tid_to_weakhandle.items()):
             if each.counter is tensor._version_counter:
-                del self.saved[number]
-                each.array = each.array.copy()
+                del self.tid_to_weakhandle[number]
+                each.array = self.cloned[each] = each.array.copy()
+
+    def clear(self) -> None:
+        """Forget all saved tensors, at the end of the context."""
+        self.over = True
+        self.tid_to_weakhandle.clear()
+        self.cloned.clear()
 
 
 _mutable = threading.Lock()
@@ -349,7 +362,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
             finally:
                 saved_tensor_hooks.before_modification.remove(context.copy)
     finally:
-        context.over = True
+        context.clear()
         _mutable.release()
 
 

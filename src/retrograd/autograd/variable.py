@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ..core.engine import queue_callback, running_plan
 from ..core.tensor import Tensor
 
 
@@ -14,11 +16,31 @@ class _TensorInstanceCheck(type):
         return isinstance(instance, Tensor)
 
 
+class ImperativeEngine:
+    """Class of ``Variable._execution_engine``, by which programs run functions at the end of a backward pass."""
+
+    __module__ = "torch._C"
+
+    def queue_callback(self, callback: Callable[[], object]) -> None:
+        """Call ``callback()`` at the end of the backward pass that is running; raise RuntimeError if there is none."""
+        queue_callback(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """Whether the running backward pass computes the gradients of all leaves, not only of requested inputs."""
+        plan = running_plan()
+        return plan is None or plan.flow is None
+
+
+ImperativeEngine.__name__ = ImperativeEngine.__qualname__ = "_ImperativeEngine"
+
+
 class Variable(metaclass=_TensorInstanceCheck):
     """Deprecated constructor of a Tensor from another Tensor, kept for programs written for PyTorch before 0.4.
 
     ``Variable(x, requires_grad=True)`` returns a leaf that shares the memory of ``x``.
     """
+
+    _execution_engine = ImperativeEngine()
 
     def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
         """Return a leaf that shares the memory of the Tensor ``data``; ``volatile`` has no effect."""

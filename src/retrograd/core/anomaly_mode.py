@@ -6,6 +6,7 @@ user's program; while anomaly detection is enabled, a node records the whole cal
 
 from __future__ import annotations
 
+import sys
 import traceback
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -118,14 +119,22 @@ def _warn_recording(node: Node) -> None:
     If ``node`` was itself recorded in a backward pass (``create_graph=True``), a further warning shows the node that
     this backward pass was running, and so on.
     """
-    user_frame.warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
+    _warn(f"Error detected in {node.name()}. " + _traceback(node, "caused the error"))
     parent = _metadata(node).get("parent_")
     while parent is not None:
-        user_frame.warn(
+        _warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. "
             + _traceback(parent, "induced the previous calculation")
         )
         parent = _metadata(parent).get("parent_")
+
+
+def _warn(text: str) -> None:
+    """Issue a warning with ``text``; if warnings are errors, print it to ``sys.stderr``, because an error is raised."""
+    try:
+        user_frame.warn(text)
+    except Warning:
+        print(text, file=sys.stderr)
 
 
 def _metadata(node: object) -> dict[Any, Any]:  # Note [Any in public signatures]: users may add data
@@ -139,12 +148,9 @@ def _traceback(node: Node, role: str) -> str:
     """
     lines = _metadata(node).get("traceback_")
     if lines is None:
+        text = "No forward pass information available. Enable detect anomaly during forward pass for more information."
         location = user_frame.describe(getattr(node, "code", None), getattr(node, "instruction", -1))
-        if not location:
-            return (
-                "No forward pass information available. Enable detect anomaly during forward pass for more information."
-            )
-        lines = [f"  {location}\n"]
+        return f"{text} The node was recorded at {location}\n" if location else text
     return f"Traceback of forward call that {role}:\n" + "".join(lines)
 
 

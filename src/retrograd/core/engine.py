@@ -15,6 +15,7 @@ profiler observes the backward pass. For PyTorch's order, the engine counts the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush, heapreplace
@@ -31,12 +32,44 @@ from .graph import AccumulateGrad, Node, OutputEdge
 from .hooks import run_node_post_hooks, run_node_pre_hooks, run_tensor_hooks
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .typing import Apply, Edge, Edges, Gradient, Gradients, Heap, Inner, Observer, Root, Wanted
 
 #: Functions of which the last is called when a backward pass begins. It returns an object that runs the steps of this
 #: backward pass (methods ``visit``, ``apply``, ``leaf``) and has a method ``end``, called at its end, or None. See
 #: ``profiler/recorder.py``.
 observers: list[Callable[[], Observer | None]] = []
+
+
+#: Functions to call at the end of a backward pass, by the frame of its :func:`run_backward`.
+_final_callbacks: dict[FrameType, list[Callable[[], object]]] = {}
+
+
+def queue_callback(callback: Callable[[], object]) -> None:
+    """Call ``callback()`` at the end of the innermost backward pass that is running in this thread.
+
+    The pass is found by its frame, so passes without callbacks need no record of themselves.
+    """
+    frame = running_frame()
+    if frame is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    _final_callbacks.setdefault(frame, []).append(callback)
+
+
+def running_frame() -> FrameType | None:
+    """Return the frame of :func:`run_backward` of the innermost backward pass of this thread, or None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not run_backward.__code__:
+        frame = frame.f_back
+    return frame
+
+
+def _run_final_callbacks(frame: FrameType) -> None:
+    """Call the callbacks of the backward pass whose frame is ``frame``, also those that callbacks add."""
+    while frame in _final_callbacks:
+        for callback in _final_callbacks.pop(frame):
+            callback()
 
 
 def run_backward(
@@ -73,7 +106,10 @@ def run_backward(
         elif wanted is not None and not _is_chain(roots, wanted):
             plan = Plan(roots, wanted)
         _run(roots, keep, record, wanted, write, plan, observer)
+        if _final_callbacks:
+            _run_final_callbacks(sys._getframe())
     except Exception as error:
+        _final_callbacks.pop(sys._getframe(), None)
         _note_origin(error)
         raise
     finally:
@@ -282,7 +318,11 @@ def _visit(
     """
     if edge in inner:
         if not inner[edge]:
-            wanted[edge] = grad if edge.hooks is None else run_tensor_hooks(edge.hooks, grad, record)  # type: ignore[index]
+            if edge.hooks is not None:
+                grad = run_tensor_hooks(edge.hooks, grad, record)
+                if edge.hooks.before and edge.single:  # their results have no use
+                    run_node_pre_hooks(edge, (grad,), record)
+            wanted[edge] = grad  # type: ignore[index]
             return _WAITING
         # Before the hooks, as in PyTorch: they change only the gradients passed on.
         wanted[edge] = grad  # type: ignore[index]
@@ -443,6 +483,9 @@ def run_one(node: Node | AccumulateGrad, grads: tuple[Gradient, ...]) -> Gradien
     Return the gradients of the node's inputs, a Tensor or a tuple. If the node is an AccumulateGrad, add the gradient
     to the leaf and return an empty tuple.
     """
+    expected = getattr(node, "outputs", 1)
+    if len(grads) != expected:
+        raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
     record = bool(recording())
     values = tuple(unwrap_unless_recorded(each, record) for each in grads)
     if node.__class__ is AccumulateGrad:

@@ -109,6 +109,7 @@ class Tensor:
     _construct: ClassVar[Callable[..., Tensor]]  # PyTorch's legacy constructor; set by operations/creation/factory.py
     _instance_of: ClassVar[Callable[..., Tensor]]  # as_subclass; set by operations/creation/conversion.py
     _current: ClassVar[Callable[..., Edge | None]]  # current_edge; set by views.py
+    _in_transform: ClassVar[Callable[[], bool]]  # whether torch.func transforms the caller; set by transform_tensor.py
 
     if TYPE_CHECKING:  # installed by operations/tensor_methods.py
 
@@ -338,7 +339,11 @@ class Tensor:
         if value and self.dtype.category < dtypes.FLOATING:
             text = "only Tensors of floating point and complex dtype can require gradients"
             raise RuntimeError(with_remedy(text, "convert it, as by .float()"))
-        self.requires_grad_(value)
+        self._set_requires_grad(value)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:  # Note [Any in public signatures]
         """Set :attr:`requires_grad` in place and return the tensor.
@@ -348,6 +353,12 @@ class Tensor:
         if requires_grad.__class__ is not bool:
             kind = type(requires_grad).__name__
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
+        if Tensor._in_transform():
+            raise RuntimeError(with_remedy(REQUIRES_GRAD_IN_TRANSFORM, "use torch.func.grad within"))
+        return self._set_requires_grad(requires_grad)
+
+    def _set_requires_grad(self, requires_grad: bool = True) -> Tensor:
+        """Set :attr:`requires_grad` as :meth:`requires_grad_` does, also inside of a transform such as vmap."""
         edge = self._grad_edge
         unrecorded = (
             edge.variable_ref is dead_ref if edge.__class__ is AccumulateGrad else edge is None and requires_grad
@@ -391,6 +402,28 @@ class Tensor:
         if node is None or node.__class__ is AccumulateGrad:
             return None
         return node.node  # type: ignore[return-value]  # not a leaf
+
+    @property
+    def _grad_fn(self) -> Node | None:
+        return self.grad_fn
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+    @property
+    def _backward_hooks(self) -> HookList | None:
+        edge = self._grad_edge
+        held: HookList | None = self.__dict__.get("_backward_hooks")
+        return edge.hooks.tensor or held if edge is not None and edge.hooks is not None else held
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: Any) -> None:
+        self.__dict__["_backward_hooks"] = hooks
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
     @property
     def output_nr(self) -> int:
@@ -628,7 +661,7 @@ def leaf_from_array(array: Array) -> Tensor:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     out = wrap(array)
     if in_inference():
-        return out.requires_grad_()
+        return out._set_requires_grad()
     counter = out._counter = [0, None]
     out._grad_edge = AccumulateGrad(out, array, counter)
     return out
@@ -791,6 +824,12 @@ def _short(value: object) -> str:
     return type(value).__name__
 
 
+REQUIRES_GRAD_IN_TRANSFORM = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+    "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
 REQUIRE = "requires_grad_() it, or compute it from what requires gradients while that is recorded"
 NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "

@@ -633,7 +633,8 @@ def freed_error(node: Node) -> RuntimeError:
 
 def bare_name(node: object) -> str:
     """Return the name of ``node`` in PyTorch's errors: ``Mul`` for ``MulBackward0``, ``Max1`` for ``MaxBackward1``."""
-    return str(type(node).__name__).removesuffix("Backward0").replace("Backward", "")
+    name, _, number = type(node).__name__.rpartition("Backward")
+    return name + number.removeprefix("0")
 
 
 def type_string(array: Array) -> str:

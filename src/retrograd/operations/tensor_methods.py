@@ -94,7 +94,8 @@ def install() -> None:
             setattr(Tensor, name, _interceptable(name, each))
     for name, each in list(vars(Tensor).items()):
         if isinstance(each, property) and each.fset is None:
-            setattr(Tensor, name, each.setter(_unwritable(name)).deleter(_unwritable(name)))
+            deleter = each.fdel or _unwritable(name)
+            setattr(Tensor, name, each.setter(_unwritable(name)).deleter(deleter))
     for name in list(vars(Tensor)):
         name_for_pickle(name)
 

@@ -194,6 +194,8 @@ class Frame:
         self.holders: list[weakref.ref[Holder]] = []
         self.facts: list[Any] = []  # shape, dtype and device of each saved tensor
         self.lines: list[Any] = []
+        self.unpacked: weakref.WeakSet[Holder] = weakref.WeakSet()  # in the backward pass `backward_pass`
+        self.backward_pass: Any = None
 
     def pack(self, tensor: Tensor) -> Holder:
         """Return a new empty holder, which the graph stores in place of ``tensor``.
@@ -212,12 +214,26 @@ class Frame:
         If ``holder`` has no tensor yet, the checkpointed function runs again to recompute the tensor. Raises
         CheckpointError if this run does not recompute the tensor of ``holder``.
         """
+        running = engine.running_frame()
+        if running is not self.backward_pass:
+            self.backward_pass = running
+            self.unpacked.clear()
+            if running is not None:
+                engine.queue_callback(self.end_pass)
+        if running is not None and holder in self.unpacked:
+            raise CheckpointError(TWICE + self._place())
+        self.unpacked.add(holder)
         if holder.value is None:
             self.run_again()
         found, holder.value = holder.value, None
         if found is None:
             raise CheckpointError(NOT_RECOMPUTED + self._place())
         return found
+
+    def end_pass(self) -> None:
+        """Forget which tensors the backward pass that ends has unpacked."""
+        self.backward_pass = None
+        self.unpacked.clear()
 
     def run_again(self) -> None:
         """Run the checkpointed function again, and store the recomputed tensors in the holders.
@@ -318,6 +334,10 @@ class _SecondRun:
         return tensor
 
 
+TWICE = (
+    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are calling "
+    "ctx.saved_tensors in backward, make sure to do so only once.\n"
+)
 TOO_MANY_SAVED = (
     "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n"
 )
