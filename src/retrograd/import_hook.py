@@ -22,6 +22,7 @@ from retrograd.compat.missing_names import MissingModules
 
 PACKAGE = __name__.partition(".")[0]
 TORCH = "torch"
+FUNCTORCH = "functorch"  # PyTorch's second package, whose names torch.func has
 
 # Folder that contains only a module named torch. Child processes of multiprocessing inherit sys.path but no hook:
 # importing this module installs the hook in them.
@@ -29,8 +30,8 @@ CHILDREN = str(Path(__file__).parent / "_as_torch")
 
 
 def is_torch_name(name: str) -> bool:
-    """Whether the module name ``name`` is ``torch`` or begins with ``torch.``."""
-    return name == TORCH or name.startswith(TORCH + ".")
+    """Whether the module name ``name`` is ``torch`` or ``functorch``, or begins with ``torch.`` or ``functorch.``."""
+    return name.partition(".")[0] in (TORCH, FUNCTORCH)
 
 
 def find_module(name: str) -> types.ModuleType | None:
@@ -39,7 +40,9 @@ def find_module(name: str) -> types.ModuleType | None:
     For the name ``torch.X.Y``, the result is the module ``retrograd.X.Y`` if there is such a file or folder, otherwise
     the attribute ``Y`` of ``retrograd.X`` if it is a module.
     """
-    path = PACKAGE + name[len(TORCH) :]
+    if name == FUNCTORCH:
+        return importlib.import_module(f"{PACKAGE}.func")
+    path = PACKAGE + name[len(TORCH) :] if name.startswith(TORCH) else name
     parent, _, last = path.rpartition(".")
     if not parent:
         return importlib.import_module(path)

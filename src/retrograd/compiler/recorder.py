@@ -103,7 +103,7 @@ class Traced(TransformTensor):
         return made
 
     def blank(self, members: Members, shape: Shape, dtype: ArrayDType) -> Tensor:
-        return wrap(numpy.zeros(shape, dtype)).requires_grad_()
+        return wrap(numpy.zeros(shape, dtype))._set_requires_grad()
 
     def gradients(self, outs: Members, inputs: Members, grads: Members, solve: Function) -> list[Gradient]:
         raise Unrecorded("gradients within a derivative")

@@ -91,7 +91,7 @@ def call_into_out(call: Function, space: str, name: str, args: OperandSequence, 
     for result, target in zip(results, outs, strict=True):
         _write(key, target, result._array)
     if rest.get("requires_grad"):
-        out.requires_grad_()
+        out._set_requires_grad()
     return _returned(key, found, outs) if several else out
 
 

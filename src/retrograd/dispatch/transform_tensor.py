@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _runs: ContextVar[tuple[TransformLevel, ...]] = ContextVar("runs", default=())
 #: Return the active transform levels, the outermost first.
 active_levels = _runs.get
+Tensor._in_transform = staticmethod(lambda: any(each.strict for each in active_levels()))
 #: Gradient edges of the leaves that transforms create, as opposed to leaves of the user.
 INTERNAL_LEAVES: WeakSet[Edge] = WeakSet()
 
@@ -331,7 +332,7 @@ def placeholder(members: OperandSequence, shape: tuple[int, ...], dtype: ArrayDT
     if special is not None:
         return special.blank(members, shape, dtype)
     array = next(each._array for each in members if isinstance(each, Tensor))
-    leaf = wrap(array_module_of(array).zeros(shape, dtype)).requires_grad_()
+    leaf = wrap(array_module_of(array).zeros(shape, dtype))._set_requires_grad()
     if leaf._grad_edge is not None:
         INTERNAL_LEAVES.add(leaf._grad_edge)
     return leaf

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ..autograd.dual import Dual
 from ..autograd.function import Function
 from ..core.devices import array_module_of
-from ..core.error_context import describe_definition
+from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import recording
 from ..core.pytree import broadcast_to_and_flatten, tree_flatten, tree_map
-from ..core.tensor import Tensor, preserve_format, wrap
+from ..core.tensor import REQUIRES_GRAD_IN_TRANSFORM, Tensor, preserve_format, wrap
 from ..dispatch.generic_path import apply, check_cast
 from ..dispatch.op import TENSORS as F
 from ..dispatch.op import arguments
@@ -165,9 +165,8 @@ class Batch(TransformTensor):
         doc="Batched tensor that shares memory with this tensor, but is detached from the graph.",
     )
 
-    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
-        """Raise RuntimeError, because ``requires_grad`` can not be changed inside a transform such as vmap."""
-        raise RuntimeError(NO_REQUIRES_GRAD)
+    def _set_requires_grad(self, requires_grad: bool = True) -> Tensor:
+        raise RuntimeError(with_remedy(REQUIRES_GRAD_IN_TRANSFORM, "use torch.func.grad within"))
 
     def _refuse_item(self, *given: Any, **named: Any) -> Any:
         raise RuntimeError(NO_ITEM)
@@ -215,12 +214,6 @@ NO_ITEM = (
 NO_CONTROL = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
     "please file an issue at https://github.com/pytorch/pytorch/issues . Remedy: use torch.where(condition, a, b)."
-)
-NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
-    "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
-    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead. Remedy: use torch.func.grad within."
 )
 
 

@@ -19,6 +19,7 @@ import numpy
 
 from ..autograd.backward import gradient_edge_of, gradients_of_tensors
 from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
+from ..core import saved_tensor_hooks
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
 from ..core.graph import AccumulateGrad, OutputEdge, dead_ref, next_number
@@ -101,7 +102,7 @@ def _alias(x: Any) -> Any:
         alias = F.alias(x)
         alias._view = None  # an in-place operation on the alias must not count as one on the argument
         return alias
-    return _without_inference(x.detach()).requires_grad_()
+    return _without_inference(x.detach())._set_requires_grad()
 
 
 def make_alias(x: Any) -> Any:
@@ -230,11 +231,22 @@ def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
     Its operations are recorded in the autograd graph, even if the caller is inside ``no_grad`` or inference mode.
     During the call, a :class:`GradRun` with the attribute ``level`` is the innermost active transform.
     """
+    refusal = saved_tensor_hooks.refusal()
     before = set_recording(True)
     try:
+        saved_tensor_hooks.refuse(SAVED_TENSOR_HOOKS)
         return GradRun(level).around(level_run)
     finally:
-        restore_recording(before)
+        try:
+            restore_recording(before)
+        finally:  # even if an interrupt is raised between the two
+            saved_tensor_hooks.restore_refusal(refusal)
+
+
+SAVED_TENSOR_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use "
+    "case."
+)
 
 
 # --- grad -------------------------------------------------------------------------------------------------------------
@@ -485,7 +497,12 @@ def _output(name: str, call: str, output: Any, has_aux: bool) -> tuple[Any, Any]
             raise RuntimeError(f"{call}: output of function f should be a tuple: (output, aux) if has_aux is True")
         output, aux = output
         _only_tensors(aux)
-    for each in tree_flatten(output)[0]:
+    leaves = tree_flatten(output)[0]
+    if not leaves or leaves == [None]:
+        raise RuntimeError(
+            f"{call}: Expected f to be a function that has non-empty output (got output = {leaves}). Remedy: return a tensor."
+        )
+    for each in leaves:
         if not isinstance(each, Tensor):
             raise RuntimeError(
                 f"{call}: expected f(*primals) to return only tensors, got unsupported type {type(each)}"

@@ -62,7 +62,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             return leaf_sharing_memory(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
-        created = data.detach().requires_grad_(requires_grad)
+        created = data.detach()._set_requires_grad(requires_grad)
         if type(created) is not type(data):
             raise RuntimeError(DETACHED.format(type(data).__name__, type(created).__name__))
         created._is_param = True
@@ -124,7 +124,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = empty(0)
-        created = data.detach().requires_grad_(data.requires_grad)
+        created = data.detach()._set_requires_grad(data.requires_grad)
         created.persistent = persistent
         created._is_buffer = True
         return created

@@ -193,7 +193,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             + with_remedy("", "copy x.detach().clone()", self._grad_edge, "The tensor is")
         )
     copied = _like(self, _copied(self._array, memo))
-    copied.requires_grad_(self.requires_grad)
+    copied._set_requires_grad(self.requires_grad)
     memo[id(self)] = copied
     if self._grad is not None:
         copied._grad = _copy.deepcopy(self.grad, memo)
@@ -256,7 +256,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     if place != "cpu" and devices.gpu_count():
         tensor._array = devices.to_device(tensor._array, devices.device(place))
     with torch_function.disabled_overrides(torch_function.MODES):
-        tensor.requires_grad_(requires_grad)
+        tensor._set_requires_grad(requires_grad)
     tensor.__dict__.update(attributes)
     return tensor
 

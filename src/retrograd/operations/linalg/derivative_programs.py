@@ -37,9 +37,9 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
     try:
         if arrays:
             inputs = [wrap(numpy.asarray(each) if isinstance(each, numpy.generic) else each) for each in values]
-            inputs = [each.requires_grad_() for each in inputs]
+            inputs = [each._set_requires_grad() for each in inputs]
         else:  # new gradient edges, because a value may have been computed from another
-            inputs = [alias(each) if each.requires_grad else each.detach().requires_grad_() for each in values]
+            inputs = [alias(each) if each.requires_grad else each.detach()._set_requires_grad() for each in values]
         outs = program(*inputs)
         outs = outs if isinstance(outs, tuple) else (outs,)
         grads = [
