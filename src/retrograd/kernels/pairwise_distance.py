@@ -31,7 +31,7 @@ def distances(np: Any, x1: Any, x2: Any, p: float) -> Any:
 def _norm(np: Any, apart: Any, p: float) -> Any:
     """Return the ``p``-norm along the last axis of ``apart``, an array of absolute values."""
     if p == 0:
-        return np.count_nonzero(apart, axis=-1)
+        return np.minimum(np.ceil(apart), 1).sum(-1)  # nan if an element is nan
     if p == 1:
         return apart.sum(-1)
     if p == 2:

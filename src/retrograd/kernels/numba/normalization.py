@@ -13,8 +13,36 @@ from typing import Any
 import numpy
 from numba import prange
 
-from .jit import loop_of_sums
+from .jit import inlined_step_of_sums, loop_of_sums
 from .math import at, decay, larger, like, part, row
+
+#: Number of elements that are added in the precision of the array; the sums of such blocks are added in float64.
+STRETCH = 4096
+
+
+@inlined_step_of_sums
+def sum_of(x: Any) -> float:
+    """Return the sum of the 1-d array ``x``."""
+    whole = 0.0
+    for start in range(0, x.size, STRETCH):
+        partial, block = like(x[0], 0), x[start : start + STRETCH]
+        for i in range(block.size):
+            partial += block[i]
+        whole += partial
+    return whole
+
+
+@inlined_step_of_sums
+def squares_of(x: Any, centre: Any) -> float:
+    """Return the sum of ``(x - centre)**2`` over the 1-d array ``x``."""
+    whole = 0.0
+    for start in range(0, x.size, STRETCH):
+        partial, block = like(x[0], 0), x[start : start + STRETCH]
+        for i in range(block.size):
+            partial += (block[i] - centre) * (block[i] - centre)
+        whole += partial
+    return whole
+
 
 # -- Softmax ---------------------------------------------------------------------------------------------------------
 
@@ -182,13 +210,8 @@ def log_softmax_backward_columns(g: Any, y: Any, out: Any) -> None:
 def layer_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, out: Any) -> None:
     for r in prange(x.shape[0]):
         here, into = x[r], out[r]
-        whole, squares = like(here[0], 0), like(here[0], 0)
-        for i in range(here.size):
-            whole += here[i]
-        centre = whole / like(whole, here.size)
-        for i in range(here.size):
-            squares += (here[i] - centre) * (here[i] - centre)
-        scale = like(whole, 1) / sqrt(squares / like(whole, here.size) + eps)
+        centre = like(here[0], sum_of(here) / here.size)
+        scale = like(centre, 1 / sqrt(squares_of(here, centre) / here.size + eps))
         mean[r], rstd[r] = centre, scale
         for i in range(here.size):
             into[i] = (here[i] - centre) * scale * weight[i] + bias[i]
@@ -239,13 +262,9 @@ def group_norm(x: Any, weight: Any, bias: Any, eps: Any, mean: Any, rstd: Any, o
     groups, channels = weight.shape
     places = x.shape[1] // channels
     for r in prange(x.shape[0]):
-        here, whole, squares = x[r], like(x[r, 0], 0), like(x[r, 0], 0)
-        for i in range(here.size):
-            whole += here[i]
-        centre = whole / like(whole, here.size)
-        for i in range(here.size):
-            squares += (here[i] - centre) * (here[i] - centre)
-        scale = like(whole, 1) / sqrt(squares / like(whole, here.size) + eps)
+        here = x[r]
+        centre = like(here[0], sum_of(here) / here.size)
+        scale = like(centre, 1 / sqrt(squares_of(here, centre) / here.size + eps))
         mean[r], rstd[r] = centre, scale
         for k in range(channels):
             times = scale * weight[r % groups, k]
@@ -280,10 +299,8 @@ def group_norm_backward(g: Any, weight: Any, x: Any, mean: Any, rstd: Any, out: 
 @loop_of_sums
 def rms_norm(x: Any, weight: Any, eps: Any, out: Any) -> None:
     for r in prange(x.shape[0]):
-        here, into, squares = x[r], out[r], like(x[r, 0], 0)
-        for i in range(here.size):
-            squares += here[i] * here[i]
-        scale = like(squares, 1) / sqrt(squares / like(squares, here.size) + eps)
+        here, into = x[r], out[r]
+        scale = like(here[0], 1 / sqrt(squares_of(here, like(here[0], 0)) / here.size + eps))
         for i in range(here.size):
             into[i] = here[i] * scale * weight[i]
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy
 
 from ...core import devices
 from ...core.dtypes import scalar_name, unsupported
+from ...core.graph import AccumulateGrad
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, pointwise, public
 from ...dispatch.generic_path import modify
@@ -61,6 +62,25 @@ def minimum_zero(np: Any, self: Any, /) -> Any:
     return np.minimum(self, 0)
 
 
+def _in_place_slope(name: str, result: Tensor, slope: float) -> Tensor:
+    """Return ``result`` of an in-place activation; if ``slope`` is negative, its backward pass raises RuntimeError.
+
+    PyTorch's derivative of the in-place form tells the sign of the overwritten input from that of the result.
+    """
+    edge = result._grad_edge
+    if slope < 0 and edge is not None and edge.__class__ is not AccumulateGrad:
+        text = (
+            f"In-place {name} backward calculation is triggered with a negative slope which is not supported. This is caused "
+            "by calling in-place forward function with a negative slope, please call out-of-place version instead."
+        )
+
+        def refuse(grads: Any) -> NoReturn:
+            raise RuntimeError(text)
+
+        edge.node.register_prehook(refuse)
+    return result
+
+
 _functional = partial(public, function=False, method=False)  # public only in nn.functional
 
 
@@ -106,10 +126,13 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> torch.nn.functional.leaky_relu(torch.tensor([-1.0, 2.0]), 0.1)
     tensor([-0.1000,  2.0000])
     """
-    return _call(leaky_relu_block, inplace, input, negative_slope)
+    result = _call(leaky_relu_block, inplace, input, negative_slope)
+    return _in_place_slope("leakyReLu", result, negative_slope) if inplace else result
 
 
-leaky_relu_ = in_place_form(leaky_relu_block.op, "leaky_relu_")
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """Overwrite ``input`` with :func:`leaky_relu` of the arguments, and return ``input``."""
+    return leaky_relu(input, negative_slope, True)
 
 
 @_gradient_op()
@@ -348,10 +371,14 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     If ``inplace`` is true, ``input`` is overwritten by the result.
     """
-    return _call(elu_block, inplace, input, alpha, 1.0, 1.0)
+    result = _call(elu_block, inplace, input, alpha, 1.0, 1.0)
+    return _in_place_slope("elu", result, alpha) if inplace else result
 
 
-elu_ = in_place_form(elu_block.op, "elu_")
+def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """Overwrite ``input`` with ``scale * elu(input_scale * input, alpha)``, and return ``input``."""
+    return _in_place_slope("elu", _call(elu_block, True, input, alpha, scale, input_scale), alpha)
+
 
 # The constants for which mean 0 and variance 1 are a fixed point of the map between layers (Klambauer et al. 2017).
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -685,7 +712,8 @@ def rrelu(
             "improved?  If so, please report an enhancement request to PyTorch.)"
         )
     if not training:
-        return _call(rrelu_mean, inplace, input, (lower + upper) / 2)
+        result = _call(rrelu_mean, inplace, input, (lower + upper) / 2)
+        return _in_place_slope("leakyReLu", result, lower + upper) if inplace else result
     if (special := innermost_batch((input,))) is not None and special._run.differs():
         return special.by_slices(rrelu, (input, lower, upper, True, False, generator), {})
     array = input._array

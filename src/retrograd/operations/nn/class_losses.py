@@ -438,6 +438,12 @@ multi_margin_loss_block.derivative(
 )
 
 
+def _check_scores(shape: list[int]) -> None:
+    """Raise RuntimeError unless ``shape`` is (N, C), (C,) or (), with C > 0."""
+    if len(shape) > 2 or 0 in shape[-1:]:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
+
+
 def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
@@ -454,7 +460,7 @@ def multi_margin_loss(
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
     shape = list(input.shape)
-    _check_rows(shape)
+    _check_scores(shape)
     count = shape[0] if len(shape) == 2 else 1
     if target.ndim > 1 or target.numel() != count:
         raise RuntimeError(
@@ -466,11 +472,6 @@ def multi_margin_loss(
     _check_class_indices(target)
     result: Tensor = multi_margin_loss_block(input, target, weight, p, margin, reduction_name)
     return result
-
-
-def _check_rows(shape: list[int]) -> None:
-    if len(shape) > 2 or shape[-1:] == [0]:
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
 
 
 def _check_class_indices(target: Tensor) -> None:
@@ -547,7 +548,7 @@ def multilabel_margin_loss(
     lists target classes up to the first -1.
     """
     reduction_name = parse_reduction(size_average, reduce, reduction)
-    _check_rows(list(input.shape))
+    _check_scores(list(input.shape))
     if input.shape != target.shape and not (input.ndim <= 1 and input.numel() == target.numel()):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     _check_class_indices(target)

@@ -346,6 +346,8 @@ def layer_norm(
     last = _sequence("layer_norm", normalized_shape)
     _check_normalized(input, last, weight=weight, bias=bias)
     _check_dtypes(input, weight, bias)
+    if _is_mixed(input, weight, bias):
+        return layer_norm(input.float(), last, weight, bias, eps).to(input.dtype)
     result: Tensor = layer_norm_block(input, weight, bias, _layer_layout(input._array.shape, last), eps)[0]
     return result
 
@@ -380,6 +382,8 @@ def group_norm(
                 f"shape {list(each.shape)} and input of shape {list(shape)}"
             )
     _check_values(shape, num_groups)
+    if _is_mixed(input, weight, bias):
+        return group_norm(input.float(), num_groups, weight, bias, eps).to(input.dtype)
     result: Tensor = group_norm_block(input, weight, bias, _group_layout(shape, num_groups), eps)[0]
     return result
 
@@ -491,6 +495,12 @@ def _check_dtypes(input: Tensor, *given: Tensor | None) -> None:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
 
 
+def _is_mixed(input: Tensor, *given: Tensor | None) -> bool:
+    """Return whether ``input`` has a half-precision dtype, but the parameters ``given`` are float32."""
+    kind = input._array.dtype
+    return kind in HALF_PRECISION and any(each is not None and each._array.dtype != kind for each in given)
+
+
 def _check_channels(shape: tuple[int, ...], training: bool, **given: Tensor | None) -> None:
     channels = shape[1] if len(shape) > 1 else 0
     for name, each in given.items():
@@ -517,6 +527,11 @@ def native_batch_norm(
     if active_levels() and (special := innermost_batch((running_mean, running_var))) is not None:
         given = (input, weight, bias, running_mean, running_var, training, momentum, eps)
         return special.by_slices(native_batch_norm, given, {})
+    running = (running_mean, running_var)
+    if active_levels() and hasattr(input, "_tangent") and any(hasattr(each, "_tangent") for each in running):
+        raise RuntimeError(
+            "batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward grad defined"
+        )
     _check_channels(
         input._array.shape, training, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
@@ -525,12 +540,12 @@ def native_batch_norm(
         empty = wrap(input._array.copy())
         return clone(input), empty, empty
     kept = [each for each in (running_mean, running_var) if each is not None]
-    running = tuple(None if each is None else each._array for each in (running_mean, running_var)) if kept else None
+    arrays = tuple(None if each is None else each._array for each in running) if kept else None
     layout = _batch_layout(input._array.shape)
     before = [(each, each._array.copy(), version_of(each)) for each in kept] if training else []
     try:
         out, mean, rstd = batch_norm_block(
-            input, weight, bias, layout, running, momentum, float(eps) if training else None, float(eps)
+            input, weight, bias, layout, arrays, momentum, float(eps) if training else None, float(eps)
         )
         if not training:
             empty = wrap(input._array[:0].reshape(-1).copy())
@@ -551,6 +566,9 @@ def _batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
     """Return ``nn.functional.batch_norm`` of the arguments. ``cudnn_enabled`` has no effect."""
+    if not input._array.size and input.ndim > 1:  # no statistics; the parameters may have another dtype
+        result = input.clone() if weight is None else input * weight[0]
+        return result if bias is None else result + bias[0]
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -570,7 +588,7 @@ def batch_norm(
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     if training and input.ndim and input.shape[0] * math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 @public(method=False, name="instance_norm")
@@ -588,6 +606,7 @@ def _instance_norm(
     scale, shift, mean, var = (
         None if each is None else each.repeat(batch) for each in (weight, bias, running_mean, running_var)
     )
+    mean, var = (None if each is None else each.to(input.dtype) for each in (mean, var))
     reshaped = input.contiguous().view(1, batch * channels, *input.shape[2:])
     out = native_batch_norm(reshaped, scale, shift, mean, var, use_input_stats, momentum, eps)[0]
     for target, fresh in ((running_mean, mean), (running_var, var)):

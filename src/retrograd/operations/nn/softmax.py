@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
 from ...core.devices import array_module_of
-from ...core.dtypes import HALF_PRECISION, scalar_name
+from ...core.dtypes import HALF_PRECISION, bool_, scalar_name
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import exported, public
 from ...dispatch.declare import op as declared
@@ -50,6 +51,36 @@ softmax_backward_data.derivative(
 softmax_block.derivative(self=lambda F, g, out, dim: F.softmax_backward_data(g, out, dim))
 
 
+def _of_block(name: str, block: Any) -> None:
+    def function(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+        source = input.float() if half_to_float else input
+        result: Tensor = block(source, normalize_dim(dim, input.ndim))
+        return result
+
+    function.__doc__ = f"Return ``{name[1:]}`` of ``input`` along ``dim``, as float32 if ``half_to_float`` is true."
+    function.__name__ = function.__qualname__ = name
+    public(method=False, name=name)(function)
+
+
+@public(method=False, name="_masked_softmax")
+def masked_softmax(input: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None) -> Tensor:
+    """Return the softmax of ``input`` along ``dim`` (default: the last), in which elements with a true mask count as 0.
+
+    ``mask`` has the shape of ``input``, (L, L) with ``mask_type=0``, or (B, L) with ``mask_type=1``, where ``input`` has
+    the shape (B, heads, L, L). The result is nan where all elements along ``dim`` are masked.
+    """
+    if mask.dtype is not bool_:
+        raise RuntimeError("Mask should be a boolean tensor")
+    if mask.shape != input.shape:
+        if mask_type not in (0, 1):
+            raise RuntimeError("For mask_type == 2 mask shape should match input shape")
+        mask = mask if mask_type == 0 else mask.reshape((mask.shape[0], 1, 1, -1))
+    result: Tensor = softmax_block(
+        input.masked_fill(mask, -math.inf), normalize_dim(-1 if dim is None else dim, input.ndim)
+    )
+    return result
+
+
 @op(name="log_softmax_block", backward="LogSoftmaxBackward0", opmath=True, function=False, method=False)
 def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
     """Return the logarithm of the softmax of ``self`` along ``dim``, computed without overflow."""
@@ -83,6 +114,8 @@ def _log_softmax_backward_self(F: Any, g: Any, grad_output: Any, output: Any, ou
 
 log_softmax_backward_data.derivative(grad_output=_log_softmax_backward_grad, output=_log_softmax_backward_self)
 log_softmax_block.derivative(self=lambda F, g, out, dim: F.log_softmax_backward_data(g, out, dim))
+_of_block("_softmax", softmax_block)
+_of_block("_log_softmax", log_softmax_block)
 
 
 # -- Public functions ------------------------------------------------------------------------------------------------

@@ -116,6 +116,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
     tensor(0.7071)
     """
+    if eps < 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}. Remedy: pass a small positive number.")
     a, b = _together(x1, x2)
     if a.dtype.category != dtypes.FLOATING:
         raise RuntimeError(
@@ -267,6 +269,8 @@ def pdist_block(np: Any, self: Any, first: Any, second: Any, /, p: float) -> Any
     """
     if self.dtype in dtypes.HALF_PRECISION and first.size:
         raise dtypes.unsupported("pdist", self.dtype)
+    if p == 0:  # nan if an element is nan, unlike vector_norm
+        return np.minimum(np.ceil(np.abs(self[first] - self[second])), 1).sum(1)
     return vector_norm_block.op.kernel(np, self[first] - self[second], p, 1, False)
 
 
