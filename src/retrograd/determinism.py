@@ -10,6 +10,7 @@ from typing import Any
 
 from .compat.type_names import type_name
 from .core import devices
+from .runtime import user_frame
 from .runtime.user_frame import warn
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -20,7 +21,6 @@ class _State:
     deterministic = False
     warn_only = False
     precision = "highest"
-    warn_always = False
 
 
 _state = _State()
@@ -99,18 +99,15 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_warn_always(b: bool) -> None:
-    """Set whether repeated warnings are shown each time.
-
-    The setting ``b`` is stored but has no effect, because Python's warning filters decide which warnings are shown.
-    """
+    """Set whether warnings that are issued once in a process, such as that of a deprecated signature, are repeated."""
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
-    _state.warn_always = b
+    user_frame.warn_always = b
 
 
 def is_warn_always_enabled() -> bool:
     """Return the value set by :func:`set_warn_always`; the default is False."""
-    return _state.warn_always
+    return user_frame.warn_always
 
 
 def get_device_module(device: Any = None) -> Any:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from .operations.creation.storage import UntypedStorage
+from .operations.creation.typed_storage import TypedStorage
 
-__all__ = ["UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage"]

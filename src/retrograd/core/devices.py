@@ -42,6 +42,8 @@ class device:
         if isinstance(type, device):
             kind, index = type.type, type.index
         elif isinstance(type, int):
+            if type < 0:
+                raise RuntimeError("Device index must not be negative")
             kind, index = "cuda", type
         else:
             kind, index = _parse_name(type, index)

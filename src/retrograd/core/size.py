@@ -59,10 +59,16 @@ class Size(tuple[int, ...]):
 
     def __add__(self, other: Any) -> Size:  # Note [Any in public signatures]
         if not isinstance(other, tuple):
+            reflected = getattr(type(other), "__radd__", None)
+            found = NotImplemented if reflected is None else reflected(other, self)
+            if found is not NotImplemented:
+                return found
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return Size(tuple.__add__(self, other))
 
     def __radd__(self, other: Any) -> Size:  # Note [Any in public signatures]
+        if not isinstance(other, tuple):
+            return NotImplemented
         return Size(tuple(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> Size:

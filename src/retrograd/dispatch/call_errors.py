@@ -234,7 +234,7 @@ def _as_deprecated(
     if found is None:
         return None
     given, text = found
-    if not _warned_of:
+    if not _warned_of or user_frame.warn_always:
         _warned_of.append(text)
         user_frame.warn(text)
     return partial(form.function, *args[:method], **given)

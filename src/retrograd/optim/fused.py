@@ -481,7 +481,7 @@ _on_tensors = TensorOps()
 
 
 #: Values that are stored after the rule: pairs of a 0-d tensor and its new value, such as the number of steps.
-Counters = Sequence[tuple[Tensor, float]]
+Counters = Sequence[tuple[Tensor, float | Tensor]]
 #: A state of a parameter, and the entries to be added to it.
 Entries = tuple[dict[str, Any], dict[str, Any]]
 
@@ -557,8 +557,11 @@ def _apply_to_tensors(
 ) -> None:  # fmt: skip
     """Perform the step of :func:`apply_rule` by operations on Tensors."""
     for tensor, value in counters:
-        tensor._array[...] = value
-        bump_version(tensor)
+        if isinstance(value, Tensor):
+            tensor.copy_(value)
+        else:
+            tensor._array[...] = value
+            bump_version(tensor)
     if param.is_complex():
         param, grad, *state = [RULE_NAMESPACES[Tensor].view_as_real(each) for each in (param, grad, *state)]
     rule(_on_tensors, param, _on_tensors.direction(param, grad, *decay) if decay else grad, *state, **numbers)

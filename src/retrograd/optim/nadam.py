@@ -42,7 +42,7 @@ class NAdam(ElementwiseOptimizer):
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
         lr, (beta1, beta2) = values["lr"], values["betas"]
         now, later = (beta1 * (1 - 0.5 * 0.96 ** (each * values["momentum_decay"])) for each in (step, step + 1))
-        ((_, product),) = self.counters(values, state, step)
+        ((_, product),) = self.counters(values, state, step)  # a Tensor if it is differentiated
         return {
             "correction": (1 - beta2**step) ** 0.5, "of_grad": lr * (1 - now) / (1 - product),
             "of_mean": lr * later / (1 - product * later),
@@ -50,7 +50,8 @@ class NAdam(ElementwiseOptimizer):
 
     def counters(self, values: dict[str, Any], state: dict[str, Any], step: float) -> Counters:
         factor = values["betas"][0] * (1 - 0.5 * 0.96 ** (step * values["momentum_decay"]))
-        return [(state["mu_product"], float(state["mu_product"]._array * factor))]
+        product = state["mu_product"]
+        return [(product, product * factor if product.requires_grad else float(product._array * factor))]
 
     @staticmethod
     def rule(

@@ -42,6 +42,10 @@ def mark_package() -> None:
             module.__dict__[MARK] = True
 
 
+#: Whether warnings that are issued once are issued each time (``torch.set_warn_always``).
+warn_always = False
+
+
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Issue a warning with the message ``text`` that points to the user's line; retrograd's frames are skipped."""
     _warned[0] += 1

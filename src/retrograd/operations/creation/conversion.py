@@ -152,8 +152,10 @@ def parse_to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[A
         other = rest.pop(0)
     elif rest and (rest[0] is None or isinstance(rest[0], (str, devices.device)) or _is_count(rest[0])):
         place = rest.pop(0)
-        if rest and (rest[0] is None or _is_dtype(rest[0])):
+        if rest:  # after a device, a dtype or None comes before the flags
             target = rest.pop(0)
+            if not (target is None or _is_dtype(target)):
+                raise TypeError("to() received an invalid combination of arguments")
     elif rest and _is_dtype(rest[0]):
         target = rest.pop(0)
     if kwargs or len(rest) > 2 or not all(isinstance(each, bool) for each in (*rest, force)):
@@ -211,6 +213,8 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     """
     if dtype is None:
         return legacy_type_name(input)
+    if dtype is Tensor or dtype == "torch.Tensor":
+        dtype = dtypes.get_default_dtype()
     if isinstance(dtype, str):
         if dtype not in LEGACY_TYPES:
             raise ValueError(f"invalid type: '{dtype}'")

@@ -17,19 +17,24 @@ from ..shape.views import alias
 from .conversion import LEGACY_TYPES, to
 from .factory import parse_sizes
 from .from_data import array_from_data
+from .storage import UntypedStorage
+from .typed_storage import TypedStorage
 
 
 @public(function=False, name="new")
-def _new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
+def _new(input: Tensor, *args: Any, size: Any = None, device: Any = None) -> Tensor:
     """Return a new tensor of the dtype of ``input`` from ``args``, which are sizes or data: the method ``Tensor.new``.
 
-    Raise RuntimeError if ``device`` is of another type than the device of ``input``.
+    ``size`` is a sequence of sizes, in place of ``args``. Raise RuntimeError if ``device`` is of another type than the
+    device of ``input``.
     """
     if device is not None and devices.device(device).type != input.device.type:
         raise RuntimeError(
             f"legacy constructor expects device type: {input.device.type} but device type: {devices.device(device).type} was "
             "passed"
         )
+    if size is not None and not args:
+        return wrap(numpy.zeros(parse_sizes("new", (size,)), input.dtype.numpy))
     return _legacy_tensor(input.dtype, args)
 
 
@@ -50,6 +55,14 @@ def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) 
         if first.dtype is not kind and not any_dtype:
             raise TypeError(f"expected {_options(kind)} (got {_options(first.dtype)})")
         return alias(first)
+    if len(args) == 1 and isinstance(first, (TypedStorage, UntypedStorage)):
+        if isinstance(first, TypedStorage) and first.dtype is not kind:
+            raise RuntimeError(
+                f"Expected a Storage of type {dtypes.scalar_name(kind)} or an UntypedStorage, but got type "
+                f"{dtypes.scalar_name(first.dtype)} for argument 1 'storage'"
+            )
+        untyped = first.untyped() if isinstance(first, TypedStorage) else first
+        return wrap(TypedStorage(wrap_storage=untyped, dtype=kind)._elements)
     if _is_count(first):
         for position, each in enumerate(args):
             if not _is_count(each):

@@ -590,6 +590,10 @@ def multinomial(
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > weights.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if not weights.size:
+        if weights.ndim == 1 or len(weights):
+            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        return wrap(numpy.empty((0, num_samples), numpy.int64))
     samplers.check_weights(numpy, weights)
     return multinomial_block(input, _stream(generator), num_samples, replacement)
 

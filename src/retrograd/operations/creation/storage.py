@@ -161,9 +161,6 @@ def untyped_storage(input: Tensor) -> UntypedStorage:
     return UntypedStorage(input._array)
 
 
-public(function=False, name="storage")(untyped_storage)
-
-
 @public(function=True)
 def get_device(input: Tensor) -> int:
     """Return the index of the GPU on which ``input`` is, or -1 if ``input`` is on the CPU."""

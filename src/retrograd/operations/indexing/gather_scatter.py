@@ -114,7 +114,14 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> 
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     if not input._array.ndim and index._array.size != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._array.size} value(s)")
-    _check_range(index, _size(input, at), lambda bad: IndexError("index out of range in self"))
+    size = _size(input, at)
+    if input._array.ndim > 1 and (at or not input._array.size) and index._array.size:  # another loop of PyTorch's
+        if not size:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        _check_range(
+            index, size, lambda bad: RuntimeError(f"INDICES element is out of DATA bounds, id={bad} axis_dim={size}")
+        )
+    _check_range(index, size, lambda bad: IndexError("index out of range in self"))
     return index_select_block(input, index, at)
 
 
@@ -808,8 +815,8 @@ def _index_functions(name: str, arrange: Any, doc: str) -> None:
         return call(*tensors, *params)
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if name != "index_fill":
-            check_partial_overlap(input, (*args, *kwargs.values()), same=False)
+        read = (*args, *kwargs.values()) if name != "index_fill" else (*args[1:2], kwargs.get("index"))
+        check_partial_overlap(input, read, same=False)
         call, tensors, params = arrange(input, *args, **kwargs)
         return modify(call.op, tensors, params)
 

@@ -705,7 +705,7 @@ def index_put_block(np: Any, self: Any, values: Any, /, picks: tuple[Any, ...], 
     if picks:
         values = np.broadcast_to(values, indexing.result_shape(self.shape, picks))
     if accumulate:
-        return indexing.add(np, out, picks, values)
+        return indexing.add(np, out, picks, values) if picks else np.add(out, values, out)
     return indexing.put(np, out, picks, values)
 
 
@@ -770,6 +770,15 @@ def _put_arguments(
         picks = [wrap(numpy.broadcast_to(picks[0]._array, input._array.shape))]
     picks = _expand_masks(picks, input)
     if not picks:
+        try:
+            fits = numpy.broadcast_shapes(values._array.shape, input._array.shape) == input._array.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
+                f"{list(input.shape)}"
+            )
         return input, (), values
     where = _checked_indices(input, picks)
     return input, where, _values_to_assign(values, input, where, fills)

@@ -213,12 +213,12 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     else:
         left = sub(total, correction)
     if sliced:
-        left = where_(left <= 0, mul(left, 0), left)
+        left = where_(left <= 0, sub(left, left), left)
     elif bool(left <= 0):
         warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
         )  # fmt: skip
-        left = mul(left, 0)
+        left = sub(left, left)  # 0, not -0
     centred = sub(rows, unsqueeze(average, 1))
     return squeeze(div(mm(centred, METHODS["conj"](t(centred if w is None else mul(centred, w)))), left))
 
