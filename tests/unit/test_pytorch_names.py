@@ -178,7 +178,7 @@ def test_views_made_in_functions_are_not_written():
     view, weight = View.apply(torch.ones(2)), torch.ones(2, requires_grad=True)
     assert view.add_(1).tolist() == [2.0, 2.0]
     with pytest.raises(
-        RuntimeError, match="being modified inplace with grad mode enabled. This view was created inside"
+        RuntimeError, match=r"being modified inplace with grad mode enabled. This view was created inside"
     ):
         view += weight
 

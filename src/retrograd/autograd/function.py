@@ -653,9 +653,8 @@ def _delayed(outputs: tuple[Any, ...], function: Any) -> list[Any]:
     leaves = [out.detach()._set_requires_grad() if each else None for out, each in zip(outs, graded, strict=True)]
     node.edges, node.number = tuple(None if each is None else each._grad_edge for each in leaves), next_number()
     node.outputs, node.single = len(outs), len(outs) == 1  # type: ignore[misc]
-    node.shape, node.dtype = (
-        ((), None) if len(outs) > 1 or not graded[0] else (outs[0]._array.shape, outs[0]._array.dtype)
-    )  # type: ignore[assignment]
+    single = node.single and graded[0]
+    node.shape, node.dtype = (outs[0]._array.shape, outs[0]._array.dtype) if single else ((), None)  # type: ignore[assignment]
     for position, out in enumerate(outs):
         if graded[position]:
             out._grad_edge = node if node.single else OutputEdge(node, position, out._array.shape, out._array.dtype)

@@ -68,7 +68,7 @@ def _no_variable() -> None:
     return None
 
 
-def _poisoned(grads: Any) -> NoReturn:
+def _poisoned(grads: object) -> NoReturn:
     raise RuntimeError(POISONED)
 
 

@@ -418,7 +418,7 @@ class Tensor:
         return edge.hooks.tensor or held if edge is not None and edge.hooks is not None else held
 
     @_backward_hooks.setter
-    def _backward_hooks(self, hooks: Any) -> None:
+    def _backward_hooks(self, hooks: object) -> None:
         self.__dict__["_backward_hooks"] = hooks
 
     @_backward_hooks.deleter

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.grad_mode import no_grad
+from ...core.swap import swap_tensors
 from ...core.tensor import Tensor
 from ..parameter import Parameter
 
@@ -16,8 +17,6 @@ swap_parameters = False
 
 
 def _swap(module: Any, name: str, tensor: Tensor, new: Tensor) -> None:
-    from ...core.swap import swap_tensors
-
     try:
         swap_tensors(tensor, new)
     except Exception as error:
@@ -45,8 +44,6 @@ def convert_parameter(module: Any, name: str, param: Tensor, fn: Callable[[Tenso
 
 def swap_loaded(param: Tensor, value: Tensor, assign: bool) -> None:
     """Swap ``param``, a parameter or buffer, with the tensor that its ``module_load`` makes of ``value``."""
-    from ...core.swap import swap_tensors
-
     new = param.module_load(value, assign=assign)
     if new is value or new is param:
         raise RuntimeError(

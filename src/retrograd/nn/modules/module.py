@@ -621,7 +621,7 @@ class Module(Stateful, TorchNamed):
         replica.__dict__.update(
             _parameters={}, _buffers=self._buffers.copy(), _modules=self._modules.copy(), _is_replica=True
         )
-        return replica  # type: ignore[no-any-return]
+        return replica
 
     def share_memory(self) -> Self:
         """Return this module unchanged, because retrograd does not share storage between processes.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ..nn.modules.module import Module
-from ..runtime.user_frame import warn
-from .modules import functional_call, stack_module_state
+from ...func.modules import functional_call, stack_module_state
+from ...runtime.user_frame import warn
+from .module import Module
 
 _DEPRECATED = (
     "We've integrated functorch into PyTorch. As the final step of the integration, `functorch.{}` is deprecated as of "
