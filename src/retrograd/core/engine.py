@@ -105,6 +105,8 @@ def run_backward(
             token = _running.set(plan)
         elif wanted is not None and not _is_chain(roots, wanted):
             plan = Plan(roots, wanted)
+        if write and wanted is not None and plan is not None:
+            plan.inner = {edge: leads or None for edge, leads in plan.inner.items()}
         _run(roots, keep, record, wanted, write, plan, observer)
         if _final_callbacks:
             _run_final_callbacks(sys._getframe())
@@ -313,14 +315,15 @@ def _visit(
         several: Dict from each node with several results to the list of the gradients of its results.
         heap: Priority queue of the nodes to run.
         wanted: Dict from edges to requested gradients.
-        inner: Dict from each requested edge that is not a leaf to whether the edge leads to another requested edge.
+        inner: Dict from each requested edge that is not a leaf to whether the edge leads to another requested edge. The
+            value is None, not False, in ``backward(inputs=…)``, which runs the hooks before the node (PyTorch runs it).
         apply: Method of the profiler that is called instead of :func:`_apply`, or None.
     """
     if edge in inner:
         if not inner[edge]:
             if edge.hooks is not None:
                 grad = run_tensor_hooks(edge.hooks, grad, record)
-                if edge.hooks.before and edge.single:  # their results have no use
+                if inner[edge] is None and edge.hooks.before and edge.single:  # their results have no use
                     run_node_pre_hooks(edge, (grad,), record)
             wanted[edge] = grad  # type: ignore[index]
             return _WAITING

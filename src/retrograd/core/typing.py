@@ -167,7 +167,7 @@ class Observer(Protocol):
 
 #: Whether each requested edge that is not a leaf leads to another requested edge. The key None, which no edge equals,
 #: makes the dictionary not empty.
-Inner: TypeAlias = "dict[Edge | None, bool]"
+Inner: TypeAlias = "dict[Edge | None, bool | None]"
 #: Nodes that wait for their turn, with their numbers.
 Heap: TypeAlias = "list[tuple[int, Edge]]"
 

@@ -669,16 +669,16 @@ def fold(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
             f"input.size(1)={rows} and kernel_size={kernel}."
         )
-    if min(out) < 1:
-        raise RuntimeError(
-            f"Given output_size={space}, kernel_size={kernel}, dilation={spaced}, padding={pads}, stride={steps}, calculated "
-            f"shape of the array of sliding blocks as {out}, which is too small (non-positive)"
-        )
     if columns != math.prod(out):
         raise RuntimeError(
             f"Given output_size={space}, kernel_size={kernel}, dilation={spaced}, padding={pads}, stride={steps}, expected "
             f"size of input's dimension 2 to match the calculated number of sliding blocks {out[0]} * {out[1]} = "
             f"{math.prod(out)}, but got input.size(2)={columns}."
+        )
+    if min(out) < 1:
+        raise RuntimeError(
+            f"Given output_size={space}, kernel_size={kernel}, dilation={spaced}, padding={pads}, stride={steps}, calculated "
+            f"shape of the array of sliding blocks as {out}, which is too small (non-positive)"
         )
     _check_columns("col2im_out_cpu", input)
     return col2im(input, space, kernel, steps, pads, spaced, out)
