@@ -3,7 +3,7 @@
 import pytest
 
 import retrograd as torch
-from retrograd.autograd import Function, Variable, forward_ad, gradgradcheck
+from retrograd.autograd import Function, Variable, forward_ad
 from retrograd.autograd.function import once_differentiable
 from retrograd.nn import functional as F
 
@@ -181,19 +181,6 @@ def test_views_made_in_functions_are_not_written():
         RuntimeError, match=r"being modified inplace with grad mode enabled. This view was created inside"
     ):
         view += weight
-
-
-def test_second_derivatives_of_products_with_several_zeros():
-    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
-    index = torch.tensor([0, 0])
-    for values, fails in (([0.0, 0.0], True), ([0.0, 2.0], False)):
-        src = torch.tensor(values, dtype=torch.float64, requires_grad=True)
-        for fn in (torch.scatter_reduce, torch.index_reduce):
-            if fails:
-                with pytest.raises(RuntimeError, match="Double backward is unsupported for src when >1 zeros"):
-                    gradgradcheck(fn, (x, 0, index, src, "prod"))
-            else:
-                assert gradgradcheck(fn, (x, 0, index, src, "prod"))
 
 
 def test_a_checkpoint_unpacks_a_tensor_once_in_a_pass():

@@ -704,6 +704,8 @@ class Module(Stateful, TorchNamed):
 
 
 _CALL = Module.__call__.__code__
+
+
 class _GlobalHooks(types.ModuleType):
     """Class of this module: a dictionary of global hooks (:data:`GLOBAL_HOOKS`) may be replaced by assignment.
 
