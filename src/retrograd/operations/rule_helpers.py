@@ -37,7 +37,7 @@ def not_implemented(what: str) -> Callable[..., Any]:
     return refuse
 
 
-@pointwise(function=False, method=False, in_place=False)
+@pointwise(lambda F, g: F.zeros_as(g), function=False, method=False, in_place=False)
 def zeros_as(np: Any, self: Any, /) -> Any:
     """Return zeros with the shape and dtype of ``self``."""
     return np.zeros_like(self)

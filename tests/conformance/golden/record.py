@@ -43,7 +43,9 @@ from tests.conformance import (
     transform_cases,
 )
 from tests.conformance.golden import GOLDEN
-from tests.fuzz import files, func_programs, hook_programs, index_expressions, view_programs
+from tests.fuzz import files, index_expressions
+from tests.fuzz.programs import execution
+from tests.fuzz.programs.grammars import GRAMMARS, RECORDED
 
 Sections = dict[str, Any]
 #: For each file the function that returns its text.
@@ -298,12 +300,6 @@ def transforms() -> Sections:
     return {each: transform_cases.outcome(torch, each) for each in transform_cases.EXPRESSIONS}
 
 
-@recorder("hook_programs", dumps=compact)
-def random_hook_programs() -> Sections:
-    """Run random programs of hooks, custom functions and checkpoints."""
-    return {"programs": [hook_programs.run(torch, hook_programs.program(seed)) for seed in range(hook_programs.COUNT)]}
-
-
 @recorder("mutated_files", dumps=compact)
 def mutated_files() -> Sections:
     """Load mutated checkpoints, and record the digests of the loaded objects."""
@@ -318,17 +314,13 @@ def mutated_files() -> Sections:
     }
 
 
-@recorder("view_programs")
-def random_view_programs() -> Sections:
-    """Run random programs of views and in-place operations."""
-    return {"programs": [view_programs.run(torch, view_programs.program(seed)) for seed in range(250)]}
-
-
-@recorder("func_programs", dumps=compact)
-def random_func_programs() -> Sections:
-    """Run random programs of nested transforms, and those in which retrograd once differed."""
-    programs = [func_programs.run(torch, func_programs.program(seed)) for seed in range(func_programs.COUNT)]
-    return {"programs": programs, "cases": {k: func_programs.run(torch, v) for k, v in func_programs.CASES.items()}}
+@recorder("random_programs", dumps=compact)
+def random_programs() -> Sections:
+    """Run random programs of the grammars of views, hooks and transforms."""
+    return {
+        name: [execution.shortened(execution.run(torch, GRAMMARS[name](seed))) for seed in range(count)]
+        for name, count in RECORDED.items()
+    }
 
 
 def typical_programs() -> str:

@@ -8,18 +8,15 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
-from . import cases, compiled, hooks, tensors, transforms
-from .comparison import Difference, difference, tolerance_of
-from .differences import explanation, origin, perturbed
+from . import cases
+from .comparison import Difference, differences, tolerance_of
+from .differences import Accepted, judged, origin, perturbed
 from .engine import SETTINGS, Engine
+from .grammars import GRAMMARS
 from .shrinking import shrunk
 
-GRAMMARS: dict[str, Callable[[int], str]] = {
-    "tensors": tensors.program, "hooks": hooks.program, "transforms": transforms.program, "compiled": compiled.program,
-}  # fmt: skip
 
 
 class Comparison:
@@ -31,37 +28,31 @@ class Comparison:
         self.groups: dict[str, int] = {}
         self.reduced: Counter[str] = Counter()  # disagreements before their reduction
 
-    def compare(self, text: str) -> Difference | None:
-        """Return the first difference of a program, explained or not."""
+    def compare(self, text: str) -> tuple[Difference | None, Accepted | None]:
+        """Return the first difference of a program that is not explained, or else an explained one."""
         self.engine.send(text)
         self.oracle.send(text)
-        return difference(self.engine.receive(), self.oracle.receive(), tolerance_of(text))
+        return judged(self.engine.receive(), self.oracle.receive(), text)
 
     def unexplained(self, text: str) -> Difference | None:
         """Return the first difference of a program, unless it is explained or due to rounding."""
-        found = self.compare(text)
-        if found is None or explanation(found, text) is not None or self.unstable(text, found):
-            return None
-        return found
+        found, accepted = self.compare(text)
+        return None if found is None or accepted is not None or self.unstable(text, found) else found
 
     def unstable(self, text: str, found: Difference) -> bool:
         """Whether the oracle's own result changes as much if the numbers of the program change by rounding."""
-        if found.kind not in ("values", "derivative", "log"):
+        if found.kind not in ("values", "value", "derivative", "log"):
             return False
-        tolerance = tolerance_of(text)
-        before = self.oracle.run(text)
-        return any(
-            difference(self.oracle.run(perturbed(text, tolerance / 10, seed)), before, tolerance / 2) is not None
-            for seed in range(3)
-        )
+        tolerance, before = tolerance_of(text), self.oracle.run(text)
+        others = (self.oracle.run(perturbed(text, tolerance / 10, seed)) for seed in range(3))
+        return any(next(differences(other, before, tolerance / 2), None) is not None for other in others)
 
     def check(self, text: str, name: str) -> None:
         """Compare a program; reduce and print a disagreement that is not explained and of a new kind."""
-        found = self.compare(text)
+        found, accepted = self.compare(text)
         self.counts["programs"] += 1
         if found is None:
             return
-        accepted = explanation(found, text)
         if accepted is not None:
             self.counts[f"{accepted.heading}: {accepted.entry}"] += 1
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 #: Relative tolerances by the least precise dtype that the text of a program names.
@@ -12,7 +13,7 @@ STATE = ("dtype", "shape", "requires_grad", "leaf", "node", "view", "strides", "
 
 
 class Difference(NamedTuple):
-    """The first difference of two observations: its kind, where it is, and what the engines observe there."""
+    """A difference of two observations: its kind, where it is, and what the engines observe there."""
 
     kind: str
     where: str
@@ -27,37 +28,42 @@ def tolerance_of(text: str) -> float:
     return next((value for name, value in TOLERANCES.items() if name in names), 1e-7 if exact else 3e-4)
 
 
-def difference(found: Any, expected: Any, tolerance: float) -> Difference | None:
-    """Return the first difference of two observations of a program, or None."""
+def differences(found: Any, expected: Any, tolerance: float) -> Iterator[Difference]:
+    """Yield the differences of two observations of a program, in the order of its statements."""
     if "failed" in found or "failed" in expected:
         one, two = (each.get("failed", "finishes") for each in (found, expected))
-        return None if one == two else Difference("failed", "", one, two)
+        if one != two:
+            yield Difference("failed", "", one, two)
+        return
     for number in sorted({*found["errors"], *expected["errors"]}, key=int):
         one, two = (each["errors"].get(number) for each in (found, expected))
         if _type(one) != _type(two):
             kind = "spurious error" if two is None else "missing error" if one is None else "type of error"
-            return Difference(kind, number, one, two)
+            yield Difference(kind, number, one, two)
     for name in expected["tensors"]:
-        one, two = found["tensors"][name], expected["tensors"][name]
+        one, two = found["tensors"].get(name), expected["tensors"][name]
         if not isinstance(one, dict) or not isinstance(two, dict):
             if not same(one, two, tolerance, _scale(two)):
-                return Difference("value", name, one, two)
+                yield Difference("value", name, one, two)
             continue
         for key in STATE:
             if key == "version" and expected["errors"]:  # an operation that fails may have counted
                 continue
             if not same(one.get(key), two.get(key), tolerance, _scale(two["values"])):
-                return Difference(key, name, one.get(key), two.get(key))
+                yield Difference(key, name, one.get(key), two.get(key))
     for key in sorted(each for each in {*found, *expected} if each not in ("errors", "tensors", "log")):
         one, two = found.get(key), expected.get(key)
         if isinstance(one, str) or isinstance(two, str):
             if _type(one) != _type(two):
-                return Difference("backward", key, one, two)
+                yield Difference("backward", key, one, two)
+        elif isinstance(one, dict) and isinstance(two, dict):  # another leaf has been a difference before
+            common = {each: one[each] for each in one if each in two}, {each: two[each] for each in two if each in one}
+            if not same(*common, 20 * tolerance, _scale(two)):
+                yield Difference("derivative", key, *common)
         elif not same(one, two, 20 * tolerance, _scale(two)):
-            return Difference("derivative", key, one, two)
+            yield Difference("derivative", key, one, two)
     if not same(found["log"], expected["log"], 20 * tolerance, _scale(expected["log"])):
-        return Difference("log", "", found["log"], expected["log"])
-    return None
+        yield Difference("log", "", found["log"], expected["log"])
 
 
 def _type(error: Any) -> Any:

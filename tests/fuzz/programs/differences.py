@@ -6,9 +6,9 @@ import ast
 import random
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .comparison import Difference
+from .comparison import Difference, differences, tolerance_of
 
 
 class Accepted(NamedTuple):
@@ -36,9 +36,21 @@ def origin(text: str, name: str) -> str:
     )
 
 
+def history(text: str, name: str) -> str:
+    """Return the statements of a program from which the value of ``name`` may come."""
+    seen: dict[str, str] = {}
+    names = [name]
+    while names:
+        each = names.pop()
+        if each not in seen:
+            seen[each] = origin(text, each)
+            names += re.findall(r"\bt\d+\b", seen[each])
+    return "\n".join(seen.values())
+
+
 def derived(*kinds: str) -> Callable[[Difference, str], bool]:
-    """Return the condition that a difference of these kinds is that of the result of a transform or a derivative."""
-    return lambda found, text: found.kind in kinds and TRANSFORM.search(origin(text, found.where)) is not None
+    """Return the condition that a difference of these kinds is that of a value computed from a transform or derivative."""
+    return lambda found, text: found.kind in kinds and TRANSFORM.search(history(text, found.where)) is not None
 
 
 def unneeded_record(found: Difference, text: str) -> bool:
@@ -81,10 +93,11 @@ ACCEPTED = [
     Accepted("What PyTorch does not have", "Derivatives", error("backward", "not implemented|not supported|isn't differentiable|not differentiable|invalid gradient at index")),
     Accepted("torch", "Calls that PyTorch refuses without need", error("missing error", "unsupported ScalarType BFloat16")),
     Accepted("torch", "Calls that PyTorch refuses without need", error("backward", r"isFloatingType\(grad|can't be cast to the desired output type|Found dtype")),
+    Accepted("torch", "Calls that PyTorch refuses without need", error("missing error", r"isFloatingType\(grad")),
     Accepted("torch", "out=", only_in("values", "shape", "missing error", "spurious error", "derivative", text=r"out=|masked_scatter_|addmm_|addr_")),
     Accepted("Operations", "Rounding", only_in("values", text=r"\.view\(torch\.")),
     Accepted("Operations", "Non-finite products", lambda found, text: found.kind == "derivative" and "nan" in str(found.found) and "prod" in text),
-    Accepted("Operations", "Ties", only_in("values", "derivative", "log", text="kthvalue|mode|topk|median|sort|argm|quantile")),
+    Accepted("Operations", "Ties", only_in("values", "derivative", "log", text="prelu|kthvalue|mode|topk|median|sort|argm|quantile")),
     Accepted("Operations", "Singular second derivatives", singular),
     Accepted("Operations", "Empty tensors", error("spurious error", "not implemented for|floating point but you specified", "found")),
     Accepted("Operations", "Empty tensors", lambda found, text: "single memory location" in str(found.expected) and "tensor([]" in text),
@@ -103,9 +116,13 @@ ACCEPTED = [
     Accepted("autograd", "register_multi_grad_hook", error("missing error", "'NoneType' object has no attribute 'next_functions'")),
     Accepted("autograd", "Saved values", only_in("derivative", "log", "backward", text=r"\.data\b|detach\(\)\.\w+_\(")),
     Accepted("autograd", "Saved values", error("backward", "a second time|outside of the 'allow_mutation_on_saved_tensors'")),
-    Accepted("autograd", "Gradients are tensors of their own", only_in("missing error", "view", "strides", "version", "node", text=TRANSFORM.pattern)),
+    Accepted("autograd", "Gradients are tensors of their own", only_in("missing error", text=TRANSFORM.pattern)),
     Accepted("torch.func", "Transformations use the ordinary graph", derived("node", "view", "strides", "version", "leaf")),
     Accepted("torch.func", "Transformations use the ordinary graph", unneeded_record),
+    Accepted("torch.func", "Transformations use the ordinary graph", error("spurious error", "vmap: inplace arithmetic", "found")),
+    Accepted("torch.func", "Tangents of 0-d tensors", lambda found, text: derived("dtype")(found, text) and found.expected == "float64"),
+    Accepted("autograd", "Saved values", lambda found, text: found.where == "second" and re.search(r"^t\d+\.requires_grad_\(\)$", text, re.M) is not None),
+    Accepted("autograd", "Zero gradients", only_in("log", text=r"floor|round|sgn|sign\(|trunc|frac|normal_|uniform_|random_|bernoulli|fill_|zero_|ceil|//")),
     Accepted("torch.func", "Transformations use the ordinary graph", error("missing error", "doesn't require gradient|does not require grad|ZeroTensors are immutable")),
     Accepted("torch.func", "Calls that PyTorch refuses", raised_in(TRANSFORM.pattern)),
     Accepted("torch.func", "Calls that PyTorch refuses", error("backward", "functorch|vmap")),
@@ -114,9 +131,24 @@ ACCEPTED = [
 ]  # fmt: skip
 
 
-def explanation(found: Difference, text: str) -> Accepted | None:
-    """Return the accepted difference that explains a disagreement, or None."""
-    return next((each for each in ACCEPTED if each.applies(found, text)), None)
+#: Differences that do not cause others.
+STATES = {"node", "view", "strides", "version", "retains"}
+
+
+def judged(found: Any, expected: Any, text: str, tolerance: float | None = None) -> tuple[Difference | None, Accepted | None]:
+    """Return the first difference of two observations of a program that is not explained, or else the first explained one.
+
+    The second item is the explanation. What follows an explained difference of values or errors is not compared.
+    """
+    known: tuple[Difference | None, Accepted | None] = None, None
+    for each in differences(found, expected, tolerance_of(text) if tolerance is None else tolerance):
+        accepted = next((entry for entry in ACCEPTED if entry.applies(each, text)), None)
+        if accepted is None:
+            return each, None
+        known = known if known[0] is not None else (each, accepted)
+        if each.kind not in STATES:
+            break
+    return known
 
 
 def perturbed(text: str, size: float, seed: int) -> str:

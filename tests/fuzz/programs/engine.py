@@ -13,9 +13,10 @@ ROOT = Path(__file__).resolve().parents[3]
 #: Engines of retrograd itself: the argument of ``worker.py`` and the environment.
 SETTINGS = {
     "retrograd": ("retrograd", {}),
-    "generic": ("retrograd", {"RETROGRAD_CODEGEN": "0"}),
-    "specialized": ("retrograd", {"RETROGRAD_CODEGEN": "1"}),
-    "no numba": ("retrograd", {"RETROGRAD_FAST": "0"}),
+    "eager": ("eager", {}),
+    "generic": ("eager", {"RETROGRAD_CODEGEN": "0"}),
+    "specialized": ("eager", {"RETROGRAD_CODEGEN": "1"}),
+    "without numba": ("eager", {"RETROGRAD_FAST": "0"}),
     "compile": ("compile", {}),
 }  # fmt: skip
 

@@ -12,23 +12,23 @@ from .names import names
 Observed = dict[str, Any]
 
 
-def run(torch: Any, text: str, compiled: bool = False) -> Observed:
+def run(torch: Any, text: str, compiler: Any = None, whole: bool = False) -> Observed:
     """Run a program and return what is observed: errors, tensors, the log of its hooks, and derivatives.
 
-    A statement that raises an exception is skipped. If ``compiled`` is true, the program is the body of a compiled
-    function.
+    A statement that raises an exception is skipped. ``compiler`` is the function ``compiled`` of the program, by default
+    the identity. If ``whole`` is true, it is also applied to the program, as the body of a function.
     """
     torch.manual_seed(0)
     log: list[Any] = []
-    space = names(torch, log)
+    space = names(torch, log, compiler)
     seen: Observed = {"errors": {}, "tensors": {}, "log": log}
     versions: dict[str, int] = {}  # of new tensors: copies begin with different versions
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if compiled:
+        if whole:
             body = "\n".join("    " + line for line in text.splitlines())
             exec(f"def program():\n{body}\n    return locals()", space)
-            space.update(torch.compile(space["program"])())
+            space.update(compiler(space["program"])())
         else:
             for number, statement in enumerate(ast.parse(text).body):
                 before = {key: id(value) for key, value in space.items()}
@@ -46,8 +46,8 @@ def run(torch: Any, text: str, compiled: bool = False) -> Observed:
             try:
                 seen["tensors"][key] = observed(torch, found[key], versions.get(key, 0))
             except RuntimeError as error:
-                seen["tensors"][key] = described(error)
-        derivatives(torch, {key: x for key, x in found.items() if isinstance(x, torch.Tensor)}, seen)
+                seen["tensors"][key] = [described(error)]
+        derivatives(torch, {key: found[key] for key, state in seen["tensors"].items() if isinstance(state, dict) and "leaf" in state}, seen)
     return seen
 
 
@@ -67,6 +67,7 @@ def numbers(torch: Any, x: Any) -> list[Any]:
     if getattr(x, "_is_zerotensor", bool)():
         x = x.clone()
     x = x.resolve_conj().resolve_neg().reshape(-1)
+    x = x[:: 1 + x.numel() // 200]  # of large tensors not all
     if x.is_complex():
         x = torch.view_as_real(x.to(torch.complex128)).reshape(-1)
     found: list[Any] = x.tolist()
@@ -76,13 +77,7 @@ def numbers(torch: Any, x: Any) -> list[Any]:
 def observed(torch: Any, x: Any, version: int) -> Any:
     """Return the public state of a tensor, which at first had the version ``version``, or the text of another value."""
     if not isinstance(x, torch.Tensor):
-        return (
-            x
-            if isinstance(x, (int, float, str))
-            else str(x)
-            if isinstance(x, (tuple, type(None)))
-            else type(x).__name__
-        )
+        return x if isinstance(x, (int, float, str)) else [str(x) if isinstance(x, tuple) else type(x).__name__]
     state: Observed = {"shape": list(x.shape), "dtype": str(x.dtype).rpartition(".")[2], "values": numbers(torch, x)}
     state["requires_grad"] = x.requires_grad
     inference = x.is_inference()
@@ -125,7 +120,7 @@ def derivatives(torch: Any, tensors: dict[str, Any], seen: Observed) -> None:
                 first = torch.autograd.grad(
                     total_of(torch, {key: x}), list(leaves.values()), allow_unused=True, retain_graph=True
                 )
-                seen[f"d{key}"] = [_or_zeros(torch, *pair) for pair in zip(first, leaves.values(), strict=True)]
+                seen[f"d{key}"] = by_leaf(torch, first, leaves)
             except Exception as error:
                 seen[f"d{key}"] = described(error)
         return
@@ -138,11 +133,11 @@ def derivatives(torch: Any, tensors: dict[str, Any], seen: Observed) -> None:
         first = torch.autograd.grad(
             total_of(torch, tracked), list(leaves.values()), create_graph=True, allow_unused=True
         )
-        seen["first"] = [_or_zeros(torch, *pair) for pair in zip(first, leaves.values(), strict=True)]
+        seen["first"] = by_leaf(torch, first, leaves)
         again = {str(i): x for i, x in enumerate(first) if x is not None and x.requires_grad}
         if again:
             second = torch.autograd.grad(total_of(torch, again), list(leaves.values()), allow_unused=True)
-            seen["second"] = [_or_zeros(torch, *pair) for pair in zip(second, leaves.values(), strict=True)]
+            seen["second"] = by_leaf(torch, second, leaves)
     except Exception as error:
         seen["second"] = described(error)
 
@@ -152,9 +147,21 @@ def observed_grad(torch: Any, x: Any) -> Any:
     return [str(x.dtype).rpartition(".")[2], list(x.shape), numbers(torch, x)]
 
 
-def _or_zeros(torch: Any, x: Any, leaf: Any) -> list[Any]:
-    """Return the elements of a gradient; no gradient is a gradient of zeros."""
-    return numbers(torch, torch.zeros_like(leaf) if x is None else x)
+def by_leaf(torch: Any, grads: Any, leaves: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the elements of the gradients of leaves; no gradient is a gradient of zeros."""
+    pairs = zip(grads, leaves.items(), strict=True)
+    return {key: numbers(torch, torch.zeros_like(leaf) if x is None else x) for x, (key, leaf) in pairs}
+
+
+def shortened(seen: Any) -> Any:
+    """Return what was observed with numbers of seven digits and short errors, as it is recorded."""
+    if isinstance(seen, dict):
+        return {key: shortened(each) for key, each in seen.items()}
+    if isinstance(seen, list):
+        return [shortened(each) for each in seen]
+    if isinstance(seen, str) and ": " in seen:
+        return seen[:120]
+    return float(f"{seen:.7g}") if isinstance(seen, float) else seen
 
 
 def collect() -> None:

@@ -108,8 +108,8 @@ def checkpointed_functions(torch: Any, custom: dict[str, Any], see: Any) -> dict
     return {each.__name__: each for each in (plain, deep, own, hooked, packed, nested, drawn)}
 
 
-def names(torch: Any, log: list[Any]) -> dict[str, Any]:
-    """Return the namespace of a program, whose hooks write to ``log``."""
+def names(torch: Any, log: list[Any], compiler: Any = None) -> dict[str, Any]:
+    """Return the namespace of a program, whose hooks write to ``log``; ``compiler`` is the function ``compiled``."""
     graph = torch.autograd.graph
 
     def see(name: str) -> Any:
@@ -133,13 +133,18 @@ def names(torch: Any, log: list[Any]) -> dict[str, Any]:
         file.seek(0)
         return torch.load(file, weights_only=True)
 
+    def large(x: Any) -> Any:
+        if not x.dim() or not x.numel():
+            return x
+        return x.detach().repeat(40000 // x.numel(), *[1] * (x.dim() - 1)).requires_grad_(x.requires_grad)
+
     custom = custom_functions(torch)
     return {
         "torch": torch, "F": torch.nn.functional, "fwAD": torch.autograd.forward_ad, "random": random.Random(0),
         "checkpoint": torch.utils.checkpoint.checkpoint, "saving": graph.saved_tensors_hooks, "see": see, "node": node,
         "before": before, "accumulated": accumulated, "many": many, "several": graph.register_multi_grad_hook,
         "deepcopy": copy.deepcopy, "copied": copy.copy, "pickled": lambda x: pickle.loads(pickle.dumps(x)),
-        "compiled": (lambda f: f) if torch.__name__ == "torch" else torch.compile, "saved": saved_and_loaded,
-        "contextlib": contextlib, "log": log, "shown": rounded,
+        "compiled": compiler or (lambda function: function), "saved": saved_and_loaded,
+        "contextlib": contextlib, "large": large, "log": log, "shown": rounded,
         **custom, **checkpointed_functions(torch, custom, see),
     }  # fmt: skip

@@ -6,6 +6,9 @@ import ast
 from collections.abc import Callable, Iterator
 
 
+MODULES = ("torch", "F", "fwAD", "contextlib")
+
+
 def shrunk(text: str, differs: Callable[[str], bool], attempts: int = 400) -> str:
     """Return a smaller program for which ``differs`` is true, after at most ``attempts`` executions."""
     text, tried = ast.unparse(ast.parse(text)), set[str]()
@@ -76,15 +79,14 @@ def _parts(node: ast.AST) -> list[ast.expr]:
     """Return simpler expressions by which an expression may be replaced."""
     if isinstance(node, ast.Call):
         parts = [each for each in node.args if not isinstance(each, (ast.Starred, ast.Lambda))]
-        of_tensor = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value).rpartition(".")[0] != "torch"
-        of_tensor = of_tensor and ast.unparse(node.func.value) not in ("torch", "F", "fwAD")  # type: ignore[union-attr]
+        of_tensor = isinstance(node.func, ast.Attribute) and ast.unparse(node.func).partition(".")[0] not in MODULES
         return ([node.func.value] if of_tensor else []) + parts  # type: ignore[union-attr]
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
     if isinstance(node, ast.UnaryOp):
         return [node.operand]
     if isinstance(node, (ast.Subscript, ast.Attribute)):
-        return [node.value]
+        return [] if ast.unparse(node.value).partition(".")[0] in MODULES else [node.value]
     if isinstance(node, (ast.List, ast.Tuple)) and isinstance(node.ctx, ast.Load) and len(node.elts) > 1:
         return [type(node)(elts=node.elts[: len(node.elts) // 2], ctx=ast.Load())]
     if isinstance(node, ast.Constant) and isinstance(node.value, float) and len(repr(node.value)) > 3:

@@ -17,22 +17,26 @@ SECONDS = 10
 
 
 def serve(engine: str) -> None:
-    """Execute the programs that arrive on the standard input by ``engine``: ``torch``, ``retrograd`` or ``compile``."""
+    """Execute the programs that arrive on the standard input.
+
+    ``engine`` is ``torch``, ``retrograd``, ``eager`` (which compiles nothing) or ``compile`` (whole programs).
+    """
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints does not disturb the protocol
     torch: Any = importlib.import_module("torch" if engine == "torch" else "retrograd")
     torch.set_num_threads(1)
     hooked = prepared(torch)
-    if engine == "compile":
+    compiler = None
+    if engine in ("retrograd", "compile"):
         from retrograd.compiler import compiled_function, segments
 
-        compiled_function.FEWEST_STEPS[:], segments.strict = [0, 0, 0], True
+        compiled_function.FEWEST_STEPS[:], segments.strict, compiler = [0, 0, 0], True, torch.compile
     signal.signal(signal.SIGALRM, expired)
     for number, line in enumerate(sys.stdin):
         signal.alarm(SECONDS)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                seen = execution.run(torch, json.loads(line), engine == "compile")
+                seen = execution.run(torch, json.loads(line), compiler, engine == "compile")
         except BaseException as error:  # TimeoutError, or an error of the execution itself
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import warnings
 from typing import Any
 
-from .names import names
+from ..names import names
 
 SHAPES = [
     (),
@@ -47,7 +48,7 @@ VIEWS = [
     "{a}.permute(1, 0)", "{a}.flatten()", "{a}.expand(2, *{a}.shape)", "{a}.expand(2, 3)", "{a}.select({d}, -1)", "{a}.movedim(0, -1)",
     "{a}.mT", "{a}.T", "{a}.swapaxes(0, {d})", "{a}.tensor_split(2, {d})[1]", "{a}.real", "{a}.imag",
     "torch.view_as_real({a})", "torch.view_as_complex({a})", "{a}.data", "{a}.broadcast_to((2, *{a}.shape))", "{a}.unflatten(0, (1, -1))",
-    "{a}.view({a}.dtype)", "torch.atleast_2d({a})", "{a}.alias_copy()" , "{a}.contiguous()", "{a}.to({a}.dtype)", "{a}.ravel()",
+    "torch.atleast_2d({a})", "{a}.alias_copy()" , "{a}.contiguous()", "{a}.to({a}.dtype)", "{a}.ravel()",
     "torch.split({a}, [1, {a}.shape[0] - 1])[1]", "{a}.hsplit(1)[0]", "{a}.mH", "{a}.adjoint()", "{a}.conj()", "{a}.view(2, -1)",
     "{a}.swapdims(0, {d})", "{a}.expand_as({b})", "{a}.positive()", "{a}.diagonal(1)", "{a}.narrow_copy(0, 0, 1)", "{a}.requires_grad_()",
 ]  # fmt: skip
@@ -110,7 +111,7 @@ CHANGES = [
     "F.relu_({a})", "F.elu_({a})", "F.leaky_relu_({a})", "F.dropout({a}, 0.5, inplace=True)", "F.hardtanh_({a})", "{a}.as_strided_((1,), (1,))", "{a}.cumsum_({d})", "{a}.tril_()",
     "{a}.index_put_((torch.tensor([0]),), {b}[0], accumulate=True)", "{a}.masked_scatter_({b} > 0, {b})", "{a}.fill_diagonal_(1.0)", "{a}.logical_not_()", "{a}.pow_(2)",
     "{a}.sqrt_()", "{a}.abs_()", "{a}.clamp_min_({b})", "{a}.floor_()", "{a}.index_copy_({d}, torch.tensor([0]), {b}.narrow({d}, 0, 1))", "{a}.squeeze_().unsqueeze_(0)",
-    "{a}[{i}].mul_(2)", "{a}.view(-1)[:1].add_(1)", "{a}.unbind(0)[0].mul_(2)", "torch.cat([{a}, {b}], out={c})", "{a}.apply_(lambda x: x + 1)", "{a}.put_(torch.tensor([0]), {b}.reshape(-1)[:1])",
+    "{a}[{i}].mul_(2)", "{a}.view(-1)[:1].add_(1)", "{a}.unbind(0)[0].mul_(2)", "torch.cat([{a}, {b}], out={c})", "{a}.put_(torch.tensor([0]), {b}.reshape(-1)[:1])",
     "{a}.resize_as_({a})", "{a}.erf_()", "{a}.remainder_(2)", "{a}.real.mul_(2)", "torch.view_as_real({a}).mul_(2)", "{a}.detach().mul_(2)", "{a}.diagonal().fill_(3)", "{a}.addmm_({a}, {b})",
     "torch.max({a}, {d}, out=({c}, torch.empty(0, dtype=torch.int64)))", "{a}.expand(2, *{a}.shape).mul_(2)", "{a}.swapdims_(0, {d})", "{a}.xlogy_({b})", "{a}.renorm_(2, 0, 1.0)", "{a}.atan2_({b})", "{a}.div_({b}, rounding_mode='floor')",
 ]  # fmt: skip
@@ -165,8 +166,17 @@ MOST = 48  # elements of a tensor
 class Writer:
     """Writer of one random program."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(
+        self,
+        seed: int,
+        dtypes: list[str] = DTYPES,
+        families: list[tuple[list[str], float]] = FAMILIES,
+        banned: str | None = None,
+    ) -> None:
+        """Make a writer with tensors of some dtypes, and statements of some families that match no ``banned`` pattern."""
         import retrograd as torch
+
+        self.dtypes, self.families, self.banned = dtypes, families, banned
 
         self.torch: Any = torch
         self.rng = random.Random(seed)
@@ -177,7 +187,7 @@ class Writer:
     def program(self) -> str:
         """Return the text of the program."""
         rng = self.rng
-        kinds = [rng.choice(DTYPES)] if rng.random() < 0.6 else DTYPES
+        kinds = [rng.choice(self.dtypes)] if rng.random() < 0.6 else self.dtypes
         shape = rng.choice(SHAPES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -223,14 +233,14 @@ class Writer:
     def statement(self) -> None:
         """Add a random statement."""
         rng = self.rng
-        if rng.random() < 0.03:
+        if self.families is FAMILIES and rng.random() < 0.03:
             self.add(self.block())
             return
-        family = rng.choices([each for each, _ in FAMILIES], [weight for _, weight in FAMILIES])[0]
+        family = rng.choices([each for each, _ in self.families], [weight for _, weight in self.families])[0]
         line = self.filled(rng.choice(family))
         if family is not CHANGES and family is not EFFECTS:
             line = f"t{self.count} = {line}"
-        if rng.random() < 0.12:
+        if self.families is FAMILIES and rng.random() < 0.12:
             line = f"with {rng.choice(MODES)}:\n    {line}"
         self.add(line)
 
@@ -270,6 +280,8 @@ class Writer:
 
     def add(self, line: str) -> None:
         """Execute a statement, and add it to the program if it is of use."""
+        if self.banned is not None and re.search(self.banned, line):
+            return
         version = {key: self.space[key] for key in self.tensors()}
         try:
             exec(line, self.space)
