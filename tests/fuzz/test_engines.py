@@ -21,12 +21,12 @@ from tests.fuzz.programs.grammars import GRAMMARS, tensors
 ELEMENTWISE = [(tensors.POINTWISE, 3.0), (tensors.REDUCTIONS, 2.0), (tensors.CHANGES, 2.0)]
 DIFFERENTIABLE = [*ELEMENTWISE, (tensors.VIEWS, 4.0), (tensors.PAIRS, 3.0), (tensors.CUSTOM, 0.5)]
 #: Statements of matrices whose size is the square of the number of rows, and of random numbers.
-QUADRATIC = r"linalg|logdet|diag|outer|trace|one_hot|interpolate|addmm|repeat|tile|pad|rand|dropout|bernoulli|normal_|uniform_"
+QUADRATIC = r"linalg|logdet|diag|outer|trace|one_hot|interpolate|addmm|repeat|tile|pad|cum|std|var|norm|rand|dropout|bernoulli|normal_|uniform_"
 #: Statements whose results are not differentiable, or whose gradient is not their derivative.
-BROKEN = r"""(?x) detach|data|^t\d+\.requires_grad_|=\st\d+\.requires_grad_|round|floor|ceil|trunc|frac|//|%|sign|sgn|rand|dropout|bernoulli|normal_|uniform_|
+BROKEN = r"""(?x) detach|data|as_strided|^t\d+\.requires_grad_|=\st\d+\.requires_grad_|round|floor|ceil|trunc|frac|//|%|sign|sgn|rand|dropout|bernoulli|normal_|uniform_|
     new_|zeros|ones|full|Straight|Half|Same|View|Stingy|drawn|item|tolist|empty|out=|fmod|remainder|apply_|set_|resize|copysign|
     nextafter|quantile|unique|hard|shrink|threshold|relu|abs|max|min|clamp|sort|median|topk|kthvalue|norm|sinc|\*\*|pow|prod|
-    sqrt|angle|hypot|atan2|xlogy|div|dist|l1|logit|lgamma|digamma|entr|heaviside|where|masked|copy\(|\bbool|nan|cov|std|var"""
+    sqrt|angle|hypot|atan2|xlogy|polar|div|dist|l1|logit|lgamma|digamma|entr|heaviside|where|masked|scatter|gather|copy\(|\bbool|nan|cov|std|var"""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def large(text: str) -> str:
 
 def test_templates_and_specialised_functions_agree() -> None:
     one, two = Engine("specialized"), Engine("generic")
-    for text in [*programs(70), *(GRAMMARS[name](seed) for name in ("views", "hooks", "transforms") for seed in range(15))]:
+    for text in [*programs(30), *(GRAMMARS[name](seed) for name in ("views", "hooks", "transforms") for seed in range(8))]:
         for engine in (one, two):
             engine.send(text)
         found = first_difference(one.receive(), two.receive(), text)
@@ -67,7 +67,7 @@ def test_templates_and_specialised_functions_agree() -> None:
 def test_loops_and_numpy_agree() -> None:
     pytest.importorskip("numba")
     one, two = Engine("eager"), Engine("without numba")
-    for text in map(large, programs(40, dtypes=["float32", "float64"], families=ELEMENTWISE, banned=QUADRATIC)):
+    for text in map(large, programs(24, dtypes=["float32", "float64"], families=ELEMENTWISE, banned=QUADRATIC)):
         for engine in (one, two):
             engine.send(text)
         found = first_difference(one.receive(), two.receive(), text)

@@ -588,7 +588,8 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
     edge: Any = ctx if ctx.single else OutputEdge(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         for leaf, subject in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
-            if leaf is not None and leaf._grad_edge.__class__ is AccumulateGrad:
+            edges = leaf is not None and (AccumulateGrad, type(None))[: 1 + (leaf is not out and out.requires_grad)]
+            if edges and isinstance(leaf._grad_edge, edges):
                 raise RuntimeError(
                     f"{subject} used in an in-place operation.{recorded_at(ctx)} It is {describe_origin(leaf._grad_edge)}. "
                     "Remedy: pass a clone."

@@ -283,7 +283,7 @@ def slice_at(x: Any, run: VmapRun, index: int) -> Any:
     """Return slice number ``index`` of ``x``, or ``x`` itself if ``x`` is not batched by the vmap call ``run``."""
     value, dim = unwrap_batch(x, run)
     if dim is not None and not run.size:  # of no slices: zeros, because the shape of the result is needed
-        value = value.new_zeros((*value.shape[:dim], 1, *value.shape[dim + 1 :]))
+        value = value.sum(dim, keepdim=True).to(value.dtype)
     return value if dim is None else F.select(value, dim, index)
 
 

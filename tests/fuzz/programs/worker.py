@@ -13,7 +13,7 @@ from typing import Any
 
 from . import execution
 
-SECONDS = 10
+SECONDS = 60
 
 
 def serve(engine: str) -> None:
@@ -25,6 +25,8 @@ def serve(engine: str) -> None:
     os.dup2(2, 1)  # what a library prints does not disturb the protocol
     torch: Any = importlib.import_module("torch" if engine == "torch" else "retrograd")
     torch.set_num_threads(1)
+    if engine == "torch":
+        importlib.import_module("torch._dynamo")  # takes seconds, and remains unusable if it is interrupted
     hooked = prepared(torch)
     compiler = None
     if engine in ("retrograd", "compile"):

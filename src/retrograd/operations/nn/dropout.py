@@ -18,6 +18,7 @@ from ...dispatch.operand_promotion import F32, F64
 from ...dispatch.transform_tensor import draw, in_vmap
 from ...kernels import samplers
 from ...runtime.user_frame import warn
+from ..creation.factory import empty_array_like
 from ..creation.random import bernoulli_, default_generator
 from ..elementwise.arithmetic import mul
 from ..elementwise.comparison import ne
@@ -38,7 +39,7 @@ def _keep_mask(input: Tensor, p: float, feature: bool) -> Tensor:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         blank = np.empty((*input.shape[:2], *[1] * (input.ndim - 2)), input._array.dtype)
     else:
-        blank = np.empty_like(input._array)
+        blank = empty_array_like(np, input, input._array.dtype, None)
     if in_vmap():
         return bernoulli_(draw(lambda shape: np.empty(shape, blank.dtype), blank.shape), 1 - p)
     return bernoulli_(wrap(blank), 1 - p)

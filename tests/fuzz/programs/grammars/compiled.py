@@ -104,7 +104,8 @@ for turn in range({calls}):
 RESULTS = """
 log.append([shown(each) if isinstance(each, torch.Tensor) else each for each in state])
 t0, t1, t2 = inputs
-t3, t4, t5 = (outs * 3)[:3] or (None, None, None)
+log.append([[each.requires_grad, each.is_leaf, list(each.shape), str(each.dtype)] for each in outs])
+t3, t4, t5 = ([each.detach() for each in outs] * 3)[:3] or (None, None, None)
 """
 
 

@@ -126,7 +126,7 @@ TRANSFORMS = [
     "torch.func.vjp(lambda x: {f}, {a})[1](torch.ones_like({a}))[0]", "torch.func.jacrev(lambda x: {f})({a})", "torch.func.hessian(lambda x: ({f}).sum())({a})", "torch.func.jacfwd(lambda x: {f})({a})",
     "torch.autograd.functional.jacobian(lambda x: {f}, {a})", "torch.func.linearize(lambda x: {f}, {a})[1]({b}.to({a}.dtype) * 1)", "torch.autograd.functional.vjp(lambda x: {f}, {a}, {b})[1]",
     "torch.func.grad(lambda x: torch.func.grad(lambda x: ({f}).sum())(x).sum())({a})", "torch.vmap(torch.func.grad(lambda x: ({f}).sum()))({a})", "compiled(lambda x: {f})({a})", "compiled(lambda x, y: x.mul_(2) + {f})({a}, {b})",
-    "torch.autograd.functional.jvp(lambda x: {f}, {a}, {b}.to({a}.dtype))[1]", "torch.autograd.functional.hvp(lambda x: ({f}).sum(), {a}, {b})[1]", "compiled(lambda x, y: y.add_(1) * {f})({a}, {b})", "torch.vmap(lambda x, y: {f} * y)({a}, {b})",
+    "torch.autograd.functional.jvp(lambda x: {f}, {a}, {b}.to({a}.dtype) * 1)[1]", "torch.autograd.functional.hvp(lambda x: ({f}).sum(), {a}, {b})[1]", "compiled(lambda x, y: y.add_(1) * {f})({a}, {b})", "torch.vmap(lambda x, y: {f} * y)({a}, {b})",
 ]  # fmt: skip
 INNER = [
     "x * x", "x.sin()", "x * {b}", "x.exp() * 0.1", "x.clone().mul_(x)", "x.cumsum(0)", "x * 2 + {a}", "x.sum() * x", "x.softmax(-1)", "x.tanh()[..., :1]", "x.t()", "x.reshape(-1)", "x @ x", "Cube.apply(x)", "x.abs()", "torch.relu(x)",
