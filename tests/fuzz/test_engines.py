@@ -55,7 +55,10 @@ def large(text: str) -> str:
 
 def test_templates_and_specialised_functions_agree() -> None:
     one, two = Engine("specialized"), Engine("generic")
-    for text in [*programs(30), *(GRAMMARS[name](seed) for name in ("views", "hooks", "transforms") for seed in range(8))]:
+    for text in [
+        *programs(30),
+        *(GRAMMARS[name](seed) for name in ("views", "hooks", "transforms") for seed in range(8)),
+    ]:
         for engine in (one, two):
             engine.send(text)
         found = first_difference(one.receive(), two.receive(), text)
@@ -97,13 +100,19 @@ def test_compiled_programs(compiling: None) -> None:
 
 
 def test_precisions_agree() -> None:
-    for text in programs(120, dtypes=["float64"], families=DIFFERENTIABLE, banned=r"rand|dropout|bernoulli|normal_|uniform_"):
+    for text in programs(
+        120, dtypes=["float64"], families=DIFFERENTIABLE, banned=r"rand|dropout|bernoulli|normal_|uniform_"
+    ):
         short = text.replace("float64", "float32")
         exact, found = run(torch, text), run(torch, short)
         known = [run(torch, perturbed(text, 1e-6, seed)) for seed in range(2)]
         if any(next(differences(each, exact, 1e-4), None) is not None for each in known):
             continue  # the program amplifies rounding
-        kinds = [each for each in differences(found, exact, 1e-3) if each.kind not in ("dtype", "value") and each.where != "grads"]
+        kinds = [
+            each
+            for each in differences(found, exact, 1e-3)
+            if each.kind not in ("dtype", "value") and each.where != "grads"
+        ]
         assert not kinds, f"{text}\n{kinds[0]}"
 
 
@@ -113,7 +122,11 @@ def test_gradients_match_finite_differences() -> None:
         seen = run(torch, text)
         if "first" not in seen or seen["errors"]:
             continue
-        leaves = [name for name, state in seen["tensors"].items() if name in seen["first"] and f"{name} = torch.tensor" in text]
+        leaves = [
+            name
+            for name, state in seen["tensors"].items()
+            if name in seen["first"] and f"{name} = torch.tensor" in text
+        ]
         if len(leaves) != len(seen["first"]):
             continue
         slope = sum(x * math.cos(i) for name in leaves for i, x in enumerate(seen["first"][name]))

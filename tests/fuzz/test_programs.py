@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 import retrograd as torch
+from tests import ROOT
 from tests.conformance.golden import load
 from tests.fuzz.programs import cases
 from tests.fuzz.programs.comparison import tolerance_of
-from tests.fuzz.programs.differences import judged
+from tests.fuzz.programs.differences import ACCEPTED, judged
 from tests.fuzz.programs.execution import run
 from tests.fuzz.programs.grammars import GRAMMARS, RECORDED
 from tests.fuzz.programs.worker import prepared
@@ -64,3 +66,11 @@ def test_most_recorded_programs_have_gradients() -> None:
         answers = PROGRAMS[grammar]
         assert sum("first" in each for each in answers) > 0.4 * len(answers), grammar
         assert sum(not each["errors"] for each in answers) > 0.3 * len(answers), grammar
+
+
+def test_accepted_differences_are_documented() -> None:
+    page = (ROOT / "docs" / "differences.md").read_text(encoding="utf-8")
+    parts = {part.partition("\n")[0]: part for part in re.split(r"^###? ", page, flags=re.MULTILINE)}
+    for each in ACCEPTED:
+        words = " ".join(parts[each.heading].replace("**", "").replace("`", "").split())
+        assert each.entry in words, f"{each.heading}: {each.entry}"

@@ -18,7 +18,6 @@ from .grammars import GRAMMARS
 from .shrinking import shrunk
 
 
-
 class Comparison:
     """Comparison of two engines, with counts of what was found."""
 

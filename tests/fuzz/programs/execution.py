@@ -47,7 +47,11 @@ def run(torch: Any, text: str, compiler: Any = None, whole: bool = False) -> Obs
                 seen["tensors"][key] = observed(torch, found[key], versions.get(key, 0))
             except RuntimeError as error:
                 seen["tensors"][key] = [described(error)]
-        derivatives(torch, {key: found[key] for key, state in seen["tensors"].items() if isinstance(state, dict) and "leaf" in state}, seen)
+        derivatives(
+            torch,
+            {key: found[key] for key, state in seen["tensors"].items() if isinstance(state, dict) and "leaf" in state},
+            seen,
+        )
     return seen
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-
 MODULES = ("torch", "F", "fwAD", "contextlib")
 
 
