@@ -31,7 +31,7 @@ BROKEN = r"""(?x) detach|data|as_strided|^t\d+\.requires_grad_|=\st\d+\.requires
 
 @pytest.fixture
 def compiling(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Defer the operations of short functions, without compiled loops, which each function would compile anew."""
+    """Defer the operations of short functions, without compiled loops, because each function would compile its own."""
     monkeypatch.setattr(numba_dispatch, "available", lambda: False)
     before = compiled_function.FEWEST_STEPS[:], segments.strict
     compiled_function.FEWEST_STEPS[:], segments.strict = [0, 0, 0], True

@@ -588,8 +588,10 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
     edge: Any = ctx if ctx.single else OutputEdge(ctx, position, out._array.shape, out._array.dtype)
     if modified:
         for leaf, subject in ((out, "a leaf Variable that requires grad has been"), (out._view, VIEW)):
-            edges = leaf is not None and (AccumulateGrad, type(None))[: 1 + (leaf is not out and out.requires_grad)]
-            if edges and isinstance(leaf._grad_edge, edges):
+            if leaf is None:
+                continue
+            edge_of_leaf = leaf._grad_edge  # None: the base of a leaf that is a view
+            if edge_of_leaf.__class__ is AccumulateGrad or (edge_of_leaf is None and out.requires_grad):
                 raise RuntimeError(
                     f"{subject} used in an in-place operation.{recorded_at(ctx)} It is {describe_origin(leaf._grad_edge)}. "
                     "Remedy: pass a clone."

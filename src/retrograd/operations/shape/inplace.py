@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.grad_mode import recording
+from ...core.grad_mode import recording, restore_recording, set_recording
 from ...core.graph import hooks_of
 from ...core.tensor import Tensor, contiguous_strides, memory_owner
 from ...core.views import bump_version, check_in_place
@@ -56,6 +56,12 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
             input.become(viewed)
             return input
         new_edge = viewed._grad_edge if recording() else None
+        if new_edge is None and not input.is_leaf and viewed._array.shape != input._array.shape:
+            before = set_recording(True)  # the graph needs a gradient of the old shape
+            try:
+                new_edge = out_of_place(input, *args, **kwargs)._grad_edge
+            finally:
+                restore_recording(before)
         if new_edge is not None and new_edge is not old_edge:
             new_edge.__class__ = _in_place_node_class(type(new_edge))
         input._array = viewed._array
