@@ -409,7 +409,9 @@ def version_of(x: Tensor) -> int:
 
 def set_version(x: Tensor, version: int) -> None:
     """Set the version of ``x``, unless it is an inference tensor."""
-    if x._counter:
+    if x._counter is None:
+        x._counter = [version, None]
+    elif x._counter:
         x._counter[0] = version
 
 

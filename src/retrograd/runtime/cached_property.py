@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -17,6 +17,6 @@ class cached_property(functools.cached_property[T]):
     process that is forked meanwhile would wait for ever.
     """
 
-    def __init__(self, function: Callable[[Any], T]) -> None:
+    def __init__(self, function: Callable[..., T]) -> None:
         super().__init__(function)
         self.lock = nullcontext()
