@@ -41,6 +41,9 @@ from .core.tensor import (
     layout,
     memory_format,
     preserve_format,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from .dispatch import declare as _table
@@ -70,6 +73,7 @@ if _typing.TYPE_CHECKING:
         return_types,
         serialization,
         signal,
+        sparse,
         special,
         storage,
         testing,
@@ -120,13 +124,16 @@ _COMING = {
         "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always",
         "use_deterministic_algorithms",
     ),
+    "sparse": (
+        "smm", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "spmm", "sspaddmm",
+    ),
     "streams": ("Event", "Stream"),
 }  # fmt: skip
 _PARTS = (
     "__config__", "__future__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "array_api", "backends",
     "compiler", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "jit", "linalg", "monitor", "mps",
     "mtia", "nn", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal",
-    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

@@ -18,6 +18,7 @@ FUNCTIONS = {
     "parameter": "nn.parameter.rebuild",
     "return_type": "dispatch.return_types.rebuild",
     "size": "core.size.size_from",
+    "sparse_tensor": "sparse.tensor.rebuild",
     "tensor": "operations.tensor_protocols.rebuild",
     "uninitialized": "nn.parameter._unmade",
 }

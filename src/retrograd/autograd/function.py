@@ -17,7 +17,7 @@ from ..core.devices import array_module_of
 from ..core.error_context import describe_definition, describe_origin, with_remedy
 from ..core.error_context import describe_recording as recorded_at
 from ..core.grad_mode import no_grad, recording, restore_recording, set_recording
-from ..core.gradients import as_tensor
+from ..core.gradients import as_tensor, unwrap_unless_recorded
 from ..core.graph import AccumulateGrad, Node, OutputEdge, next_number
 from ..core.saved_tensor_hooks import PackedValue, active_hooks
 from ..core.tensor import Tensor, at_edge, wrap
@@ -214,7 +214,7 @@ class BackwardCFunction(FunctionCtx, Node):
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         grads = [as_tensor(each) for each in ((grad,) if self.single else grad)]
-        found = [None if each is None else each._array for each in self._call_backward(grads, edges)]
+        found = [unwrap_unless_recorded(each, False) for each in self._call_backward(grads, edges)]
         if not keep:
             self._release()
         return found[0] if len(edges) == 1 else tuple(found)

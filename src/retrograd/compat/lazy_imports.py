@@ -72,6 +72,25 @@ def _load(module_name: str, name: str, source: str) -> Any:
     return value
 
 
+def load_part(name: str) -> Any:
+    """Return the submodule ``name`` of the package, which is imported if it is not loaded.
+
+    Modules of the lower layers call this function to use a part that is loaded on demand.
+    """
+    return importlib.import_module(f"{__package__.partition('.')[0]}.{name}")
+
+
+class MethodOnDemand:
+    """Descriptor for a method that the submodule ``part`` sets as an attribute of the class when it is imported."""
+
+    def __init__(self, name: str, part: str) -> None:
+        self.name, self.part = name, part
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        load_part(self.part)
+        return getattr(owner if instance is None else instance, self.name)
+
+
 #: Held while a part is loaded on demand. Python locks each module by itself; when two threads load modules that import
 #: each other, it avoids the deadlock by giving one of them a module that is not complete. A thread that executes a
 #: module already holds locks of modules, for which the holder of this lock may wait, so it does not wait for this one.
@@ -199,4 +218,4 @@ def _is_part(name: str, value: Any) -> bool:
     return len(parts) > 1 and parts[0] == "retrograd" and parts[1] not in INTERNAL and parts[-1] == name
 
 
-__all__ = ["ModuleCompletion", "hide_folders", "module_dir", "module_getattr"]
+__all__ = ["MethodOnDemand", "ModuleCompletion", "hide_folders", "load_part", "module_dir", "module_getattr"]

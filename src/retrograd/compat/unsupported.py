@@ -13,15 +13,11 @@ import re
 # For each reason, patterns that match whole names below ``torch.``; everything below a matching name is left out as
 # well. Methods of Tensor are written out, because the class gets a descriptor for each.
 LEFT_OUT = {
-    "sparse tensors": r"""
-        (?!nn\.init\.)(.*\.)?sparse\w* optim\.(SparseAdam|sparse_adam) (.*\.)?(?!is_)\w+_sparse(_\w*)?
-        [dh]smm [hs]?spmm s(add|spadd)mm smm
-        (ccol|col|crow|row|)_?indices_copy values_copy
-        Tensor.ccol_indices Tensor.coalesce Tensor.col_indices Tensor.crow_indices Tensor.dense_dim Tensor.indices
-        Tensor.is_coalesced Tensor.resize_as_sparse_ Tensor.row_indices Tensor.smm Tensor.sparse_dim
-        Tensor.sparse_mask Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.sspaddmm Tensor.to_dense
-        Tensor.to_sparse Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc
-        Tensor.to_sparse_csr Tensor.values""",
+    "block-sparse and semi-structured tensors": r"""
+        sparse_bs[rc](_tensor)? sparse\.(SparseSemi\w+|to_sparse_semi\w+|as_sparse_gradcheck|solve|spsolve|\w+Tensor)
+        (?!is_)\w+_sparse(_\w*)? dsmm hsmm hspmm sparse_resize\w* (ccol|col|crow|row|)_?indices_copy values_copy
+        Tensor.resize_as_sparse_ Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.to_sparse_bsc
+        Tensor.to_sparse_bsr""",
     "quantized tensors": r"""
         (.*\.)?(?!is_)\w*quantiz[ei]\w* choose_qparams_\w+ fbgemm_\w+ fused_moving_avg_obs_fake_quant int_repr ao
         (.*\.)?quint\w+ (.*\.)?q(u?int\d+(x\d)?|_\w+) QU?Int\w+ qscheme per_(channel|tensor)_\w+
@@ -90,6 +86,13 @@ LEFT_OUT = {
     "downloads": r"hub utils\.model_zoo",
     "private names": r"(.*\.)?_[^_.]\w*",
 }
+
+#: Methods of Tensor that ``retrograd.sparse`` sets when it is imported, each of which gets a ``MethodOnDemand``.
+SPARSE_METHODS = (
+    "_coalesced_", "_indices", "_nnz", "_values", "ccol_indices", "coalesce", "col_indices", "crow_indices", "dense_dim",
+    "indices", "is_coalesced", "row_indices", "smm", "sparse_dim", "sparse_mask", "sspaddmm", "to_dense", "to_sparse",
+    "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values",
+)  # fmt: skip
 
 #: Methods and properties of Tensor in the table, each of which gets an ``UnsupportedAttribute``.
 TENSOR_ATTRIBUTES = tuple(

@@ -22,7 +22,7 @@ from .gradients import as_tensor
 from .graph import AccumulateGrad, dead_ref
 from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_hooks
 from .rule_namespace import arithmetic
-from .tensor import Tensor, wrap
+from .tensor import Tensor, strided, wrap
 from .views import check_overlap, mark_interrupted
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
             variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
         elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
             variable._grad = variable.grad + grad
+        elif held.__class__ is not Tensor and isinstance(held, Tensor) and held.layout is not strided:
+            variable._grad = as_tensor(grad) + held
         elif held.__class__ is Tensor or isinstance(held, Tensor):
             array, counter = held._array, held._counter
             if not array.flags.c_contiguous:
@@ -175,7 +177,9 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
 
 def _add_to(held: Array, grad: Gradient) -> None:
     """Add the gradient ``grad`` in place to the array ``held``, which contains a sum of gradients."""
-    if held.size >= LARGE and held.__class__ is numpy.ndarray:
+    if grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor):  # sparse
+        held[...] = held + grad
+    elif held.size >= LARGE and held.__class__ is numpy.ndarray:
         arithmetic.add(held, grad, out=held)
     elif grad.__class__ is not numpy.ndarray and not held.ndim and isinstance(grad, numpy.generic):
         held[...] = held[()] + grad  # takes a quarter of the time of an addition in place
@@ -189,6 +193,8 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Tensor:
     This function is used if the backward pass is recorded (``create_graph=True``). The copy is a recorded operation, so
     that it can be differentiated.
     """
+    if grad.layout is not strided:
+        return grad.clone()  # type: ignore[no-any-return]
     module = array_module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 
@@ -214,7 +220,7 @@ def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
         return fresh
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)
-    return grad.copy()
+    return grad.clone() if isinstance(grad, Tensor) else grad.copy()  # a Tensor is sparse
 
 
 def _is_whole_view(grad: Array) -> bool:

@@ -205,7 +205,7 @@ def _nested(array: Array, indent: int, summarise: bool, form: _Format | _Complex
     return "[" + (",\n" + "\n" * (array.ndim - 2) + " " * (indent + 1)).join(rows) + "]"
 
 
-def _elements(array: Array, indent: int) -> str:
+def elements_text(array: Array, indent: int) -> str:
     """Return the text of the elements of ``array``, summarised if it has more elements than the option ``threshold``.
 
     Lines after the first are indented by ``indent`` characters.
@@ -256,25 +256,25 @@ def tensor_text(
             suffixes.append(f"size={tuple(array.shape)}")
         if dtype not in (default_dtype, default_complex, "torch.int64", "torch.bool"):
             suffixes.append(f"dtype={dtype}")
-        numbers = _elements(array, indent) if contents is None else contents
+        numbers = elements_text(array, indent) if contents is None else contents
     if grad_fn is not None:
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(prefix + numbers, [*suffixes, *more], indent)
+    return with_suffixes(prefix + numbers, [*suffixes, *more], indent)
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+def with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
     """Return ``text`` followed by ``suffixes`` and the closing parenthesis, wrapped at the line width.
 
-    Further lines are indented by ``indent`` characters.
+    Further lines are indented by ``indent`` characters. If ``new_line`` is true, the first suffix begins one.
     """
     used = len(text) - text.rfind("\n") + 1
     parts = [text]
     for each in suffixes:
-        if used + len(each) + 2 > OPTIONS.linewidth:
+        if new_line or used + len(each) + 2 > OPTIONS.linewidth:
             parts.append(",\n" + " " * indent + each)
-            used = indent + len(each)
+            used, new_line = indent + len(each), False
         else:
             parts.append(", " + each)
             used += len(each) + 2

@@ -9,8 +9,10 @@ import numpy
 
 from .dtypes import dtype_of
 from .error_context import describe_recording
+from .grad_mode import recording
+from .graph import AccumulateGrad
 from .rule_namespace import rule_namespace_of
-from .tensor import Tensor, wrap
+from .tensor import Tensor, strided, wrap
 
 if TYPE_CHECKING:
     from .typing import Gradient, GradientTarget, HasEdges, Shape
@@ -23,6 +25,8 @@ def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> G
     its imaginary part is dropped if the dtype of ``edge`` is real. Raises RuntimeError if the shape of ``edge`` can not
     be broadcast to that of ``grad``.
     """
+    if isinstance(grad, Tensor) and grad.layout is not strided:
+        return _sparse_gradient(grad, edge)
     level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
     if shape != edge.shape:
@@ -42,6 +46,22 @@ def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> G
     return grad
 
 
+def _sparse_gradient(grad: Tensor, edge: GradientTarget) -> Gradient:
+    """Return the sparse gradient ``grad`` at ``edge``: unchanged at the edge of a leaf, otherwise as a dense gradient.
+
+    Note [Sparse gradients]. A sparse gradient is a Tensor, also in a backward pass of arrays. Its dtype is never
+    identical to that of an edge, so the engine passes it to :func:`validate_gradient`. No derivative rule gets it.
+    """
+    if grad.shape != edge.shape:
+        raise RuntimeError(
+            f"a sparse gradient has the shape {list(grad.shape)} instead of {list(edge.shape)}"
+        )  # fmt: skip
+    if edge.__class__ is AccumulateGrad:
+        return grad
+    dense: Tensor = grad.to_dense().to(dtype_of(edge.dtype))
+    return dense if recording() else dense._array
+
+
 @lru_cache(maxsize=256)
 def _is_broadcastable(small: Shape, large: Shape) -> bool:
     """Whether a tensor of shape ``small`` can be broadcast to the shape ``large``."""
@@ -56,8 +76,8 @@ def as_tensor(grad: Gradient) -> Tensor | None:
 
 
 def unwrap_unless_recorded(value: Gradient, record: bool) -> Gradient:
-    """Return the gradient ``value`` as a Tensor if ``record`` is true, and otherwise as an array.
+    """Return the gradient ``value`` as a Tensor if ``record`` is true or it is sparse, and otherwise as an array.
 
     ``record`` is true if the backward pass is recorded (``create_graph=True``).
     """
-    return value._array if isinstance(value, Tensor) and not record else value
+    return value._array if isinstance(value, Tensor) and not record and value.layout is strided else value

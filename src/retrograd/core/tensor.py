@@ -42,7 +42,7 @@ new = object.__new__
 
 
 class layout:
-    """Layout of a tensor's elements in memory; the only layout is ``torch.strided``."""
+    """Layout of a tensor's elements in memory: ``torch.strided`` or, of sparse tensors, ``torch.sparse_coo`` and others."""
 
     __slots__ = ("name",)
     __module__ = "torch"
@@ -71,6 +71,7 @@ def layout_named(name: str) -> layout:
 
 
 strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -276,7 +277,7 @@ class Tensor:
 
     @property
     def layout(self) -> layout:
-        """Layout of the memory: always ``torch.strided``."""
+        """Layout of the memory: ``torch.strided``, or that of a sparse tensor."""
         return strided
 
     def is_floating_point(self) -> bool:
@@ -302,7 +303,7 @@ class Tensor:
 
     is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether the memory is on a GPU.")
     is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the memory is on the CPU.")
-    is_sparse = property(lambda self: False, doc="False: sparse tensors are not supported.")
+    is_sparse = property(lambda self: False, doc="Whether the layout is ``torch.sparse_coo``.")
     is_quantized = property(lambda self: False, doc="False: quantized tensors are not supported.")
     is_meta = property(lambda self: False, doc="False: meta tensors are not supported.")
     is_mkldnn = property(lambda self: False, doc="False.")
@@ -313,7 +314,7 @@ class Tensor:
     is_mtia = property(lambda self: False, doc="False.")
     is_vulkan = property(lambda self: False, doc="False.")
     is_xla = property(lambda self: False, doc="False.")
-    is_sparse_csr = property(lambda self: False, doc="False: sparse tensors are not supported.")
+    is_sparse_csr = property(lambda self: False, doc="Whether the layout is ``torch.sparse_csr``.")
     grad_dtype = property(lambda self: self.dtype, doc="Dtype of the gradient: that of the tensor.")
     name = property(lambda self: None, doc="None.")
     is_nested = property(lambda self: False, doc="False: nested tensors are not supported.")

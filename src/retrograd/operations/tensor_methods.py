@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from ..compat import unsupported
+from ..compat.lazy_imports import MethodOnDemand
 from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
@@ -76,6 +77,8 @@ def install() -> None:
         setattr(Tensor, name, shown)
     for name in unsupported.TENSOR_ATTRIBUTES:
         setattr(Tensor, name, UnsupportedAttribute(name))
+    for name in unsupported.SPARSE_METHODS:
+        setattr(Tensor, name, MethodOnDemand(name, "sparse"))
     # __array_priority__: NumPy's scalars and arrays leave binary operators with a tensor to Tensor.
     for name, given in (("__invert__", tensor_operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
         setattr(Tensor, name, given)

@@ -1,0 +1,74 @@
+"""Sparse tensors: the counterpart of ``torch.sparse``; see ``docs/sparse.md``.
+
+``tensor`` has the class, ``operations`` the operations on values, ``creation``, ``conversion`` and ``functions`` the
+functions of sparse tensors. The package is loaded on demand: the methods that dense tensors share with sparse ones
+(``to_sparse``, ``coalesce`` …) are replaced here by their implementations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..dispatch.intercept import interceptable
+from . import conversion
+from .conversion import from_scipy, to_scipy
+from .creation import (
+    check_sparse_tensor_invariants,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+    spdiags,
+)
+from .functions import _addmm, _mm, log_softmax, sampled_addmm, softmax
+from .functions import smm as _smm
+from .functions import sparse_sum as sum
+from .functions import spmm as _spmm
+from .functions import sspaddmm as _sspaddmm
+from .tensor import IMPLEMENTED as _IMPLEMENTED
+from .tensor import SparseTensor as _SparseTensor
+
+
+def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
+    """Return the product of two matrices, one or both sparse, with sparse gradients for sparse matrices.
+
+    >>> import retrograd as torch
+    >>> a = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    >>> torch.sparse.mm(a, torch.ones(3, 2))
+    tensor([[3., 3.],
+            [4., 4.]])
+    """
+    if reduce is not None:
+        raise NotImplementedError("torch.sparse.mm() with reduce is not implemented; use torch.scatter_reduce")
+    if not (isinstance(sparse, _SparseTensor) or isinstance(dense, _SparseTensor)):
+        return sparse.mm(dense)
+    return _mm(sparse, dense, "SparseAddmmBackward0")
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Return ``beta * input + alpha * (mat1 @ mat2)`` for a sparse matrix ``mat1``.
+
+    >>> import retrograd as torch
+    >>> a = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    >>> torch.sparse.addmm(torch.ones(2, 2), a, torch.ones(3, 2), beta=2)
+    tensor([[5., 5.],
+            [6., 6.]])
+    """
+    return _addmm(input, mat1, mat2, beta, alpha, "SparseAddmmBackward0")
+
+
+def _install() -> None:
+    """Set the methods that dense tensors share with sparse ones as attributes of Tensor."""
+    for name in (*conversion.METHODS, "smm", "sspaddmm"):
+        function = interceptable(_IMPLEMENTED[name])
+        function.__qualname__, function.__module__ = f"Tensor.{name}", "torch"
+        setattr(Tensor, name, function)
+
+
+_install()
+spmm, smm, sspaddmm = interceptable(_spmm), interceptable(_smm), interceptable(_sspaddmm)
+__all__ = [
+    "addmm", "check_sparse_tensor_invariants", "from_scipy", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags",
+    "sum", "to_scipy",
+]  # fmt: skip
