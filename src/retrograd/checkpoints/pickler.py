@@ -12,10 +12,10 @@ from ..compat.pickle_names import TorchNamed
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size
-from ..core.tensor import Tensor, layout
+from ..core.tensor import Tensor, layout, strided
 from ..nn.parameter import Parameter, is_lazy
 from ..operations.creation.random import Generator
-from .storages import Call, StorageRef, StorageTable, TorchName, reduce_tensor
+from .storages import Call, StorageRef, StorageTable, TorchName, reduce_sparse, reduce_tensor
 
 _PythonPickler: Any = pickle._Pickler  # its checker's description lacks the methods that may be overridden
 
@@ -51,6 +51,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
             self._write_call(obj, obj.function, obj.arguments)
         elif is_lazy(obj):
             self._write_call(obj, *obj.described())
+        elif isinstance(obj, Tensor) and obj.layout is not strided:
+            self._write_call(obj, *reduce_sparse(obj))
         elif isinstance(obj, Tensor) and type(obj).__reduce_ex__ in _TENSORS:
             self._write_call(obj, *reduce_tensor(obj, self.memories))
         elif isinstance(obj, dtype):

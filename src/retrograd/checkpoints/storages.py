@@ -12,11 +12,23 @@ from typing import Any
 
 import numpy
 
+from ..compat.lazy_imports import load_part
 from ..core import devices, dtypes
 from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size
-from ..core.tensor import Tensor, address, element_strides, memory_owner, offset_in_memory, strided, wrap
+from ..core.tensor import (
+    Tensor,
+    address,
+    element_strides,
+    memory_owner,
+    offset_in_memory,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+    wrap,
+)
 from ..nn.parameter import Parameter
 from .formatting import shortened
 from .unpickler import Refused, check_attributes
@@ -298,10 +310,37 @@ def _bytearray(*arguments: Any) -> bytearray:
     return bytearray(data)
 
 
+def rebuild_sparse(layout: Any, data: Any) -> Tensor:
+    """Return a sparse tensor; pickles call this function ``torch._utils._rebuild_sparse_tensor``.
+
+    ``data`` has the indices, the values, the shape, and for ``sparse_coo`` whether the indices are coalesced. They are
+    checked, so that a damaged file cannot create a tensor with indices outside of its shape.
+    """
+    count = 3 if layout is sparse_coo else 4
+    if not isinstance(data, tuple) or len(data) not in (count, 4):
+        raise RuntimeError("a sparse tensor must have indices, values and a shape")
+    tensors, size = data[: count - 1], data[count - 1]
+    if not all(type(each) is Tensor for each in tensors) or not all(type(each) is int and each >= 0 for each in size):
+        raise RuntimeError("a sparse tensor must have tensors of indices and values, and a shape of integers")
+    create = load_part("sparse.creation")
+    made: Tensor
+    if layout is sparse_coo:
+        known = bool(data[3]) if len(data) == 4 else None
+        made = create.sparse_coo_tensor(*tensors, size, check_invariants=True, is_coalesced=known)
+    elif layout in (sparse_csr, sparse_csc):
+        made = create.sparse_compressed_tensor(*tensors, size, layout=layout, check_invariants=False)
+    else:
+        raise RuntimeError(f"unknown layout: {layout}")
+    return made
+
+
+_LAYOUTS = {f"torch.{each.name}": each for each in (strided, sparse_coo, sparse_csr, sparse_csc)}
+
+
 def _layout(name: Any) -> Any:
-    if name != "torch.strided":
+    if not isinstance(name, str) or name not in _LAYOUTS:
         raise RuntimeError(f"unknown layout: {shortened(name)}")
-    return strided
+    return _LAYOUTS[name]
 
 
 def allowed_names() -> dict[str, Any]:
@@ -320,7 +359,7 @@ def allowed_names() -> dict[str, Any]:
         "torch._utils._rebuild_tensor": rebuild_tensor, "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
         "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3, "torch._utils._rebuild_parameter": rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
-        "torch._tensor._rebuild_from_type_v2": rebuild_from_type,
+        "torch._tensor._rebuild_from_type_v2": rebuild_from_type, "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
     }  # fmt: skip
     names |= {f"torch.{kind.name}": kind for kind in dtypes.ALL}
     for name, kind in STORAGES.items():
@@ -396,6 +435,24 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
     return function, arguments
 
 
+def reduce_sparse(tensor: Tensor) -> tuple[TorchName, tuple[Any, ...]]:
+    """Return the function that a pickle calls to rebuild the sparse tensor ``tensor``, and a tuple of its arguments.
+
+    As in PyTorch, ``requires_grad`` is not saved, except that a parameter is one again.
+    """
+    names = ("_indices",) if tensor.layout is sparse_coo else _COMPRESSED[tensor.layout.name]
+    data: tuple[Any, ...] = (*(getattr(tensor, name)() for name in names), tensor._values(), tensor.shape)
+    call = _SPARSE, (tensor.layout, (*data, tensor.is_coalesced()) if tensor.layout is sparse_coo else data)
+    if getattr(tensor, "_is_param", False):
+        return _PARAMETER, (Call(*call), tensor.requires_grad, OrderedDict())
+    return call
+
+
+_COMPRESSED = {
+    "sparse_csr": ("crow_indices", "col_indices"), "sparse_csc": ("ccol_indices", "row_indices")
+}  # fmt: skip
+
+
 class StorageRef:
     """Reference to a storage in a pickle.
 
@@ -418,5 +475,6 @@ class Call:
 
 _V2, _V3 = (TorchName("torch._utils", f"_rebuild_tensor_v{number}") for number in (2, 3))
 _PARAMETER = TorchName("torch._utils", "_rebuild_parameter")
+_SPARSE = TorchName("torch._utils", "_rebuild_sparse_tensor")
 _STATEFUL_PARAMETER = TorchName("torch._utils", "_rebuild_parameter_with_state")
 _SUBCLASS, _TENSOR = TorchName("torch._tensor", "_rebuild_from_type_v2"), TorchName("torch", "Tensor")

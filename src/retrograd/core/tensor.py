@@ -627,6 +627,8 @@ def _intercepted_read(name: str, x: Tensor) -> Intercepted:
 
     The result is the constant ``GO_ON`` if no handler overrides the property.
     """
+    if not HANDLERS and x.__class__ is Tensor:  # classes with a __torch_function__ exist, but ``x`` is of none of them
+        return GO_ON
     return intercepted(vars(Tensor)[name].fget, x)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import ElementwiseOptimizer, full_like_param, initial_step_count
+from .elementwise import ElementwiseOptimizer, as_number, full_like_param, increment_step, initial_step_count
 from .optimizer import options
+from .sparse_adam import with_values
 
 
 class Adagrad(ElementwiseOptimizer):
@@ -42,6 +43,21 @@ class Adagrad(ElementwiseOptimizer):
 
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
         return {"size": values["lr"] / (1 + (step - 1) * values["lr_decay"])}
+
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        if group["fused"]:
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+
+    def _move_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        state = self.state[param]
+        step = increment_step(state)
+        grad = (-grad if group["maximize"] else grad).coalesce()
+        state["sum"].add_(grad.pow(2))
+        root = state["sum"].sparse_mask(grad).sqrt()
+        size = as_number(group["lr"], group) / (1 + (step - 1) * group["lr_decay"])
+        param.add_(with_values(grad, grad.values() / (root.values() + group["eps"])), alpha=-size)
 
     @staticmethod
     def rule(F: Any, param: Any, grad: Any, sum: Any, *, size: Any, eps: float) -> None:

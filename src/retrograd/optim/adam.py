@@ -68,6 +68,9 @@ class Adam(ElementwiseOptimizer):
             raise ValueError("betas must be either both floats or both Tensors")
         values["betas"] = tuple(betas)
 
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+
     def numbers(self, values: dict[str, Any], state: dict[str, Any], step: float) -> dict[str, Any]:
         beta1, beta2 = betas = values["betas"]
         if isinstance(beta1, Tensor):

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+import numpy
+
 from ..core import dtypes
 from ..core.devices import array_module_of
 from ..core.grad_mode import restore_recording, set_recording
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, strided, wrap
 from ..core.views import bump_version, check_in_place
 from .fused import Counters, apply_rule, is_on, undo_if_interrupted
 from .optimizer import Optimizer, check_option, evaluate_closure, step_counter
@@ -44,8 +46,14 @@ class PerParameterOptimizer(Optimizer):
                 params = [param for param in group["params"] if param._grad is not None]
                 self._check(group, params)
                 values = option_values(group, self.defaults) if params else {}
-                for param in params:
-                    self._move(group, values, param)
+                sparse = any([param._grad.__class__ not in _DENSE for param in params]) and [*map(_is_sparse, params)]
+                if sparse and any(sparse):
+                    self._check_sparse(group)
+                for index, param in enumerate(params):
+                    if sparse and sparse[index]:
+                        self._move_sparse(group, param, gradient(param))
+                    else:
+                        self._move(group, values, param)
         finally:
             restore_recording(before)
         return loss
@@ -53,6 +61,14 @@ class PerParameterOptimizer(Optimizer):
     def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
         if any(param.is_complex() for param in params):
             raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        """Raise PyTorch's error if the optimiser does not support sparse gradients with the options ``group``."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
+    def _move_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        """Update ``param``, whose gradient ``grad`` is sparse; ``group`` is its parameter group."""
+        raise NotImplementedError
 
     def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         """Call :meth:`_update`; if it is interrupted or fails, restore ``param`` and its state."""
@@ -168,6 +184,14 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         entries = None if state is stored else (stored, state)
         counters = [(state["step"], step), *self.counters(values, state, step)]
         apply_rule(type(self).rule, param, gradient(param), tensors, values["decay"], numbers, counters, entries)
+
+
+#: Classes of gradients that are not sparse.
+_DENSE = frozenset({numpy.ndarray, Tensor})
+
+
+def _is_sparse(param: Tensor) -> bool:
+    return isinstance(param._grad, Tensor) and param._grad.layout is not strided
 
 
 def gradient(param: Tensor) -> Tensor:

@@ -115,7 +115,7 @@ class LBFGS(Optimizer):
         """Return the gradients of all parameters, concatenated to one vector; complex gradients are viewed as real."""
         parts = []
         for param in self.param_groups[0]["params"]:
-            grad = param.detach().new_zeros(param.shape) if param.grad is None else param.grad
+            grad = param.detach().new_zeros(param.shape) if param.grad is None else param.grad.to_dense()
             parts.append((grad.view_as_real() if grad.is_complex() else grad).reshape(-1))
         return cat(parts)
 

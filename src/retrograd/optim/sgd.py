@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from .elementwise import ElementwiseOptimizer, full_like_param, gradient
+from .elementwise import ElementwiseOptimizer, as_number, full_like_param, gradient
 from .fused import apply_rule
 from .numba_steps import with_loop
 from .optimizer import options
@@ -46,6 +46,26 @@ class SGD(ElementwiseOptimizer):
                 raise ValueError(f"Invalid {name} value: {values[name]}")
         if values["nesterov"] and (values["momentum"] <= 0 or values["dampening"] != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+
+    def _check_sparse(self, group: dict[str, Any]) -> None:
+        if group["fused"]:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+
+    def _move_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        grad = -grad if group["maximize"] else grad
+        if group["weight_decay"] != 0:
+            grad = grad.add(param, alpha=group["weight_decay"])  # raises PyTorch's error: it is not sparse
+        momentum = group["momentum"]
+        if momentum != 0:
+            buffer = self.state[param].get("momentum_buffer")
+            if buffer is None:
+                buffer = grad.detach().clone()
+            else:
+                buffer = (buffer * momentum).add(grad, alpha=1 - group["dampening"]).coalesce()
+            grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+        param.add_(grad, alpha=-as_number(group["lr"], group))
+        if momentum != 0:
+            self.state[param]["momentum_buffer"] = buffer
 
     def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         grad = gradient(param)

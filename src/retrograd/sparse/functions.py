@@ -9,7 +9,9 @@ import numpy
 
 from ..autograd import backward as _backward
 from ..core import dtypes, promotion
+from ..core.grad_mode import recording
 from ..core.tensor import Tensor, normalize_dim, sparse_coo, sparse_csc, sparse_csr, strided, wrap
+from ..core.views import bump_version, check_in_place
 from ..dispatch.declare import FUNCTIONS
 from ..kernels import sparse as kernels
 from .conversion import coalesced, is_coo, like, sparse_mask, to_dense, to_sparse
@@ -21,6 +23,7 @@ from .tensor import (
     Compressed,
     Coordinates,
     SparseTensor,
+    add_into,
     coo,
     flat_of,
     gather,
@@ -105,15 +108,19 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     return _sum("sub", "SubBackward0", input, other, alpha, out)
 
 
+def _check_sizes(dense: Any, x: SparseTensor) -> None:
+    if not isinstance(dense, Tensor) or tuple(dense.shape) != x._sizes:
+        raise RuntimeError(
+            "add: expected 'self' and 'other' to have same size, but self has size "
+            f"{list(getattr(dense, 'shape', ()))} while other has size {list(x._sizes)} (FYI: dense-sparse addition does "
+            "not currently support broadcasting)"
+        )
+
+
 def _sum(name: str, node: str, a: Any, b: Any, alpha: Any, out: Any) -> Any:
     _refuse_out(name, out)
     if not isinstance(a, SparseTensor):
-        if tuple(a.shape) != b._sizes:
-            raise RuntimeError(
-                "add: expected 'self' and 'other' to have same size, but self has size "
-                f"{list(a.shape)} while other has size {list(b._sizes)} (FYI: dense-sparse addition does not currently "
-                "support broadcasting)"
-            )
+        _check_sizes(a, b)
         return FUNCTIONS[name](a, to_dense(b), alpha=alpha)
     if not isinstance(b, SparseTensor):
         if is_coo(a) or _is_number(b):
@@ -135,10 +142,12 @@ def _sum(name: str, node: str, a: Any, b: Any, alpha: Any, out: Any) -> Any:
     left, right = a._stored.to(dtype), b._stored.to(dtype)
     values = FUNCTIONS["cat"]([left, right if factor == 1 else right * factor])
     made = coo(numpy.concatenate([a._pattern.coordinates(), b._pattern.coordinates()], 1), values, a._sizes, False)
-    if a._pattern.coalesced and b._pattern.coalesced:
-        flat, place = numpy.unique(flat_of(made), return_inverse=True)
+    flat, count = flat_of(made), a._pattern.count
+    if all(x._pattern.coalesced or (numpy.diff(part) > 0).all() for x, part in ((a, flat[:count]), (b, flat[count:]))):
+        flat, place = numpy.unique(flat, return_inverse=True)
         coordinates = kernels.coordinates_of(flat, a._sizes[: a._pattern.dims])
-        made = coo(coordinates, ADD_AT[node](values, wrap(place), (flat.size,)), a._sizes, True)
+        known = a._pattern.coalesced and b._pattern.coalesced
+        made = coo(coordinates, ADD_AT[node](values, wrap(place), (flat.size,)), a._sizes, known)
     else:
         made = with_values(made, ALIAS[node](values))
     return like(made, layout)
@@ -188,7 +197,8 @@ def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 @implements("div", "__itruediv__")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
     """Return the quotient of a sparse tensor and a number."""
-    return _quotient("div", input, other, out, rounding_mode=rounding_mode)
+    options = {} if rounding_mode is None else {"rounding_mode": rounding_mode}
+    return _quotient("div", input, other, out, **options)
 
 
 @implements("floor_divide")
@@ -206,7 +216,7 @@ def _quotient(name: str, input: Any, other: Any, out: Any, **options: Any) -> Sp
         raise RuntimeError(
             f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)"
         )
-    x = coalesced(input) if name == "floor_divide" or options.get("rounding_mode") else input
+    x = coalesced(input) if name == "floor_divide" or options else input
     return with_values(x, FUNCTIONS[name](x._stored, other, **options))
 
 
@@ -251,7 +261,13 @@ IMPLEMENTED["__imul__"], IMPLEMENTED["__itruediv__"] = IMPLEMENTED["mul_"], IMPL
 def _in_place_sum(name: str) -> None:
     def call(input: Any, other: Any, *, alpha: Any = 1) -> Any:
         if not isinstance(input, SparseTensor):
-            return getattr(input, name)(to_dense(other), alpha=alpha)
+            if recording() or input._array.__class__ is not numpy.ndarray or input.dtype is not other.dtype:
+                return getattr(input, name)(to_dense(other), alpha=alpha)
+            check_in_place(input, False)
+            _check_sizes(input, other)
+            add_into(input._array, other, -alpha if name == "sub_" else alpha)
+            bump_version(input)
+            return input
         return replace(input, IMPLEMENTED[name[:-1]](input, other, alpha=alpha), name)
 
     IMPLEMENTED[name] = call
@@ -504,7 +520,7 @@ def sum_of(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         dims = [dim for dim in dims if dim >= input._pattern.dims] if keepdim else dims
     if keepdim:
         for each in dims:
-            result = unsqueeze(result, each)
+            result = unsqueeze(result, each, "SumBackward1")
     return result
 
 
@@ -635,7 +651,7 @@ IMPLEMENTED["H"] = IMPLEMENTED["mH"] = IMPLEMENTED["adjoint"] = lambda input: IM
 
 
 @implements()
-def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
+def unsqueeze(input: SparseTensor, dim: int, node: str = "UnsqueezeBackward0") -> SparseTensor:
     """Return the tensor with a dimension of size 1 before ``dim``."""
     dim, dims = normalize_dim(dim, len(input._sizes) + 1), input._pattern.dims
     sizes = (*input._sizes[:dim], 1, *input._sizes[dim:])
@@ -644,7 +660,7 @@ def unsqueeze(input: SparseTensor, dim: int) -> SparseTensor:
     if dim > dims:
         return sparse_tensor(input._pattern, input._stored.unsqueeze(dim - dims + 1), sizes)
     coordinates = numpy.insert(input._pattern.coordinates(), dim, 0, 0)
-    return coo(coordinates, ALIAS["UnsqueezeBackward0"](input._stored), sizes, input._pattern.coalesced)
+    return coo(coordinates, ALIAS[node](input._stored), sizes, input._pattern.coalesced)
 
 
 @implements("cat")

@@ -23,7 +23,7 @@ def _gather(node: str) -> Callable[..., Any]:
     @op(function=False, method=False, name=f"sparse_gather_{node}", backward=node, linear=True, vmap="slices")
     def gather(np: Any, self: Any, index: Any, /, dims: int) -> Any:
         """Return the elements of ``self`` at ``index``, a 1-d tensor of flat indices into its first ``dims`` dimensions."""
-        return self.reshape(math.prod(self.shape[:dims]), *self.shape[dims:])[index]
+        return self.reshape((math.prod(self.shape[:dims]), *self.shape[dims:]))[index]
 
     gather.derivative(self=lambda F, g, index, self_shape, dims: F.sparse_add_at_IndexAddBackward0(g, index, self_shape[:dims]))
     return gather
@@ -42,7 +42,7 @@ def _add_at(node: str) -> Callable[..., Any]:
         result = np.zeros((count, *rows), self.dtype)
         if self.size:
             indexing.add(np, result, (index,), self)
-        return result.reshape(*shape, *rows)
+        return result.reshape((*shape, *rows))
 
     add_at.derivative(self=lambda F, g, index, shape: F.sparse_gather_IndexSelectBackward0(g, index, len(shape)))
     return add_at
@@ -82,19 +82,19 @@ def _product(node: str) -> Callable[..., Any]:
 def _sum_of_product(node: str) -> Callable[..., Any]:
     @op(function=False, method=False, name=f"sparse_addmm_{node}", backward=node, vmap="slices", opmath=True)
     def addmm(
-        np: Any, input: Any, self: Any, rows: Any, columns: Any, other: Any, /, count: int, beta: Any, alpha: Any
+        np: Any, bias: Any, self: Any, rows: Any, columns: Any, other: Any, /, count: int, beta: Any, alpha: Any
     ) -> Any:
-        """Return ``beta * input + alpha * A @ other`` for the sparse matrix ``A`` of ``sparse_product``.
+        """Return ``beta * bias + alpha * A @ other`` for the sparse matrix ``A`` of ``sparse_product``.
 
-        If ``beta`` is 0, ``input`` is ignored, also where it is nan.
+        If ``beta`` is 0, ``bias`` is ignored, also where it is nan.
         """
         result = sparse.product(self, rows, columns, other, count)
         result = result if alpha == 1 else result * alpha
-        added = np.broadcast_to(input, result.shape)
+        added = np.broadcast_to(bias, result.shape)
         return result if beta == 0 else result + added if beta == 1 else result + added * beta
 
     addmm.derivative(
-        input=lambda F, g, beta: g * beta,
+        bias=lambda F, g, beta: g * beta,
         self=lambda F, g, rows, columns, other, alpha: F.sparse_sampled(g * alpha, other, rows, columns),
         other=lambda F, g, self, rows, columns, other_shape, alpha: F.sparse_product_MmBackward0(
             self, columns, rows, g * alpha, other_shape[0]

@@ -23,6 +23,7 @@ import numpy
 from ..compat.missing_names import DOCS_FOLDER
 from ..core import dtypes, formatting
 from ..core.devices import CPU
+from ..core.grad_mode import recording
 from ..core.size import Size, size_of
 from ..core.tensor import (
     Tensor,
@@ -34,6 +35,7 @@ from ..core.tensor import (
 )
 from ..core.tensor import layout as layout_class
 from ..core.torch_function import call_without_overrides
+from ..kernels import indexing
 from ..kernels import sparse as kernels
 from .operations import ALIAS, GATHER
 
@@ -286,7 +288,9 @@ class SparseTensor(Tensor):
         return _added_to(self, other) if isinstance(other, numpy.ndarray) else Tensor.__add__(self, other)
 
     def __radd__(self, other: object) -> Any:
-        return _added_to(self, other) if isinstance(other, numpy.ndarray) else Tensor.__radd__(self, other)
+        if isinstance(other, numpy.ndarray):
+            return _added_to(self, other)
+        return Tensor.__add__(other, self) if isinstance(other, Tensor) else Tensor.__radd__(self, other)
 
     # -- the graph
 
@@ -317,6 +321,10 @@ class SparseTensor(Tensor):
     @property
     def _grad(self) -> Any:  # type: ignore[override]
         return self.grad
+
+    @_grad.setter
+    def _grad(self, value: Any) -> None:
+        self.grad = value
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
         self._stored.requires_grad_(requires_grad)
@@ -407,7 +415,7 @@ def _in_place(name: str, *args: Any, **kwargs: Any) -> Any:
 
 def replace(x: SparseTensor, result: Tensor, name: str) -> SparseTensor:
     """Give ``x`` the elements of ``result``, and return ``x``; ``name`` is the in-place function that is called."""
-    if x.is_leaf and x.requires_grad and result.requires_grad:
+    if recording() and x.is_leaf and x.requires_grad:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if not isinstance(result, SparseTensor) or result._sizes != x._sizes:
         raise RuntimeError(f"{name}: the result has another layout or shape than the tensor to be modified")
@@ -434,8 +442,9 @@ def add_into(array: Any, x: SparseTensor, factor: Any = 1) -> None:
     """Add ``x`` times ``factor`` in place to ``array``, an array of the same shape."""
     if not x._pattern.count:
         return
-    values = x._stored._array
-    numpy.add.at(array, tuple(x._pattern.coordinates()), values if factor == 1 else values * factor)
+    values, coordinates = x._stored._array, x._pattern.coordinates()
+    kernels.check_range(coordinates, x._sizes[: x._pattern.dims])
+    indexing.add(numpy, array, tuple(coordinates), values if factor == 1 else values * factor)
 
 
 _PROPERTY_NAMES: dict[int, str] = {}

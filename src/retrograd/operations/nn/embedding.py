@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy
 
+from ...compat.lazy_imports import load_part
 from ...core import dtypes
 from ...core.devices import array_module_of
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
-from ...dispatch.declare import op, public
+from ...dispatch.declare import ARRAYS, TENSORS, op, public
 from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import embedding as embedding_kernels
 from ...kernels.gather_scatter import all_in_range, take_axis
@@ -74,6 +75,33 @@ embedding_block.derivative(
         g, indices, self_shape[0], padding_idx, scale
     )
 )
+
+
+@op(function=False, method=False, name="embedding_sparse_block", backward="EmbeddingBackward0", linear=True)
+def embedding_sparse_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale: bool) -> Any:
+    """Return the same as ``embedding_block``; the gradient of ``self`` is sparse."""
+    return embedding_block.op.kernel(np, self, indices, padding_idx, scale)
+
+
+def _sparse_gradient(g: Any, indices: Any, count: int, padding_idx: int, scale: bool) -> Tensor:
+    """Return the gradient of ``embedding`` as a sparse tensor, for arrays (Note [Sparse gradients])."""
+    if scale:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    rows, index = numpy.asarray(g).reshape(indices.size, g.shape[-1]), indices.reshape(-1)
+    if padding_idx >= 0:
+        kept = index != padding_idx
+        rows, index = rows[kept], index[kept]
+    made: Tensor = load_part("sparse.functions").rows_gradient(rows, index, (count, g.shape[-1]))
+    return made
+
+
+ARRAYS.__dict__["embedding_sparse_backward"] = _sparse_gradient
+TENSORS.__dict__["embedding_sparse_backward"] = embedding_dense_backward
+embedding_sparse_block.derivative(
+    self=lambda F, g, indices, self_shape, padding_idx, scale: F.embedding_sparse_backward(
+        g, indices, self_shape[0], padding_idx, scale
+    )
+)
 embedding_dense_backward.derivative(
     grad_output=lambda F, g, indices, padding_idx, scale: F.embedding_double(g, indices, padding_idx, scale)
 )
@@ -100,7 +128,8 @@ def _embedding(
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     _check_indices("embedding", indices)
-    result: Tensor = embedding_block(weight, indices, padding_idx, scale_grad_by_freq)
+    block = embedding_sparse_block if sparse else embedding_block
+    result: Tensor = block(weight, indices, padding_idx, scale_grad_by_freq)
     return result
 
 
@@ -123,7 +152,8 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 
 @public(
     function=False, method=False, fast_path=embedding_block, operands=("weight", "input"),
-    when=lambda padding_idx, scale_grad_by_freq: padding_idx is None and not scale_grad_by_freq, inline_only=True,
+    when=lambda padding_idx, scale_grad_by_freq, sparse: padding_idx is None and not scale_grad_by_freq and not sparse,
+    inline_only=True,
     padding_idx=-1, scale=False,
 )  # fmt: skip
 def embedding(
@@ -134,8 +164,8 @@ def embedding(
 
     The gradient of row ``padding_idx`` is 0. If ``max_norm`` is not None, selected rows of ``weight`` whose
     ``norm_type``-norm exceeds ``max_norm`` are first scaled down to this norm in place. If ``scale_grad_by_freq`` is
-    true, the gradient of each row is divided by the number of its occurrences in ``input``. ``sparse`` has no effect,
-    because gradients are dense.
+    true, the gradient of each row is divided by the number of its occurrences in ``input``. If ``sparse`` is true, the
+    gradient of a leaf ``weight`` is a sparse tensor.
 
     >>> import retrograd as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -272,6 +302,42 @@ def _bag_rule(
     return F.embedding_bag_backward(g, indices, bags, sizes, weights, tops, self_shape[0], scale, mode)
 
 
+@op(
+    function=False, method=False, name="embedding_bag_sparse_block", backward="EmbeddingBagBackward0",
+    outputs=("out", "tops"), differentiable=1,
+)  # fmt: skip
+def embedding_bag_sparse_block(
+    np: Any, self: Any, indices: Any, bags: Any, sizes: Any, weights: Any, /, scale: bool, mode: int
+) -> Any:
+    """Return the same as ``embedding_bag_block``; the gradient of ``self`` is sparse."""
+    return embedding_bag_block.op.kernel(np, self, indices, bags, sizes, weights, scale, mode)
+
+
+def _sparse_bag_gradient(
+    g: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, count: int, scale: bool, mode: int
+) -> Tensor:
+    """Return the gradient of ``embedding_bag`` with respect to its table as a sparse tensor, for arrays."""
+    grad = numpy.asarray(g)
+    if mode == 1:
+        grad = grad / numpy.maximum(sizes, 1).astype(grad.dtype)[:, None]
+    rows = grad[bags]
+    return _sparse_gradient(rows if weights is None else rows * weights[:, None], indices, count, -1, scale)
+
+
+ARRAYS.__dict__["embedding_bag_sparse_backward"] = _sparse_bag_gradient
+TENSORS.__dict__["embedding_bag_sparse_backward"] = embedding_bag_backward
+
+
+def _sparse_bag_rule(
+    F: Any, g: Any, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, self_shape: Any, scale: bool,
+    mode: int,
+) -> Any:  # fmt: skip
+    return F.embedding_bag_sparse_backward(g, indices, bags, sizes, weights, tops, self_shape[0], scale, mode)
+
+
+embedding_bag_sparse_block.derivative(
+    self=_sparse_bag_rule, weights=lambda F, g, self, indices, bags: F.row_products(g, self, bags, indices)
+)
 for _each in (embedding_bag_block, embedding_bag_again):
     _each.derivative(self=_bag_rule, weights=lambda F, g, self, indices, bags: F.row_products(g, self, bags, indices))
 embedding_bag_backward.derivative(
@@ -342,7 +408,8 @@ def _embedding_bag(
         share = None if share is None else share[wrap(kept)]
     else:
         inside = bags
-    out, tops = embedding_bag_block(weight, wrap(index), wrap(inside), wrap(sizes), share, scale_grad_by_freq, mode)
+    block = embedding_bag_sparse_block if sparse else embedding_bag_block
+    out, tops = block(weight, wrap(index), wrap(inside), wrap(sizes), share, scale_grad_by_freq, mode)
     return out, wrap(bags), wrap(sizes), tops
 
 
