@@ -70,8 +70,16 @@ def layout_named(name: str) -> layout:
     return globals()[name]
 
 
+class sparse_layout(layout):
+    """Layout of sparse tensors; a class of its own, so that the argument checks of functions that create tensors see it."""
+
+    __slots__ = ()
+    __module__ = "torch"
+
+
+sparse_layout.__name__ = sparse_layout.__qualname__ = "layout"
 strided = layout("strided")
-sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
+sparse_coo, sparse_csr, sparse_csc = map(sparse_layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

@@ -18,7 +18,7 @@ import numpy
 
 from ..core.devices import device
 from ..core.dtypes import as_dtype, dtype
-from ..core.tensor import Tensor, layout, memory_format
+from ..core.tensor import Tensor, layout, memory_format, sparse_layout
 from ..core.torch_function import overriding_arguments
 from . import signatures
 from .argument_errors import GIVEN_ON, inner_arguments
@@ -237,6 +237,11 @@ def _plain(kind: str, value: object) -> object:
             return float(value)
     if kind in ("Number", "float") and isinstance(value, (int, float)) and value.__class__ not in (bool, int, float):
         return float(value) if isinstance(value, float) else int(value)
+    if value.__class__ is sparse_layout and kind == "layout":
+        raise NotImplementedError(
+            f"layout={value} is not implemented for this function. Remedy: create the tensor by torch.sparse_coo_tensor() "
+            "or another function of docs/sparse.md, or convert it by to_sparse()."
+        )
     return as_dtype(value) if kind == "dtype" and isinstance(value, type) else value
 
 

@@ -189,7 +189,8 @@ def to_sparse(
         )
     if is_coo(self):
         return self  # type: ignore[no-any-return]
-    made = coo(self._pattern.coordinates().astype(numpy.int64), _alias_of(self), self._sizes, False)
+    values = ALIAS["ToSparseBackward1"](self._stored)
+    made = coo(self._pattern.coordinates().astype(numpy.int64), values, self._sizes, False)
     if self.layout is sparse_csr and sorted_rows(self._pattern):
         made._pattern.coalesced = True  # type: ignore[union-attr]
     return made
@@ -198,10 +199,6 @@ def to_sparse(
 def sorted_rows(pattern: Compressed) -> bool:
     """Whether the plain indices of each row are sorted and distinct."""
     return not ((numpy.diff(pattern.plain) <= 0) & (numpy.diff(kernels.expanded(pattern.starts)) == 0)).any()
-
-
-def _alias_of(x: SparseTensor) -> Tensor:
-    return ALIAS["ToSparseBackward0"](x._stored)  # type: ignore[no-any-return]
 
 
 def _from_dense(x: Tensor, dims: int | None) -> SparseTensor:
@@ -237,8 +234,11 @@ def to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
     return to_compressed(self, sparse_csc, dense_dim)
 
 
-def to_compressed(x: Any, layout: layout_class, dense_dim: int | None = None) -> SparseTensor:
-    """Return ``x`` in the compressed format ``layout``; ``dense_dim`` is the number of dense dimensions of the result."""
+def to_compressed(x: Any, layout: layout_class, dense_dim: int | None = None, node: str | None = None) -> SparseTensor:
+    """Return ``x`` in the compressed format ``layout``; ``dense_dim`` is the number of dense dimensions of the result.
+
+    ``node`` is the name of the graph node if this function is a part of another one.
+    """
     if x.layout is layout:
         return x  # type: ignore[no-any-return]
     if x.layout is strided:
@@ -251,16 +251,17 @@ def to_compressed(x: Any, layout: layout_class, dense_dim: int | None = None) ->
     kept, other = x._pattern.coordinates() if layout is sparse_csr else x._pattern.coordinates()[::-1]
     size = x._sizes[0] if layout is sparse_csr else x._sizes[1]
     starts = kernels.compressed(kept, size)
+    node = node or ("ToSparseCsrBackward0" if layout is sparse_csr else "ToSparseCscBackward0")
     if layout is sparse_csr:
-        return sparse_tensor(Compressed(layout, starts, other.copy()), _alias_of(x), x._sizes)
+        return sparse_tensor(Compressed(layout, starts, other.copy()), ALIAS[node](x._stored), x._sizes)
     order = numpy.argsort(kept, kind="stable")
-    stored = gather("ToSparseBackward0", x._stored, order, 1)
+    stored = gather(node, x._stored, order, 1)
     return sparse_tensor(Compressed(layout, starts, other[order]), stored, x._sizes)
 
 
-def like(x: SparseTensor, pattern: layout_class) -> SparseTensor:
-    """Return ``x`` in the layout ``pattern``."""
-    return to_sparse(x) if pattern is sparse_coo else to_compressed(x, pattern)
+def like(x: SparseTensor, layout: layout_class, node: str) -> SparseTensor:
+    """Return ``x``, a tensor in coordinate format, in ``layout``; ``node`` is the name of its graph node."""
+    return x if layout is sparse_coo else to_compressed(x, layout, None, node)
 
 
 # -- Dtypes and copies -----------------------------------------------------------------------------------------------

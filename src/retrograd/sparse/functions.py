@@ -150,7 +150,7 @@ def _sum(name: str, node: str, a: Any, b: Any, alpha: Any, out: Any) -> Any:
         made = coo(coordinates, ADD_AT[node](values, wrap(place), (flat.size,)), a._sizes, known)
     else:
         made = with_values(made, ALIAS[node](values))
-    return like(made, layout)
+    return like(made, layout, node)
 
 
 @implements("mul", "__rmul__", "__imul__")
@@ -191,7 +191,7 @@ def _product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     a, b = coalesced(to_sparse(a)), coalesced(to_sparse(b))
     _, left, right = numpy.intersect1d(flat_of(a), flat_of(b), assume_unique=True, return_indices=True)
     values = gather("IndexSelectBackward0", a._stored, left, 1) * gather("IndexSelectBackward0", b._stored, right, 1)
-    return like(coo(a._pattern.coordinates()[:, left], values, a._sizes, True), layout)
+    return like(coo(a._pattern.coordinates()[:, left], values, a._sizes, True), layout, "MulBackward0")
 
 
 @implements("div", "__itruediv__")
@@ -335,7 +335,7 @@ def _mm(a: Any, b: Any, node: str) -> Any:
         return _sparse_product(a, b, "SparseSparseMatmulBackward0" if node == "SparseAddmmBackward0" else node)
     if isinstance(a, SparseTensor):
         return _times(a, b, node)
-    return _times(transpose(b, 0, 1), a.t(), node).t()
+    return ALIAS[node](_times(transpose(b, 0, 1), a.t(), node).t())
 
 
 def _sparse_product(a: SparseTensor, b: SparseTensor, node: str) -> SparseTensor:
@@ -349,7 +349,7 @@ def _sparse_product(a: SparseTensor, b: SparseTensor, node: str) -> SparseTensor
     flat, place = numpy.unique(rows[first] * sizes[1] + outer[second], return_inverse=True)
     terms = gather("IndexSelectBackward0", a._stored, first, 1) * gather("IndexSelectBackward0", b._stored, second, 1)
     values = ADD_AT[node](terms, wrap(place), (flat.size,))
-    return like(coo(kernels.coordinates_of(flat, sizes), values, sizes, True), layout)
+    return like(coo(kernels.coordinates_of(flat, sizes), values, sizes, True), layout, node)
 
 
 @implements("spmm", "dsmm")
@@ -369,7 +369,7 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Tensor:
         raise unsupported("mv() with a sparse vector", sparse_coo)
     _check_matrix(input, "mv")
     if vec.dim() != 1 or input.shape[1] != vec.shape[0]:
-        raise RuntimeError(f"mv: expected self.size(-1) == vec.size(-1), but {input.shape[1]} != {vec.shape[-1]}")
+        raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     _check_factors("mv", input, vec)
     return _written(out, _times(input, vec, "MvBackward0"))  # type: ignore[no-any-return]
 
@@ -386,6 +386,13 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Any:
         return mv(transpose(other, 0, 1), input, out=out)
     if kinds == (3, 3):
         return bmm(input, other, out=out)
+    if kinds[0] == 2 and kinds[1] > 2 and not isinstance(other, SparseTensor):
+        moved = other.movedim(-2, 0)
+        product = mm(input, moved.reshape(moved.shape[0], -1))
+        return _written(out, product.reshape(-1, *moved.shape[1:]).movedim(0, -2))
+    if kinds[0] > 2 and kinds[1] == 2 and not isinstance(input, SparseTensor):
+        product = mm(input.reshape(-1, input.shape[-1]), other)
+        return _written(out, product.reshape(*input.shape[:-1], product.shape[-1]))
     raise unsupported(f"matmul() of tensors of {kinds[0]} and {kinds[1]} dimensions", sparse_coo)
 
 
@@ -407,7 +414,8 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
     batch, row, column = input._pattern.coordinates()
     lines = numpy.stack([batch * rows + row, batch * columns + column])
     large = coo(lines, input._stored, (count * rows, count * columns), False)
-    return _written(out, _mm(large, mat2.reshape(-1, width), "BmmBackward0").reshape(count, rows, width))  # type: ignore[no-any-return]
+    products = _mm(large, mat2.reshape(-1, width), "MmBackward0").reshape(count, rows, width)
+    return _written(out, ALIAS["BmmBackward0"](products))  # type: ignore[no-any-return]
 
 
 @implements("addmm")
@@ -509,7 +517,7 @@ def sum_of(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     if not is_coo(input):
         if not keepdim:
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
-        return like(sum_of(to_sparse(input), dim, True, dtype=dtype), input.layout)
+        return like(sum_of(to_sparse(input), dim, True, dtype=dtype), input.layout, "SumBackward1")
     dims = _sum_dims(input, dim)
     result = _summed(input, dims, dtype, "SumBackward1")
     if not isinstance(result, SparseTensor):  # all sparse dimensions: one element without an index
@@ -567,7 +575,8 @@ def _softmax(name: str, function: Callable[..., Any], input: Any, dim: int, dtyp
     x = x if dtype is None else with_values(x, x._stored.to(dtype))
     dim, dims = normalize_dim(dim, len(x._sizes)), x._pattern.dims
     if dim >= dims:
-        return with_values(x, FUNCTIONS[name](x._stored, dim - dims + 1))
+        node = "SparseSoftmaxBackward0" if name == "softmax" else "SparseLogSoftmaxBackward0"
+        return with_values(x, ALIAS[node](FUNCTIONS[name](x._stored, dim - dims + 1)))
     kept = [each for each in range(dims) if each != dim]
     flat = kernels.flat_indices(x._pattern.coordinates()[kept], [x._sizes[each] for each in kept])
     groups, group = numpy.unique(flat, return_inverse=True)
@@ -745,7 +754,8 @@ def select(input: SparseTensor, dim: int, index: int) -> Any:
     lines = x._pattern.coordinates()
     picked = numpy.flatnonzero(lines[dim] == index)
     if dims == 1:
-        return gather("IndexSelectBackward0", x._stored, picked, 1).sum(0)
+        chosen = gather("IndexSelectBackward0", x._stored, picked, 1)
+        return ADD_AT["SelectBackward0"](chosen, wrap(numpy.zeros(picked.size, numpy.int64)), ())
     return _kept(x, picked, numpy.delete(lines[:, picked], dim, 0), sizes, "SelectBackward0", True)
 
 
