@@ -121,6 +121,8 @@ def split(text: str) -> list[str]:
 
 CALLS_LIST, CREATION_LIST = split(CALLS), split(CREATION)
 LEAVES = "LUKHCBDEV"
+#: Number of random cases that are recorded.
+COUNT = 170
 
 
 def namespace(torch: ModuleType) -> dict[str, Any]:
@@ -164,6 +166,17 @@ def answer(torch: ModuleType, call: str) -> list[Any]:
     except Exception:
         return [text, None]
     return [text, {name: gradient(names[name]) for name in LEAVES if names[name].grad is not None}]
+
+
+def created(torch: ModuleType, call: str) -> str:
+    """Return the text of the result or the error of ``call``, one of ``CREATION_LIST``."""
+    names = {"torch": torch, "i": torch.tensor([[0, 1, 1], [2, 0, 2]]), "v": torch.tensor([3.0, 4.0, 5.0])}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return repr(eval(call, names))
+    except Exception as error:
+        return failure(error)
 
 
 def failure(error: Exception) -> str:
@@ -251,4 +264,51 @@ def run_program(torch: ModuleType, seed: int) -> list[Any]:
     return [str(result.layout), str(result.dtype), list(result.shape), elements]
 
 
-__all__ = ["CALLS_LIST", "CREATION_LIST", "answer", "failure", "program", "run_program"]
+# -- Sparse gradients ------------------------------------------------------------------------------------------------
+
+#: Optimizers of a table with sparse gradients; those that do not support them raise.
+OPTIMIZERS = """
+SGD(p, lr=0.1)|SGD(p, lr=0.1, momentum=0.9)|SGD(p, lr=0.1, momentum=0.9, nesterov=True)|SGD(p, lr=0.1, momentum=0.5, dampening=0.3, maximize=True)
+SGD(p, lr=0.1, weight_decay=0.1)|Adagrad(p, lr=0.1)|Adagrad(p, lr=0.1, lr_decay=0.1, initial_accumulator_value=0.2, maximize=True)
+Adagrad(p, weight_decay=0.1)|SparseAdam(p, lr=0.1)|SparseAdam(p, lr=0.1, betas=(0.8, 0.9), maximize=True)|SparseAdam(p, lr=-1.0)
+SparseAdam(p, betas=(1.0, 0.9))|SparseAdam(p, eps=-1.0)|Adam(p)|AdamW(p)|RMSprop(p)|Adadelta(p)|NAdam(p)|RAdam(p)|Adamax(p)|ASGD(p)|Rprop(p)
+Adafactor(p)|Muon(p)|LBFGS(p, lr=0.1, max_iter=3)
+"""
+TABLES = (
+    "Embedding(6, 3, sparse=True)", "Embedding(6, 3, sparse=True, padding_idx=2)",
+    "EmbeddingBag(6, 3, sparse=True, mode='sum')", "EmbeddingBag(6, 3, sparse=True, mode='mean')",
+)  # fmt: skip
+
+
+def train(torch: ModuleType, optimizer: str, table: str) -> list[Any]:
+    """Return the text of the second gradient, the weights after four steps, and the entries of the state."""
+    module = eval(f"torch.nn.{table}", {"torch": torch})
+    with torch.no_grad():
+        module.weight.copy_(torch.arange(18.0).reshape(6, 3) / 7 - 1)
+    try:
+        made = eval(f"torch.optim.{optimizer}", {"torch": torch, "p": list(module.parameters())})
+        text = ""
+        for step in range(4):
+
+            def closure(step: int = step) -> Any:
+                made.zero_grad()
+                rows = module(torch.tensor([[0, step, 2], [step, 5, 0]]))
+                loss = (rows * rows).sum() + (rows * torch.arange(3)).sum()
+                loss.backward()
+                return loss
+
+            if "LBFGS" in optimizer:
+                made.step(closure)
+                continue
+            closure()
+            text = repr(module.weight.grad) if step == 1 else text
+            made.step()
+    except Exception as error:
+        return [failure(error)]
+    weights = [round(float(each), 4) for each in module.weight.detach().reshape(-1)]
+    return [text, weights, sorted(made.state_dict()["state"].get(0, {}))]
+
+
+__all__ = [
+    "CALLS_LIST", "COUNT", "CREATION_LIST", "OPTIMIZERS", "TABLES", "answer", "created", "program", "run_program", "split", "train",
+]  # fmt: skip

@@ -294,7 +294,7 @@ def type_of(input: SparseTensor, dtype: Any = None, non_blocking: bool = False) 
 
 for _name in ("double", "float", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool", "cfloat", "cdouble"):
 
-    def _convert(input: SparseTensor, memory_format: Any = None, _name: str = _name) -> SparseTensor:
+    def _convert(input: SparseTensor, *, memory_format: Any = None, _name: str = _name) -> SparseTensor:
         stored = getattr(input._stored, _name)()
         return input if stored is input._stored else with_values(input, stored)
 
@@ -302,7 +302,7 @@ for _name in ("double", "float", "half", "bfloat16", "long", "int", "short", "ch
 
 
 @implements()
-def cpu(input: SparseTensor, memory_format: Any = None) -> SparseTensor:
+def cpu(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
     """Return the tensor."""
     return input
 

@@ -112,7 +112,7 @@ def sparse_coo_tensor(
     given = [*args, *([None] * (3 - len(args)))]
     indices, values, size = (a if a is not None else b for a, b in zip(given, (indices, values, size), strict=True))
     if indices is None and values is None and size is not None:
-        sizes = tuple(Size(size))
+        sizes = tuple(int(each) for each in size)
         pattern = Coordinates(numpy.empty((len(sizes), 0), numpy.int64), True)
         return _finished(sparse_tensor(pattern, _empty((0,), dtype), sizes), requires_grad)
     if values is None and indices is not None:
@@ -266,17 +266,29 @@ def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: An
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=sparse_csc, **options)
 
 
-@implements("zeros_like", "empty_like", "new_zeros", "new_empty")
-def empty_like(
-    input: SparseTensor, *size: Any, dtype: Any = None, requires_grad: bool = False, layout: Any = None,
-    device: Any = None, memory_format: Any = None, pin_memory: bool = False,
-) -> Any:  # fmt: skip
-    """Return a sparse tensor without elements of the layout of ``input``, and of its shape or of the shape ``size``."""
-    if layout is strided:
-        raise unsupported("zeros_like() with layout=torch.strided", input.layout)
-    sizes = input._sizes if not size else tuple(Size(size[0] if isinstance(size[0], (tuple, list)) else size))
-    dtype = dtype or input.dtype
-    pattern, dense = input._pattern, () if size else input._sizes[input._pattern.dims :]
+@implements("new_zeros", "new_empty")
+def new_empty(self: SparseTensor, *size: Any, **options: Any) -> SparseTensor:
+    """Return a sparse tensor without elements, of the layout of ``self`` and the shape ``size``."""
+    if not size:
+        raise TypeError('new_zeros() missing 1 required positional arguments: "size"')
+    sizes = tuple(int(each) for each in (size[0] if isinstance(size[0], (tuple, list)) else size))
+    return _without_elements(self, sizes, (), **options)
+
+
+@implements("zeros_like", "empty_like")
+def empty_like(input: SparseTensor, **options: Any) -> SparseTensor:
+    """Return a sparse tensor without elements, of the layout and the shape of ``input``."""
+    return _without_elements(input, input._sizes, input._sizes[input._pattern.dims :], **options)
+
+
+def _without_elements(
+    input: SparseTensor, sizes: tuple[int, ...], dense: tuple[int, ...], *, dtype: Any = None, requires_grad: bool = False,
+    layout: Any = None, device: Any = None, memory_format: Any = None, pin_memory: bool = False,
+) -> SparseTensor:  # fmt: skip
+    if layout not in (None, input.layout):
+        raise unsupported(f"A new tensor of layout {layout}", input.layout)
+    _check_device(device)
+    dtype, pattern = dtype or input.dtype, input._pattern
     if isinstance(pattern, Compressed):
         kept = sizes[0] if pattern.layout is sparse_csr else sizes[1]
         made: Any = Compressed(

@@ -512,6 +512,8 @@ def _accumulated(stored: Tensor, dtype: Any) -> Tensor:
 def sum_of(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """Return the sum of all elements, a dense number, or of the dimensions ``dim``, a sparse tensor."""
     _refuse_out("sum", out)
+    if keepdim.__class__ is not bool:
+        raise TypeError(f"sum(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
     if dim is None or (not isinstance(dim, int) and not len(dim)):
         return input._stored.sum() if dtype is None else input._stored.sum(dtype=dtype)
     if not is_coo(input):
@@ -672,10 +674,16 @@ def unsqueeze(input: SparseTensor, dim: int, node: str = "UnsqueezeBackward0") -
     return coo(coordinates, ALIAS[node](input._stored), sizes, input._pattern.coalesced)
 
 
+def _check_list(name: str, tensors: Any) -> None:
+    if not isinstance(tensors, (tuple, list)) or not tensors:
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors")
+
+
 @implements("cat")
 def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> SparseTensor:
     """Return the concatenation of sparse tensors along ``dim``."""
     _refuse_out("cat", out)
+    _check_list("cat", tensors)
     for index, each in enumerate(tensors):
         if not isinstance(each, SparseTensor):
             raise RuntimeError(f"Concatenating sparse tensors, but a dense tensor was found at position {index}.")
@@ -715,6 +723,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: Any = None, out: Any = None) -> Spa
 @implements()
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> SparseTensor:
     """Return sparse tensors of the same shape, stacked along a new sparse dimension."""
+    _check_list("stack", tensors)
     for index, each in enumerate(tensors):
         if tuple(each.shape) != tuple(tensors[0].shape):
             raise RuntimeError(
@@ -842,9 +851,10 @@ def is_same_size(input: Any, other: Any) -> bool:
     return tuple(input.shape) == tuple(other.shape)
 
 
-@implements("is_nonzero")
-def is_nonzero(input: Any) -> bool:
-    return bool(input)
+@implements()
+def is_nonzero(input: SparseTensor) -> bool:
+    """Return whether the only element is not zero."""
+    return input.__bool__()
 
 
 # -- The graph -------------------------------------------------------------------------------------------------------

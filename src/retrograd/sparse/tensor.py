@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+from weakref import ReferenceType
 
 import numpy
 
@@ -34,7 +35,7 @@ from ..core.tensor import (
     wrap,
 )
 from ..core.tensor import layout as layout_class
-from ..core.torch_function import call_without_overrides
+from ..core.torch_function import OVERRIDING, call_without_overrides
 from ..kernels import indexing
 from ..kernels import sparse as kernels
 from .operations import ALIAS, GATHER
@@ -187,7 +188,11 @@ class SparseTensor(Tensor):
         name = _name_of(func)
         function = IMPLEMENTED.get(name)
         if function is not None:
-            return function(*args, **(kwargs or {}))
+            try:
+                return function(*args, **(kwargs or {}))
+            except AttributeError as error:  # an argument that is no sparse tensor
+                kinds = ", ".join([each.__class__.__name__ for each in args])
+                raise TypeError(f"{name}() of sparse tensors does not take arguments of types ({kinds})") from error
         if name in PLAIN_PROPERTIES:
             return call_without_overrides(func, args, kwargs or {})
         if name.endswith("_") and not name.startswith("__") and name[:-1] in IMPLEMENTED:
@@ -346,6 +351,11 @@ class SparseTensor(Tensor):
     def detach(self) -> SparseTensor:
         return sparse_tensor(self._pattern, self._stored.detach(), self._sizes, type(self))
 
+    _base = None
+
+    def _is_view(self) -> bool:
+        return False
+
     def detach_(self) -> SparseTensor:
         self.__dict__["_stored"] = self._stored.detach()
         return self
@@ -396,10 +406,11 @@ class SparseTensor(Tensor):
 
 
 SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
+_REFERENCE = ReferenceType(SparseTensor, OVERRIDING.discard)
 #: Properties and methods of Tensor that are the same for sparse tensors.
 PLAIN_PROPERTIES = frozenset(
     f"is_{name}" for name in "cuda cpu quantized meta mkldnn mps xpu ipu maia mtia vulkan xla nested inference".split()
-) | {"name", "names", "grad_dtype", "is_signed", "is_floating_point", "is_complex", "_is_view", "_base"}  # fmt: skip
+) | {"name", "names", "grad_dtype", "is_signed", "is_floating_point", "is_complex"}  # fmt: skip
 
 
 def _in_place(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -489,6 +500,7 @@ def sparse_tensor(
     pattern: Pattern, values: Tensor, sizes: Sequence[int], cls: type[SparseTensor] = SparseTensor
 ) -> SparseTensor:
     """Return the sparse tensor with the given indices, values and shape."""
+    OVERRIDING.add(_REFERENCE)
     made = object.__new__(cls)
     made.__dict__.update(_pattern=pattern, _stored=values, _sizes=tuple(sizes))
     return made

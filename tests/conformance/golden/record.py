@@ -40,6 +40,7 @@ from tests.conformance import (
     promotion_cases,
     random_cases,
     shape_cases,
+    sparse_cases,
     transform_cases,
 )
 from tests.conformance.golden import GOLDEN
@@ -114,6 +115,21 @@ def autograd_functional() -> Sections:
     for call in autograd_functional_cases.calls():
         answers.setdefault(autograd_functional_cases.answer(torch, call), []).append(call)
     return {"answers": answers}
+
+
+@recorder("sparse")
+def sparse() -> Sections:
+    """Sparse tensors: calls with their gradients, constructors, and random tensors."""
+    return {
+        "calls": {call: sparse_cases.answer(torch, call) for call in sparse_cases.CALLS_LIST},
+        "creation": {call: sparse_cases.created(torch, call) for call in sparse_cases.CREATION_LIST},
+        "random": [sparse_cases.run_program(torch, seed) for seed in range(sparse_cases.COUNT)],
+        "training": {
+            f"{optimizer} {table}": sparse_cases.train(torch, optimizer, table)
+            for optimizer in sparse_cases.split(sparse_cases.OPTIMIZERS)
+            for table in sparse_cases.TABLES
+        },
+    }
 
 
 @recorder("data")
