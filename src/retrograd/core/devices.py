@@ -215,9 +215,14 @@ def gpu_count() -> int:
 
 
 def array_module_of(array: object) -> ArrayModule:
-    """Return the array module of ``array``: ``numpy`` or ``cupy``."""
+    """Return the array module of ``array``: ``numpy`` or ``cupy``.
+
+    Raises NotImplementedError for the ``_array`` of a sparse tensor, which is no array.
+    """
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
+    if hasattr(array, "not_an_array"):
+        raise array.not_an_array()
     return sys.modules["cupy"]
 
 

@@ -284,6 +284,12 @@ def to(input: Any, *args: Any, **kwargs: Any) -> Any:
     return input if stored is input._stored else with_values(input, stored)
 
 
+@implements()
+def type_as(input: Any, other: Tensor) -> Any:
+    """Return the tensor with the dtype of ``other``."""
+    return to(input, other.dtype) if isinstance(input, SparseTensor) else input.to(other.dtype)
+
+
 @implements("type")
 def type_of(input: SparseTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the name of the tensor's type, or the tensor with another dtype."""
@@ -304,7 +310,7 @@ for _name in ("double", "float", "half", "bfloat16", "long", "int", "short", "ch
 @implements()
 def cpu(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
     """Return the tensor."""
-    return input
+    return to(input, "cpu")  # type: ignore[no-any-return]
 
 
 @implements()

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy
 
-from ..autograd import backward as _backward
+from ..autograd.backward import backward as run_backward
+from ..autograd.backward import grad as run_grad
 from ..core import dtypes, promotion
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor, normalize_dim, sparse_coo, sparse_csc, sparse_csr, strided, wrap
@@ -893,7 +894,7 @@ def backward(
     inputs: Any = None,
 ) -> None:  # fmt: skip
     """Run ``torch.autograd.backward`` on the values of sparse tensors."""
-    _backward.backward(
+    run_backward(
         _each(_in_graph, tensors), _incoming(tensors, grad_tensors if grad_variables is None else grad_variables),
         retain_graph, create_graph, inputs=_each(_in_graph, inputs),
     )  # fmt: skip
@@ -913,7 +914,7 @@ def backward_of(
 @implements()
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Run ``torch.autograd.grad`` on the values of sparse tensors; their gradients are sparse."""
-    found = _backward.grad(
+    found = run_grad(
         _each(_in_graph, outputs), _each(_in_graph, inputs), _incoming(outputs, grad_outputs), *args, **kwargs
     )
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 from weakref import ReferenceType
 
@@ -78,6 +79,10 @@ class NoArray:
     def __init__(self, shape: tuple[int, ...], dtype: Any, layout: layout_class) -> None:
         # Another object than the dtype of arrays, which differs from it by identity: the engine then validates gradients.
         self.shape, self.dtype, self.layout = shape, numpy.dtype(dtype, copy=True), layout
+
+    def not_an_array(self) -> NotImplementedError:
+        """Return the error for a function that asks for the array module."""
+        return unsupported("This function", self.layout)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
@@ -187,6 +192,8 @@ class SparseTensor(Tensor):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = _name_of(func)
         function = IMPLEMENTED.get(name)
+        if function is None and name.endswith("_") and not name.startswith("__") and name[:-1] in IMPLEMENTED:
+            function = partial(_in_place, name)
         if function is not None:
             try:
                 return function(*args, **(kwargs or {}))
@@ -195,8 +202,6 @@ class SparseTensor(Tensor):
                 raise TypeError(f"{name}() of sparse tensors does not take arguments of types ({kinds})") from error
         if name in PLAIN_PROPERTIES:
             return call_without_overrides(func, args, kwargs or {})
-        if name.endswith("_") and not name.startswith("__") and name[:-1] in IMPLEMENTED:
-            return _in_place(name, *args, **(kwargs or {}))
         raise unsupported(f"{name}()", _layout_in((*args, *(kwargs or {}).values())))
 
     @property
@@ -386,7 +391,10 @@ class SparseTensor(Tensor):
         return memo[id(self)]  # type: ignore[no-any-return]
 
     def __copy__(self) -> SparseTensor:
-        return self.detach().requires_grad_(self.requires_grad)
+        made = self.detach().requires_grad_(self.requires_grad)
+        if self.__dict__.get("_is_param"):
+            made._is_param = True
+        return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         pattern, flags = self._pattern, (self.requires_grad, bool(self.__dict__.get("_is_param")))
@@ -478,7 +486,7 @@ SPECIAL: dict[Any, str] = {vars(Tensor)["backward"]: "Tensor.backward"}
 ALIASES = {
     "absolute": "abs", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "negative": "neg",
     "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "fix": "trunc", "concat": "cat",
-    "concatenate": "cat", "swapaxes": "transpose", "swapdims": "transpose", "__pow__": "pow", "type_as": "to",
+    "concatenate": "cat", "swapaxes": "transpose", "swapdims": "transpose", "__pow__": "pow",
     "multiply_": "mul_", "subtract_": "sub_", "divide_": "div_", "true_divide_": "div_", "negative_": "neg_",
     "absolute_": "abs_", "__floordiv__": "floor_divide", "__ipow__": "pow_", "special_expm1": "expm1",
     "special_log1p": "log1p", "special_erf": "erf", "special_round": "round",
