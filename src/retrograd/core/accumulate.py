@@ -194,7 +194,7 @@ def _copied(leaf: AccumulateGrad, grad: Tensor) -> Tensor:
     that it can be differentiated.
     """
     if grad.layout is not strided:
-        return grad.clone()  # type: ignore[no-any-return]
+        return grad.clone()
     module = array_module_of(leaf.array)
     return wrap(module.empty_like(leaf.array, dtype=grad._array.dtype)).copy_(grad)
 

@@ -46,14 +46,14 @@ class PerParameterOptimizer(Optimizer):
                 params = [param for param in group["params"] if param._grad is not None]
                 self._check(group, params)
                 values = option_values(group, self.defaults) if params else {}
-                sparse = any([param._grad.__class__ not in _DENSE for param in params]) and [*map(_is_sparse, params)]
-                if sparse and any(sparse):
+                sparse = [param for param in params if param._grad.__class__ not in _DENSE and _is_sparse(param)]
+                if sparse:
                     self._check_sparse(group)
-                for index, param in enumerate(params):
-                    if sparse and sparse[index]:
-                        self._move_sparse(group, param, gradient(param))
-                    else:
+                for param in params:
+                    if not sparse or not _is_sparse(param):
                         self._move(group, values, param)
+                    else:
+                        self._move_sparse(group, param, gradient(param))
         finally:
             restore_recording(before)
         return loss

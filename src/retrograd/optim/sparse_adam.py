@@ -35,7 +35,7 @@ class SparseAdam(PerParameterOptimizer):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for name, value, valid in (
-            ("learning rate", lr, 0.0 < lr), ("epsilon value", eps, 0.0 < eps),
+            ("learning rate", lr, lr > 0.0), ("epsilon value", eps, eps > 0.0),
             ("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0),
             ("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0),
         ):  # fmt: skip

@@ -5,6 +5,7 @@ functions of sparse tensors. The package is loaded on demand: the methods that d
 (``to_sparse``, ``coalesce`` …) are replaced here by their implementations.
 """
 
+# ruff: noqa: F401 - torch.sparse_coo_tensor and others are loaded from here
 from __future__ import annotations
 
 from typing import Any

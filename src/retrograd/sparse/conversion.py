@@ -86,7 +86,7 @@ def values(self: Any) -> Tensor:
         raise expected("values", "", self)
     if not self._pattern.coalesced:
         raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
-    return ALIAS["ValuesBackward0"](self._stored)  # type: ignore[no-any-return]
+    return ALIAS["ValuesBackward0"](self._stored)
 
 
 @implements()
@@ -102,7 +102,7 @@ def _values(self: Any) -> Tensor:
     """Return the values, also those of an uncoalesced tensor, outside the graph."""
     if self.layout is strided:
         raise unsupported("_values()", self.layout)
-    return self._stored.detach()  # type: ignore[no-any-return]
+    return self._stored.detach()
 
 
 @implements()
@@ -159,7 +159,7 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
     ``masked_grad=False``, the gradient with respect to elements that are not stored, is not supported.
     """
     if self.layout is strided:
-        return self if dtype is None else self.to(dtype)  # type: ignore[no-any-return]
+        return self if dtype is None else self.to(dtype)
     if masked_grad is False and self.requires_grad:
         raise unsupported("to_dense(masked_grad=False) of a tensor that requires gradients", self.layout)
     sizes = self._sizes[: self._pattern.dims]
@@ -188,11 +188,11 @@ def to_sparse(
             "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() is not supported"
         )
     if is_coo(self):
-        return self  # type: ignore[no-any-return]
+        return self
     values = ALIAS["ToSparseBackward1"](self._stored)
     made = coo(self._pattern.coordinates().astype(numpy.int64), values, self._sizes, False)
     if self.layout is sparse_csr and sorted_rows(self._pattern):
-        made._pattern.coalesced = True  # type: ignore[union-attr]
+        made._pattern.coalesced = True
     return made
 
 
@@ -240,7 +240,7 @@ def to_compressed(x: Any, layout: layout_class, dense_dim: int | None = None, no
     ``node`` is the name of the graph node if this function is a part of another one.
     """
     if x.layout is layout:
-        return x  # type: ignore[no-any-return]
+        return x
     if x.layout is strided:
         if x.dim() - (dense_dim or 0) != 2:
             raise unsupported(f"A tensor of {x.dim()} dimensions and dense_dim={dense_dim or 0}", layout)
@@ -298,7 +298,20 @@ def type_of(input: SparseTensor, dtype: Any = None, non_blocking: bool = False) 
     return to(input, dtype if isinstance(dtype, dtype_class) else input._stored.type(dtype).dtype)
 
 
-for _name in ("double", "float", "half", "bfloat16", "long", "int", "short", "char", "byte", "bool", "cfloat", "cdouble"):
+for _name in (
+    "double",
+    "float",
+    "half",
+    "bfloat16",
+    "long",
+    "int",
+    "short",
+    "char",
+    "byte",
+    "bool",
+    "cfloat",
+    "cdouble",
+):
 
     def _convert(input: SparseTensor, *, memory_format: Any = None, _name: str = _name) -> SparseTensor:
         stored = getattr(input._stored, _name)()
@@ -310,7 +323,7 @@ for _name in ("double", "float", "half", "bfloat16", "long", "int", "short", "ch
 @implements()
 def cpu(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
     """Return the tensor."""
-    return to(input, "cpu")  # type: ignore[no-any-return]
+    return to(input, "cpu")
 
 
 @implements()
@@ -398,6 +411,16 @@ METHODS = (
 )  # fmt: skip
 
 __all__ = [
-    "IMPLEMENTED", "METHODS", "NAMES", "coalesced", "from_scipy", "is_coo", "like", "sparse_mask", "to_compressed",
-    "to_dense", "to_scipy", "to_sparse",
+    "IMPLEMENTED",
+    "METHODS",
+    "NAMES",
+    "coalesced",
+    "from_scipy",
+    "is_coo",
+    "like",
+    "sparse_mask",
+    "to_compressed",
+    "to_dense",
+    "to_scipy",
+    "to_sparse",
 ]

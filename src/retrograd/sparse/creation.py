@@ -9,7 +9,6 @@ from typing import Any
 import numpy
 
 from ..core import devices, dtypes
-from ..core.size import Size
 from ..core.tensor import Tensor, layout, sparse_coo, sparse_csc, sparse_csr, strided, wrap
 from ..kernels import sparse as kernels
 from ..operations.creation.from_data import as_tensor, tensor
@@ -250,7 +249,9 @@ def _check_compressed(layout: layout, starts: Any, plain: Any, sizes: Sequence[i
             )
 
 
-def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any) -> SparseTensor:
+def sparse_csr_tensor(
+    crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any
+) -> SparseTensor:
     """Return a matrix in compressed row format; see :func:`sparse_compressed_tensor`.
 
     >>> import retrograd as torch
@@ -261,7 +262,9 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=sparse_csr, **options)
 
 
-def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any) -> SparseTensor:
+def sparse_csc_tensor(
+    ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
+) -> SparseTensor:
     """Return a matrix in compressed column format; see :func:`sparse_compressed_tensor`."""
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=sparse_csc, **options)
 
@@ -319,7 +322,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: 
     coordinates = numpy.stack([row.reshape(-1)[picked], column.reshape(-1)[picked]])
     values = rows.reshape(math.prod(rows.shape)).index_select(0, wrap(picked))
     made = sparse_tensor(Coordinates(coordinates, False), values, shape)
-    return made if layout in (None, sparse_coo) else made.to_sparse(layout=layout)  # type: ignore[no-any-return]
+    return made if layout in (None, sparse_coo) else made.to_sparse(layout=layout)
 
 
 __all__ = [

@@ -310,7 +310,7 @@ def _lines(x: SparseTensor) -> tuple[Tensor, Tensor]:
 
 def _times(x: SparseTensor, dense: Tensor, node: str) -> Tensor:
     rows, columns = _lines(x)
-    return PRODUCT[node](x._stored, rows, columns, dense, x._sizes[0])  # type: ignore[no-any-return]
+    return PRODUCT[node](x._stored, rows, columns, dense, x._sizes[0])
 
 
 @implements()
@@ -372,7 +372,7 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Tensor:
     if vec.dim() != 1 or input.shape[1] != vec.shape[0]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     _check_factors("mv", input, vec)
-    return _written(out, _times(input, vec, "MvBackward0"))  # type: ignore[no-any-return]
+    return _written(out, _times(input, vec, "MvBackward0"))
 
 
 @implements("matmul", "__rmatmul__")
@@ -416,7 +416,7 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:
     lines = numpy.stack([batch * rows + row, batch * columns + column])
     large = coo(lines, input._stored, (count * rows, count * columns), False)
     products = _mm(large, mat2.reshape(-1, width), "MmBackward0").reshape(count, rows, width)
-    return _written(out, ALIAS["BmmBackward0"](products))  # type: ignore[no-any-return]
+    return _written(out, ALIAS["BmmBackward0"](products))
 
 
 @implements("addmm")
@@ -450,7 +450,7 @@ def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
 @implements()
 def sspaddmm(input: SparseTensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> SparseTensor:
     """Return ``beta * input + alpha * (mat1 @ mat2)`` for sparse ``input`` and ``mat1``, as a sparse matrix."""
-    return add(mul(input, beta), smm(mat1, mat2), alpha=alpha)  # type: ignore[no-any-return]
+    return add(mul(input, beta), smm(mat1, mat2), alpha=alpha)
 
 
 @implements()
@@ -482,7 +482,9 @@ def _sum_dims(x: SparseTensor, dim: Any) -> list[int]:
     given = [dim] if isinstance(dim, int) else list(dim)
     dims = [normalize_dim(each, len(x._sizes)) for each in given]
     if len(set(dims)) != len(dims):
-        raise RuntimeError(f"dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims")
+        raise RuntimeError(
+            f"dim {next(d for d in dims if dims.count(d) > 1)} appears multiple times in the list of dims"
+        )
     return sorted(dims)
 
 
@@ -550,14 +552,16 @@ def sparse_sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 
 
 @implements()
-def norm(input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, out: Any = None) -> Tensor:
+def norm(
+    input: SparseTensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None, out: Any = None
+) -> Tensor:
     """Return the norm of all elements."""
     _refuse_out("norm", out)
     if dim is not None and len(_sum_dims(input, dim)) != len(input._sizes):
         raise unsupported("norm() of some dimensions", input.layout)
     values = coalesced(input)._stored.reshape(-1)
     values = values if dtype is None else values.to(dtype)
-    return values.norm(2 if p in ("fro", None) else p)  # type: ignore[no-any-return]
+    return values.norm(2 if p in ("fro", None) else p)
 
 
 IMPLEMENTED["native_norm"] = norm
@@ -568,7 +572,7 @@ def any_of(input: SparseTensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return whether any element is not zero."""
     if args or kwargs:
         raise unsupported("any() of some dimensions", input.layout)
-    return coalesced(input)._stored.any()  # type: ignore[no-any-return]
+    return coalesced(input)._stored.any()
 
 
 def _softmax(name: str, function: Callable[..., Any], input: Any, dim: int, dtype: Any) -> SparseTensor:
@@ -654,12 +658,16 @@ def permute(input: SparseTensor, *dims: Any) -> SparseTensor:
     stored = ALIAS["PermuteBackward0"](input._stored)
     if order[count:] != list(range(count, len(order))):
         stored = stored.permute(0, *[each - count + 1 for each in order[count:]])
-    return coo(input._pattern.coordinates()[order[:count]], stored, sizes, order == sorted(order) and input._pattern.coalesced)
+    return coo(
+        input._pattern.coordinates()[order[:count]], stored, sizes, order == sorted(order) and input._pattern.coalesced
+    )
 
 
 IMPLEMENTED["T"] = lambda input: permute(input, *reversed(range(len(input._sizes))))
 IMPLEMENTED["mT"] = lambda input: transpose(input, -2, -1)
-IMPLEMENTED["H"] = IMPLEMENTED["mH"] = IMPLEMENTED["adjoint"] = lambda input: IMPLEMENTED["conj"](transpose(input, -2, -1))
+IMPLEMENTED["H"] = IMPLEMENTED["mH"] = IMPLEMENTED["adjoint"] = lambda input: IMPLEMENTED["conj"](
+    transpose(input, -2, -1)
+)
 
 
 @implements()
@@ -799,7 +807,9 @@ def index_select(input: SparseTensor, dim: int, index: Tensor, *, out: Any = Non
     wanted = index._array.reshape(-1).astype(numpy.int64)
     size = input._sizes[dim]
     if wanted.size and not (wanted.min() >= -size and wanted.max() < size):
-        raise IndexError(f"index_select(): index contains an index that is out of range for tensor of size {list(input._sizes)}")
+        raise IndexError(
+            f"index_select(): index contains an index that is out of range for tensor of size {list(input._sizes)}"
+        )
     wanted = numpy.where(wanted < 0, wanted + size, wanted)
     sizes = (*input._sizes[:dim], wanted.size, *input._sizes[dim + 1 :])
     if dim >= dims:

@@ -25,7 +25,9 @@ def _gather(node: str) -> Callable[..., Any]:
         """Return the elements of ``self`` at ``index``, a 1-d tensor of flat indices into its first ``dims`` dimensions."""
         return self.reshape((math.prod(self.shape[:dims]), *self.shape[dims:]))[index]
 
-    gather.derivative(self=lambda F, g, index, self_shape, dims: F.sparse_add_at_IndexAddBackward0(g, index, self_shape[:dims]))
+    gather.derivative(
+        self=lambda F, g, index, self_shape, dims: F.sparse_add_at_IndexAddBackward0(g, index, self_shape[:dims])
+    )
     return gather
 
 
@@ -49,7 +51,9 @@ def _add_at(node: str) -> Callable[..., Any]:
 
 
 def _alias(node: str) -> Callable[..., Any]:
-    @op(view=True, function=False, method=False, name=f"sparse_alias_{node}", backward=node, linear=True, vmap="leading")
+    @op(
+        view=True, function=False, method=False, name=f"sparse_alias_{node}", backward=node, linear=True, vmap="leading"
+    )
     def alias(np: Any, self: Any, /) -> Any:
         """Return a view of all elements of ``self``."""
         return self.view()
@@ -110,9 +114,13 @@ def sampled(np: Any, self: Any, other: Any, rows: Any, columns: Any, /) -> Any:
     return sparse.sampled(self, other, rows, columns)
 
 
-sampled.derivative(  # type: ignore[attr-defined]
-    self=lambda F, g, other, rows, columns, self_shape: F.sparse_product_MmBackward0(g, rows, columns, other, self_shape[0]),
-    other=lambda F, g, self, rows, columns, other_shape: F.sparse_product_MmBackward0(g, columns, rows, self, other_shape[0]),
+sampled.derivative(
+    self=lambda F, g, other, rows, columns, self_shape: F.sparse_product_MmBackward0(
+        g, rows, columns, other, self_shape[0]
+    ),
+    other=lambda F, g, self, rows, columns, other_shape: F.sparse_product_MmBackward0(
+        g, columns, rows, self, other_shape[0]
+    ),
 )
 
 
@@ -125,7 +133,13 @@ def softmax(np: Any, self: Any, group: Any, /, count: int) -> Any:
 
 softmax.derivative(
     self=lambda F, g, out, group, count: (
-        out * (g - F.sparse_gather_IndexSelectBackward0(F.sparse_add_at_IndexAddBackward0(g * out, group, (count,)), group, 1))
+        out
+        * (
+            g
+            - F.sparse_gather_IndexSelectBackward0(
+                F.sparse_add_at_IndexAddBackward0(g * out, group, (count,)), group, 1
+            )
+        )
     )
 )
 
@@ -140,7 +154,9 @@ def log_softmax(np: Any, self: Any, group: Any, /, count: int) -> Any:
 
 log_softmax.derivative(
     self=lambda F, g, out, group, count: (
-        g - F.exp(out) * F.sparse_gather_IndexSelectBackward0(F.sparse_add_at_IndexAddBackward0(g, group, (count,)), group, 1)
+        g
+        - F.exp(out)
+        * F.sparse_gather_IndexSelectBackward0(F.sparse_add_at_IndexAddBackward0(g, group, (count,)), group, 1)
     )
 )
 
@@ -157,7 +173,11 @@ class Named:
         return self.forms[node]
 
 
-GATHER, ADD_AT, ALIAS = Named(_gather, "IndexSelectBackward0"), Named(_add_at, "IndexAddBackward0"), Named(_alias, "ValuesBackward0")
+GATHER, ADD_AT, ALIAS = (
+    Named(_gather, "IndexSelectBackward0"),
+    Named(_add_at, "IndexAddBackward0"),
+    Named(_alias, "ValuesBackward0"),
+)
 PRODUCT, ADDMM = Named(_product, "MmBackward0"), Named(_sum_of_product, "AddmmBackward0")
 INT = numpy.dtype(numpy.int64)
 

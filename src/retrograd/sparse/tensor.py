@@ -14,6 +14,7 @@ Importing this module registers the class for overrides, so programs without spa
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -45,7 +46,10 @@ NO_NUMPY = "can't convert {} layout tensor to numpy. Use Tensor.to_dense() first
 #: PyTorch's names of the layouts in errors.
 SHOWN = {"sparse_coo": "Sparse", "sparse_csr": "SparseCsr", "sparse_csc": "SparseCsc", "strided": "Strided"}
 #: For compressed layouts, the names of the compressed and of the plain indices.
-NAMES = {sparse_csr: ("crow_indices", "col_indices"), sparse_csc: ("ccol_indices", "row_indices")}
+NAMES: dict[layout_class, tuple[str, str]] = {
+    sparse_csr: ("crow_indices", "col_indices"),
+    sparse_csc: ("ccol_indices", "row_indices"),
+}
 #: The functions of sparse tensors by PyTorch's names, filled by the other modules of this folder.
 IMPLEMENTED: dict[str, Callable[..., Any]] = {}
 
@@ -127,7 +131,7 @@ class Coordinates:
     @property
     def count(self) -> int:
         """Number of stored elements."""
-        return self.indices.shape[1]  # type: ignore[no-any-return]
+        return self.indices.shape[1]
 
     def coordinates(self) -> Any:
         """Return the indices as an array of shape (sparse dimensions, elements)."""
@@ -150,7 +154,7 @@ class Compressed:
     @property
     def count(self) -> int:
         """Number of stored elements."""
-        return self.plain.size  # type: ignore[no-any-return]
+        return self.plain.size
 
     def coordinates(self) -> Any:
         """Return the indices as an array of shape (2, elements)."""
@@ -181,6 +185,7 @@ class SparseTensor(Tensor):
     _pattern: Pattern
     _stored: Tensor
     _sizes: tuple[int, ...]
+    _is_param: bool
 
     _grad_edge, _counter, _view = map(_of_values, ("_grad_edge", "_counter", "_view"))
     _view_version, _creation_meta = map(_of_values, ("_view_version", "_creation_meta"))
@@ -305,11 +310,11 @@ class SparseTensor(Tensor):
     # -- the graph
 
     @property
-    def grad(self) -> Tensor | None:  # type: ignore[override]
+    def grad(self) -> Tensor | None:
         """Gradient of the stored elements, a sparse tensor with the same indices, or None."""
         assigned = self.__dict__.get("_assigned")
         if assigned is not None:
-            return assigned  # type: ignore[no-any-return]
+            return assigned
         values = self._stored.grad
         if values is None:
             return None
@@ -329,7 +334,7 @@ class SparseTensor(Tensor):
         self.grad = None
 
     @property
-    def _grad(self) -> Any:  # type: ignore[override]
+    def _grad(self) -> Any:
         return self.grad
 
     @_grad.setter
@@ -366,11 +371,11 @@ class SparseTensor(Tensor):
         return self
 
     @property
-    def data(self) -> SparseTensor:  # type: ignore[override]
+    def data(self) -> SparseTensor:
         return sparse_tensor(self._pattern, self._stored.data, self._sizes, type(self))
 
     @data.setter
-    def data(self, value: Tensor) -> None:
+    def data(self, value: object) -> None:
         if not isinstance(value, SparseTensor) or value._sizes != self._sizes:
             raise RuntimeError("data of a sparse tensor can only be set to a sparse tensor of the same shape")
         requires = self.requires_grad
@@ -381,14 +386,14 @@ class SparseTensor(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
         if id(self) not in memo:
             if not self.is_leaf:
-                return Tensor.__deepcopy__(self._stored, memo)  # raises PyTorch's error
+                copy.deepcopy(self._stored, memo)  # raises PyTorch's error
             values = self._stored.detach().clone().requires_grad_(self.requires_grad)
             memo[id(self)] = copied = sparse_tensor(_copy_of(self._pattern), values, self._sizes, type(self))
             if self.__dict__.get("_is_param"):
                 copied._is_param = True
             if self.grad is not None:
                 copied.grad = self.grad.__deepcopy__(memo)
-        return memo[id(self)]  # type: ignore[no-any-return]
+        return memo[id(self)]
 
     def __copy__(self) -> SparseTensor:
         made = self.detach().requires_grad_(self.requires_grad)
@@ -414,11 +419,13 @@ class SparseTensor(Tensor):
 
 
 SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
-_REFERENCE = ReferenceType(SparseTensor, OVERRIDING.discard)
+_REFERENCE: ReferenceType[type] = ReferenceType(SparseTensor, OVERRIDING.discard)
 #: Properties and methods of Tensor that are the same for sparse tensors.
-PLAIN_PROPERTIES = frozenset(
-    f"is_{name}" for name in "cuda cpu quantized meta mkldnn mps xpu ipu maia mtia vulkan xla nested inference".split()
-) | {"name", "names", "grad_dtype", "is_signed", "is_floating_point", "is_complex"}  # fmt: skip
+_NAMES = """
+    is_cuda is_cpu is_quantized is_meta is_mkldnn is_mps is_xpu is_ipu is_maia is_mtia is_vulkan is_xla is_nested is_inference
+    name names grad_dtype is_signed is_floating_point is_complex
+"""
+PLAIN_PROPERTIES = frozenset(_NAMES.split())
 
 
 def _in_place(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -531,7 +538,7 @@ def flat_of(x: SparseTensor) -> Any:
 
 def gather(node: str, source: Tensor, flat: Any, dims: int) -> Tensor:
     """Return the elements of ``source`` at the flat indices ``flat`` of its first ``dims`` dimensions."""
-    return GATHER[node](source, wrap(flat), dims)  # type: ignore[no-any-return]
+    return GATHER[node](source, wrap(flat), dims)
 
 
 def values_at(source: Tensor, x: SparseTensor, node: str = "SparseMaskBackward0") -> Tensor:
