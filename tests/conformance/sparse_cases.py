@@ -1,9 +1,9 @@
 """Calls of functions of sparse tensors, with results, printed text, gradients and errors; and random sparse tensors.
 
-``CALLS`` are expressions of tensors that :func:`namespace` creates anew for each call. The answer has the text of the
+``CALLS`` are expressions of tensors that :func:`namespace` creates for each call. The answer has the text of the
 result (its kind alone if an error is retrograd's own), and the gradients at the stored elements. PyTorch gives some
 gradients of sparse tensors as dense tensors, or with other indices; what is compared are their elements at the indices
-of the tensor. ``None`` stands for a gradient that PyTorch cannot compute.
+of the tensor. ``None`` is a gradient that PyTorch cannot compute.
 """
 
 from __future__ import annotations

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import retrograd as torch
 from tests.conformance import sparse_cases
 from tests.conformance.golden import load
+from tests.conformance.training_comparison import check_sparse_training, close
 
 RECORDED = load("sparse")
-
-
-def close(answered: Any, recorded: Any) -> bool:
-    """Whether two answers are equal, numbers up to the rounding of float32."""
-    if isinstance(recorded, list):
-        return len(answered) == len(recorded) and all(map(close, answered, recorded))
-    return answered == (pytest.approx(recorded, abs=3e-4, nan_ok=True) if isinstance(recorded, float) else recorded)
 
 
 @pytest.mark.parametrize("call", sparse_cases.CALLS_LIST)
@@ -43,4 +35,4 @@ def test_random_tensors_match_pytorch(seed: int) -> None:
 @pytest.mark.parametrize("table", sparse_cases.TABLES)
 @pytest.mark.parametrize("optimizer", sparse_cases.split(sparse_cases.OPTIMIZERS))
 def test_training_with_sparse_gradients_matches_pytorch(optimizer: str, table: str) -> None:
-    assert close(sparse_cases.train(torch, optimizer, table), RECORDED["training"][f"{optimizer} {table}"])
+    check_sparse_training(optimizer, table)

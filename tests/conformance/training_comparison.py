@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 
 import retrograd as torch
-from tests.conformance import lr_scheduler_cases, optimizer_cases
+from tests.conformance import lr_scheduler_cases, optimizer_cases, sparse_cases
 from tests.conformance.golden import load
 from tests.conformance.layer_cases import LAYERS, Layer, observe_layer
 
@@ -75,6 +75,20 @@ def check_schedule(call: str) -> None:
     assert_close(got, recorded("lr_schedulers")["runs"][call], call)
 
 
+def check_sparse_training(optimizer: str, table: str) -> None:
+    """Compare the training of a table with sparse gradients."""
+    assert close(sparse_cases.train(torch, optimizer, table), recorded("sparse")["training"][f"{optimizer} {table}"])
+
+
+def close(answered: Any, recorded: Any) -> bool:
+    """Whether two answers are equal, numbers up to the rounding of float32."""
+    if isinstance(recorded, list):
+        return len(answered) == len(recorded) and all(map(close, answered, recorded))
+    if isinstance(recorded, float):
+        return bool(abs(answered - recorded) < 3e-4 or (answered != answered and recorded != recorded))
+    return bool(answered == recorded)
+
+
 def runs() -> Iterator[tuple[str, str, str, Callable[[], None]]]:
     """Yield every comparison: its kind, its class, the expression, and the check, which raises AssertionError."""
     for layer in LAYERS:
@@ -86,3 +100,8 @@ def runs() -> Iterator[tuple[str, str, str, Callable[[], None]]]:
     ):
         for call in calls:
             yield kind, call.partition("(")[0], call, lambda call=call, check=check: check(call)
+    for call in sparse_cases.split(sparse_cases.OPTIMIZERS):
+        if call.startswith("SparseAdam"):
+            for table in sparse_cases.TABLES:
+                name = f"{call} {table}"
+                yield "optim", "SparseAdam", name, lambda call=call, table=table: check_sparse_training(call, table)

@@ -142,9 +142,9 @@ class UnsupportedAttribute:
     ``__getattr__`` more slowly.
 
     >>> import retrograd as torch
-    >>> torch.ones(2).to_sparse()
+    >>> torch.ones(2).dequantize()
     Traceback (most recent call last):
-    AttributeError: 'Tensor' object has no attribute 'to_sparse' (left out of retrograd on purpose: sparse tensors; ...
+    AttributeError: 'Tensor' object has no attribute 'dequantize' (left out of retrograd on purpose: quantized tensors; ...
     """
 
     def __init__(self, name: str) -> None:

@@ -4,7 +4,7 @@ Note [Graphs of sparse tensors]. Only dense tensors are in the graph: a sparse t
 of its values, a dense tensor, which has the gradient edge. Every function of sparse tensors is composed of operations
 on values. Two of them are each other's adjoint: ``gather`` selects elements of a dense tensor by indices, and ``add_at``
 adds elements at indices. So gradients of every order, ``vmap`` and forward mode need no rules for sparse tensors. PyTorch
-has one node for each function, so each operation exists under several names, which differ only in the name of the node.
+has one node for each function, so each operation exists in several forms, whose nodes have different names.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ log_softmax.derivative(
 
 
 class Named:
-    """Operation in several forms, which differ in the name of the graph node: ``Named(_gather)["SelectBackward0"]``."""
+    """Operation in several forms, whose graph nodes have different names: ``Named(_gather)["SelectBackward0"]``."""
 
     def __init__(self, create: Callable[[str], Callable[..., Any]], first: str) -> None:
         self.create, self.forms = create, {first: create(first)}
