@@ -59,12 +59,12 @@ def test_every_reason_has_names() -> None:
 
 def test_unsupported_tensor_names_on_class_and_instance() -> None:
     x = equivalent("torch").ones(2)  # type: ignore[attr-defined]
-    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'coalesce' \(left out"):
-        x.coalesce()
-    with pytest.raises(AttributeError, match=r"^type object 'Tensor' has no attribute 'coalesce' \(left out"):
-        type(x).coalesce
-    assert "sum" in dir(x) and "coalesce" not in dir(x)
-    assert not hasattr(x, "coalesce") and getattr(x, "values", 3) == 3
+    with pytest.raises(AttributeError, match=r"^'Tensor' object has no attribute 'dequantize' \(left out"):
+        x.dequantize()
+    with pytest.raises(AttributeError, match=r"^type object 'Tensor' has no attribute 'dequantize' \(left out"):
+        type(x).dequantize
+    assert "sum" in dir(x) and "dequantize" not in dir(x)
+    assert not hasattr(x, "dequantize") and getattr(x, "q_scale", 3) == 3
     x.name = "a name of the program's own"
     assert x.name == "a name of the program's own" and "name" in dir(x)
 

@@ -150,10 +150,9 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("torch.sparse", "sparse tensors"),
-        ("torch.sparse.mm", "sparse tensors"),
-        ("torch.sparse_coo_tensor", "sparse tensors"),
-        ("torch.nn.functional.grid_sparse", "sparse tensors"),
+        ("torch.resize_as_sparse_", "block-sparse and semi-structured tensors"),
+        ("torch.sparse.SparseSemiStructuredTensor", "block-sparse and semi-structured tensors"),
+        ("torch.sparse_bsr_tensor", "block-sparse and semi-structured tensors"),
         ("torch.quantize_per_tensor", "quantized tensors"),
         ("torch.qint8", "quantized tensors"),
         ("torch.quint4x2", "quantized tensors"),

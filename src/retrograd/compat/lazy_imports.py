@@ -81,14 +81,24 @@ def load_part(name: str) -> Any:
 
 
 class MethodOnDemand:
-    """Descriptor for a method that the submodule ``part`` sets as an attribute of the class when it is imported."""
+    """Descriptor for a method that the submodule ``part`` sets as an attribute of the class when it is imported.
+
+    The submodule is imported when the method is called, or read from the class: libraries test any object for
+    attributes such as ``values``.
+    """
 
     def __init__(self, name: str, part: str) -> None:
         self.name, self.part = name, part
 
     def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            load_part(self.part)
+            return getattr(owner, self.name)
+        return partial(self, instance)
+
+    def __call__(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
         load_part(self.part)
-        return getattr(owner if instance is None else instance, self.name)
+        return getattr(instance, self.name)(*args, **kwargs)
 
 
 #: Held while a part is loaded on demand. Python locks each module by itself; when two threads load modules that import

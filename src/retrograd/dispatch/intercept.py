@@ -147,7 +147,11 @@ def intercept(function: Function, args: Args, kwargs: Kwargs) -> Intercepted:
         going.arrived, handlers = True, going.rest
     else:
         level, modes, handlers, _, _ = _state()
-        if (modes and level < NONE) or (OVERRIDING and not level):
+        if (
+            level < NONE
+            if modes
+            else OVERRIDING and not level and overriding_arguments((*args, *kwargs.values()), Tensor)
+        ):
             known = overridable_of(function)
             if known is not None and (answer := known.ask(args, kwargs)) is not GO_ON:
                 return answer
