@@ -163,6 +163,34 @@ def test_a_sparse_leaf_that_requires_gradients_is_not_modified_in_place() -> Non
             function()
 
 
+def test_optimizers_update_sparse_parameters() -> None:
+    parameter = torch.nn.Parameter(matrix().coalesce())
+    optimizer = torch.optim.SGD([parameter], lr=0.5)
+    for _ in range(2):
+        optimizer.zero_grad()
+        (parameter.to_dense() * torch.arange(9.0).reshape(3, 3)).sum().backward()
+        optimizer.step()
+    assert parameter.is_leaf and parameter.requires_grad
+    assert parameter._values().tolist() == [1.0, 1.0, 0.0, -9.0]
+    with pytest.raises(
+        RuntimeError, match=r"Adam does not support sparse gradients, please consider SparseAdam instead"
+    ):
+        torch.optim.Adam([parameter]).step()
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_anomaly_mode_checks_sparse_gradients() -> None:
+    weight = torch.ones(3, 2, requires_grad=True)
+    with torch.autograd.detect_anomaly(check_nan=True):
+        rows = torch.nn.functional.embedding(torch.tensor([1]), weight, sparse=True)
+        rows.sum().backward()
+        assert weight.grad.to_dense().sum() == 2
+        with pytest.raises(RuntimeError, match=r"EmbeddingBackward0.* returned nan"):
+            torch.nn.functional.embedding(torch.tensor([1]), weight, sparse=True).backward(
+                torch.full((1, 2), torch.nan)
+            )
+
+
 # -- Refused functions -----------------------------------------------------------------------------------------------
 
 SPACES = {

@@ -160,6 +160,8 @@ def _traceback(node: Node, role: str) -> str:
 def _array(value: Gradient) -> Array | None:
     """Return the array of the gradient ``value``, or None if its elements are neither floating-point nor complex."""
     array: Gradient = getattr(value, "_array", value)
+    if hasattr(array, "not_an_array"):  # a sparse tensor
+        array = value._values()._array
     return array if hasattr(array, "shape") and array.dtype.kind in "fcV" else None
 
 

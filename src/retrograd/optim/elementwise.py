@@ -44,11 +44,11 @@ class PerParameterOptimizer(Optimizer):
             loss = evaluate_closure(closure)
             for group in self.param_groups:
                 params = [param for param in group["params"] if param._grad is not None]
-                self._check(group, params)
-                values = option_values(group, self.defaults) if params else {}
                 sparse = [param for param in params if param._grad.__class__ not in _DENSE and _is_sparse(param)]
                 if sparse:
                     self._check_sparse(group)
+                self._check(group, [param for param in params if param.layout is strided] if sparse else params)
+                values = option_values(group, self.defaults) if params else {}
                 for param in params:
                     if not sparse or not _is_sparse(param):
                         self._move(group, values, param)

@@ -490,6 +490,8 @@ def _sum_dims(x: SparseTensor, dim: Any) -> list[int]:
 
 def _summed(x: SparseTensor, dims: Sequence[int], dtype: Any, node: str) -> Any:
     sparse = x._pattern.dims
+    if dtype is None and node == "SumBackward1" and x._stored._array.dtype.kind in "biu":
+        dtype = dtypes.int64
     stored = x._stored if dtype is None else x._stored.to(dtype)
     inner = [dim - sparse + 1 for dim in dims if dim >= sparse]
     if inner:
@@ -502,13 +504,8 @@ def _summed(x: SparseTensor, dims: Sequence[int], dtype: Any, node: str) -> Any:
         return ADD_AT[node](stored, wrap(numpy.zeros(len(stored), numpy.int64)), ())
     coordinates = x._pattern.coordinates()[kept]
     flat, place = numpy.unique(kernels.flat_indices(coordinates, sizes[: len(kept)]), return_inverse=True)
-    values = ADD_AT[node](_accumulated(stored, dtype), wrap(place), (flat.size,))
+    values = ADD_AT[node](stored, wrap(place), (flat.size,))
     return coo(kernels.coordinates_of(flat, sizes[: len(kept)]), values, sizes, True)
-
-
-def _accumulated(stored: Tensor, dtype: Any) -> Tensor:
-    """Return ``stored`` with the dtype of a sum: integers are added as int64."""
-    return stored.to(dtypes.int64) if dtype is None and stored._array.dtype.kind in "biu" else stored
 
 
 @implements("sum")
@@ -525,12 +522,8 @@ def sum_of(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
         return like(sum_of(to_sparse(input), dim, True, dtype=dtype), input.layout, "SumBackward1")
     dims = _sum_dims(input, dim)
     result = _summed(input, dims, dtype, "SumBackward1")
-    if not isinstance(result, SparseTensor):  # all sparse dimensions: one element without an index
-        sizes = () if not keepdim else (1,) * input._pattern.dims
-        zero = numpy.zeros((len(sizes), 1), numpy.int64)
-        inner = tuple(result.shape)
-        result = coo(zero, result.reshape(1, *inner), (*sizes, *inner), True)
-        dims = [dim for dim in dims if dim >= input._pattern.dims] if keepdim else dims
+    if not isinstance(result, SparseTensor):
+        return result.reshape([1 if k in dims else size for k, size in enumerate(input._sizes)]) if keepdim else result
     if keepdim:
         for each in dims:
             result = unsqueeze(result, each, "SumBackward1")

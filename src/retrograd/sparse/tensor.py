@@ -105,6 +105,8 @@ class NoArray:
 
     __array_function__ = __array_ufunc__
     __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __array_ufunc__
+    __eq__ = __ne__ = __lt__ = __gt__ = __array_ufunc__
+    __hash__ = object.__hash__
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __matmul__ = __array_ufunc__
 
 
@@ -453,7 +455,13 @@ def replace(x: SparseTensor, result: Tensor, name: str) -> SparseTensor:
     if x.__dict__.get("_accumulates") and result._pattern.count == x._pattern.count:
         x._stored.copy_(result._stored)  # the values are the ``grad`` of a leaf's values
         return x
-    x.__dict__.update(_pattern=result._pattern, _stored=result._stored)
+    stored = result._stored
+    if x.is_leaf and x.requires_grad:  # not recorded, as in an optimizer
+        if x._pattern.count == result._pattern.count and (flat_of(x) == flat_of(result)).all():
+            x._stored.copy_(stored)
+            return x
+        stored = stored.detach().requires_grad_()
+    x.__dict__.update(_pattern=result._pattern, _stored=stored)
     return x
 
 
