@@ -178,7 +178,7 @@ def test_optimizers_update_sparse_parameters() -> None:
         torch.optim.Adam([parameter]).step()
 
 
-@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_anomaly_mode_checks_sparse_gradients() -> None:
     weight = torch.ones(3, 2, requires_grad=True)
     with torch.autograd.detect_anomaly(check_nan=True):
