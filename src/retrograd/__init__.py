@@ -131,9 +131,10 @@ _COMING = {
 }  # fmt: skip
 _PARTS = (
     "__config__", "__future__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "array_api", "backends",
-    "compiler", "cpu", "cuda", "distributions", "fft", "func", "functional", "futures", "jit", "linalg", "monitor", "mps",
-    "mtia", "nn", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal",
-    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "hub", "jit",
+    "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn", "optim", "overrides", "profiler", "quasirandom",
+    "random", "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version",
+    "types", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

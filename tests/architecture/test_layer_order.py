@@ -20,7 +20,10 @@ LAYERS = [
     "compiler", "checkpoints", "utils",
 ]  # fmt: skip
 #: Modules that have PyTorch's path and re-export from a layer further right.
-FACES = {"autograd/profiler.py", "autograd/profiler_util.py"}
+FACES = {
+    "autograd/profiler.py", "autograd/profiler_util.py", "nn/modules/sync_batchnorm.py", "nn/parallel/distributed.py",
+    "utils/data/distributed.py",
+}  # fmt: skip
 TOP = len(LAYERS)
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
 

@@ -47,8 +47,9 @@ LEFT_OUT = {
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
     "distribution over machines and processes": r"""
-        distributed nn\.parallel\.(?!(DataParallel|data_parallel)\b)\w+ nn\.SyncBatchNorm
-        utils\.data\.(distributed|DistributedSampler) multiprocessing
+        distributed\.(rpc|fsdp|tensor|checkpoint|pipelining|elastic|launcher|run|optim|nn|algorithms|utils|autograd)
+        distributed\.(Reducer|Logger|GradBucket|BuiltinCommHookType|ProcessGroupGloo|\w+Options|BackendConfig|split_group)
+        distributed\.(shrink_group|config|remote_device) nn\.parallel\.(replicate|comm|DistributedDataParallelCPU)
         is_distributed Tensor.is_distributed prepare_multiprocessing_environment""",
     "devices other than the CPU and NVIDIA's GPUs": r"""
         mps xpu mtia xla hip vulkan is_vulkan_available \w+_autocast_(ipu|xla)_\w+
@@ -83,7 +84,7 @@ LEFT_OUT = {
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
         Tensor.volatile""",
-    "downloads": r"hub utils\.model_zoo",
+    "downloads": r"utils\.model_zoo",
     "private names": r"(.*\.)?_[^_.]\w*",
 }
 

@@ -35,4 +35,6 @@ __all__ = [
     "utils", "factory_kwargs", "parallel", "DataParallel",
 ]  # fmt: skip
 __all__ += [_name for _name in modules.__all__ if _name != "utils"]
-__getattr__ = module_getattr(__name__, {"attention": "attention", "grad": "grad"})
+__getattr__ = module_getattr(
+    __name__, {"SyncBatchNorm": "modules.sync_batchnorm", "attention": "attention", "grad": "grad"}
+)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ...compat.lazy_imports import module_getattr
 from . import (  # noqa: F401 - a program reaches it from here
     activation,
     adaptive,
@@ -77,6 +78,7 @@ __all__ += adaptive.__all__
 __all__ += rnn.__all__
 __all__ += transformer.__all__
 
+__getattr__ = module_getattr(__name__, {"SyncBatchNorm": "sync_batchnorm"})
 for _name in __all__:  # repr shows PyTorch's path; pickling: see Module.__reduce_ex__
     if isinstance(globals()[_name], type):
         globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...compat.lazy_imports import module_getattr
 from ...core.dtypes import int64
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty, ones, zeros
@@ -214,3 +215,4 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"]
+__getattr__ = module_getattr(__name__, {"SyncBatchNorm": ".sync_batchnorm"})

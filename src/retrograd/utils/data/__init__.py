@@ -1,5 +1,6 @@
 """``Dataset``, ``Sampler``, ``DataLoader`` and others: loading of samples in batches, as in ``torch.utils.data``."""
 
+from ...compat.lazy_imports import module_getattr
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
@@ -27,3 +28,4 @@ __all__ = [
     "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+__getattr__ = module_getattr(__name__, {"DistributedSampler": "distributed", "distributed": "distributed"})

@@ -1,0 +1,43 @@
+"""``torch.distributed``: process groups and collective operations; docs/distributed.md describes the supported part.
+
+A process group consists of ranks, one for each process. ``engine.py`` defines the interface of what moves data between
+processes. Its only implementation, ``SingleProcess``, serves groups of one process.
+"""
+
+# ruff: noqa: F403 - each module defines ``__all__``
+
+from ..compat.lazy_imports import module_getattr
+from . import collectives as _collectives
+from . import errors as _errors
+from . import groups as _groups
+from . import object_collectives as _object_collectives
+from . import reductions as _reductions
+from . import rendezvous as _rendezvous
+from . import stores as _stores
+from . import work as _work
+from .collectives import *
+from .errors import *
+from .groups import *
+from .object_collectives import *
+from .reductions import *
+from .rendezvous import *
+from .stores import *
+from .work import *
+
+__all__ = [
+    _name
+    for _module in (
+        _collectives, _errors, _groups, _object_collectives, _reductions, _rendezvous, _stores, _work
+    )
+    for _name in _module.__all__
+]  # fmt: skip
+for _name in ("collectives", "engine", "errors", "groups", "object_collectives", "reductions", "stores", "work"):
+    del globals()[_name]  # PyTorch has no modules of these names
+
+__getattr__ = module_getattr(
+    __name__,
+    {
+        "DeviceMesh": "device_mesh", "device_mesh": "device_mesh", "distributed_c10d": "distributed_c10d",
+        "init_device_mesh": "device_mesh",
+    },
+)  # fmt: skip

@@ -1,0 +1,145 @@
+"""``DeviceMesh``: the ranks of the default group as an array, each of whose dimensions has a process group."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core import dtypes
+from ..core.tensor import Tensor
+from ..operations.creation.from_data import as_tensor
+from .groups import ProcessGroup, _get_default_group, get_rank, init_process_group, is_initialized, new_group
+
+
+class DeviceMesh:
+    """Array of ranks, ``mesh``, whose dimensions may have names.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> mesh = dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    >>> mesh["data"].size(), mesh.get_coordinate()
+    (1, (0, 0))
+    >>> dist.destroy_process_group()
+    """
+
+    __module__ = "torch.distributed.device_mesh"
+
+    def __init__(
+        self, device_type: str, mesh: Any, *, mesh_dim_names: tuple[str, ...] | None = None, _groups: Any = None
+    ) -> None:  # fmt: skip
+        self.device_type = device_type
+        self.mesh: Tensor = as_tensor(mesh, dtype=dtypes.int32)
+        self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
+        if not is_initialized():
+            init_process_group()
+        size = _get_default_group().size()
+        if self.mesh.numel() > size:
+            raise RuntimeError(
+                f"Mesh should not be bigger than default world size {size}, but found {self.mesh.numel()} ranks!"
+            )
+        self._groups: list[ProcessGroup] = _groups or [self._new_group(dim) for dim in range(self.mesh.dim())]
+
+    def _new_group(self, dim: int) -> ProcessGroup:
+        """Create a group for each row of ranks along ``dim``, and return the group of this process."""
+        if self.mesh.numel() == _get_default_group().size() == self.mesh.shape[dim]:
+            return _get_default_group()
+        rows = self.mesh.movedim(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist()
+        made = [new_group(row) for row in rows]
+        return next(each for each, row in zip(made, rows, strict=True) if get_rank() in row)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return self.mesh.dim()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of ranks along each dimension."""
+        return tuple(self.mesh.shape)
+
+    def size(self, mesh_dim: int | None = None) -> int:
+        """Return the number of ranks along ``mesh_dim``, by default of all ranks."""
+        return self.mesh.numel() if mesh_dim is None else self.shape[mesh_dim]
+
+    def _dim(self, mesh_dim: int | str | None) -> int:
+        if mesh_dim is None:
+            if self.ndim > 1:
+                raise RuntimeError(
+                    f"Found the DeviceMesh have {self.ndim} dimensions",
+                    "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
+                    "If you want to get the list of all the ProcessGroups in the DeviceMesh,please use `get_all_groups()` "
+                    "instead.",
+                )
+            return 0
+        return mesh_dim if isinstance(mesh_dim, int) else (self.mesh_dim_names or ()).index(mesh_dim)
+
+    def get_group(self, mesh_dim: int | str | None = None) -> ProcessGroup:
+        """Return the process group of this process along ``mesh_dim``."""
+        return self._groups[self._dim(mesh_dim)]
+
+    def get_all_groups(self) -> list[ProcessGroup]:
+        """Return a list of the process groups of this process, one for each dimension."""
+        return list(self._groups)
+
+    def get_rank(self) -> int:
+        """Return the global rank of this process."""
+        return get_rank()
+
+    def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
+        """Return the rank of this process in the group along ``mesh_dim``."""
+        return self.get_group(mesh_dim).rank()
+
+    def get_coordinate(self) -> tuple[int, ...] | None:
+        """Return the indices of this process in the mesh, or None if it is not in the mesh."""
+        found = self.mesh.eq(get_rank()).nonzero().tolist()
+        return tuple(found[0]) if found else None
+
+    def __getitem__(self, mesh_dim_names: str | tuple[str, ...]) -> DeviceMesh:
+        """Return the mesh of the ranks of this process along the dimensions of these names."""
+        if not self.mesh_dim_names:
+            raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
+        names = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
+        for each in names:
+            if each not in self.mesh_dim_names:
+                raise KeyError(
+                    f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {self.mesh_dim_names}."
+                )
+        kept = [self.mesh_dim_names.index(each) for each in names]
+        coordinate = self.get_coordinate() or (0,) * self.ndim
+        part = self.mesh[tuple(slice(None) if dim in kept else coordinate[dim] for dim in range(self.ndim))]
+        order = sorted(range(len(kept)), key=kept.__getitem__)
+        part = part.permute(*(order.index(dim) for dim in range(len(kept))))
+        return DeviceMesh(self.device_type, part, mesh_dim_names=names, _groups=[self._groups[dim] for dim in kept])
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, DeviceMesh)
+            and (self.device_type, self.mesh_dim_names) == (other.device_type, other.mesh_dim_names)
+            and self.mesh.tolist() == other.mesh.tolist()
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.device_type, self.mesh_dim_names, self.shape, tuple(self.mesh.flatten().tolist())))
+
+    def __repr__(self) -> str:
+        if self.mesh_dim_names:
+            shown = ", ".join(f"{name}={size}" for name, size in zip(self.mesh_dim_names, self.shape, strict=True))
+        else:
+            shown = ", ".join(map(str, self.shape)) + "," * (self.ndim == 1)
+        return f"DeviceMesh(({shown}), {self.device_type!r})"
+
+
+def init_device_mesh(
+    device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None, backend_override: Any = None
+) -> DeviceMesh:  # fmt: skip
+    """Return a mesh of the first ranks in the shape ``mesh_shape``; create the default group if there is none."""
+    if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
+        raise RuntimeError(
+            "mesh_shape and mesh_dim_names should have same length!",
+            f"Found len(mesh_dim_names): {len(mesh_dim_names)} and len(mesh_shape):{len(mesh_shape)}.",
+        )
+    ranks = as_tensor(list(range(math.prod(mesh_shape)))).reshape(*mesh_shape)
+    return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names)
+
+
+__all__ = ["DeviceMesh", "init_device_mesh"]

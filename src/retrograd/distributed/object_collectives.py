@@ -1,0 +1,89 @@
+"""Collective operations on Python objects, which are pickled: every rank gets copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime.user_frame import strips_frames
+from .collectives import Group, _root, check_root_list
+from .groups import _checked_group, _rank_not_in_group, _warn_not_in_group
+
+
+@strips_frames
+def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
+    """Replace the items of ``object_list`` by copies of ``obj`` of all ranks.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> gathered = [None]
+    >>> dist.all_gather_object(gathered, {"loss": 0.5})
+    >>> gathered
+    [{'loss': 0.5}]
+    >>> dist.destroy_process_group()
+    """
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_object")
+    engine = _checked_group(group)._engine
+    for index, value in enumerate(engine.submit(lambda: engine.all_gather_objects(obj), False).wait()):
+        object_list[index] = value
+
+
+@strips_frames
+def gather_object(
+    obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Group = None,
+    group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """Replace the items of ``object_gather_list`` of the rank ``dst``, by default rank 0, by copies of ``obj``."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("gather_object")
+    found = _checked_group(group)
+    rank = 0 if dst is None and group_dst is None else dst if dst is not None else found._ranks[group_dst or 0]
+    check_root_list(object_gather_list, found._ranks[found.rank()] == rank, "gather_list", "destination")
+    gathered = found._engine.submit(lambda: found._engine.all_gather_objects(obj), False).wait()
+    if object_gather_list:
+        for index, value in enumerate(gathered):
+            object_gather_list[index] = value
+
+
+@strips_frames
+def broadcast_object_list(
+    object_list: list[Any], src: int | None = None, group: Group = None, device: Any = None, group_src: int | None = None
+) -> None:  # fmt: skip
+    """Replace the items of ``object_list`` of other ranks by copies of those of the rank ``src``, by default rank 0."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("broadcast_object_list")
+    found = _checked_group(group)
+    root = _root("broadcast", found, 0 if src is None and group_src is None else src, group_src)
+    values = [object_list] * found.size() if found.rank() == root else None
+    received = found._engine.submit(lambda: found._engine.scatter_objects(values, root), False).wait()
+    if found.rank() != root:
+        object_list[:] = received
+
+
+@strips_frames
+def scatter_object_list(
+    scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None, src: int | None = None,
+    group: Group = None, group_src: int | None = None,
+) -> None:  # fmt: skip
+    """Store a copy of the item for this rank of the list of the rank ``src``, by default rank 0, in the output list."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("scatter_object_list")
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
+    found = _checked_group(group)
+    root = _root("scatter", found, 0 if src is None and group_src is None else src, group_src)
+    if found.rank() == root:
+        if scatter_object_input_list is None:
+            raise ValueError("source rank must provide non-None scatter_object_input_list")
+        if len(scatter_object_input_list) != found.size():
+            raise RuntimeError(
+                f"ProcessGroupGloo::scatter: Incorrect input list size {len(scatter_object_input_list)}. Input list size "
+                f"should be {found.size()}, same as size of the process group."
+            )
+    values = scatter_object_input_list
+    scatter_object_output_list[0] = found._engine.submit(
+        lambda: found._engine.scatter_objects(values, root), False
+    ).wait()
+
+
+__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]

@@ -1,0 +1,97 @@
+"""``rendezvous``: the store, the rank and the number of ranks that a URL names (``env://``, ``tcp://``, ``file://``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, urlparse
+
+from .stores import FileStore, Store, TCPStore
+
+#: Default of ``timeout`` of process groups.
+default_pg_timeout = timedelta(seconds=1800)
+Found = Iterator[tuple[Store, int, int]]
+_HANDLERS: dict[str, Callable[..., Found]] = {}
+
+
+def register_rendezvous_handler(scheme: str, handler: Callable[..., Found]) -> None:
+    """Register ``handler`` for URLs with ``scheme``; raise RuntimeError if the scheme has a handler.
+
+    ``handler(url, timeout=timeout)`` returns an iterator over tuples (store, rank, number of ranks).
+    """
+    if scheme in _HANDLERS:
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _HANDLERS[scheme] = handler
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Found:
+    """Return an iterator over tuples (store, rank, number of ranks) for ``url``.
+
+    ``rank`` and ``world_size``, if they are not negative, are used instead of those in the URL or in the environment.
+    """
+    if not isinstance(url, str):
+        raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
+    parsed = urlparse(url)
+    given = {name: value for name, value in (("rank", rank), ("world_size", world_size)) if value != -1}
+    if given:
+        if {"rank", "world_size"} & dict(parse_qsl(parsed.query)).keys():
+            raise AssertionError(f"The url: {url} has node-specific arguments(rank, world_size) already.")
+        query = "&".join(filter(None, [parsed.query, *(f"{name}={value}" for name, value in given.items())]))
+        url = parsed._replace(query=query).geturl()
+    if parsed.scheme not in _HANDLERS:
+        raise RuntimeError(f"No rendezvous handler for {parsed.scheme}://")
+    return _HANDLERS[parsed.scheme](url, **kwargs)
+
+
+def _error(scheme: str, problem: str) -> ValueError:
+    return ValueError(f"Error initializing torch.distributed using {scheme}:// rendezvous: {problem}")
+
+
+def _rank_and_size(scheme: str, query: dict[str, str]) -> tuple[int, int]:
+    for name, words in (("rank", "rank"), ("world_size", "world size")):
+        if name not in query:
+            raise _error(scheme, f"{words} parameter missing")
+    return int(query["rank"]), int(query["world_size"])
+
+
+def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwargs: Any) -> Found:
+    """Handler of ``env://``: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` of the environment."""
+    query = dict(parse_qsl(urlparse(url).query))
+
+    def value(name: str) -> str:
+        if name.lower() in query:
+            return query[name.lower()]
+        if name not in os.environ:
+            raise _error("env", f"environment variable {name} expected, but not set")
+        return os.environ[name]
+
+    rank, world_size = int(value("RANK")), int(value("WORLD_SIZE"))
+    host, port = value("MASTER_ADDR"), int(value("MASTER_PORT"))
+    yield TCPStore(host, port, world_size, rank == 0, timeout), rank, world_size
+
+
+def _from_address(url: str, timeout: timedelta = default_pg_timeout, **kwargs: Any) -> Found:
+    """Handler of ``tcp://host:port``."""
+    parsed = urlparse(url)
+    if parsed.port is None:
+        raise _error("tcp", "port number missing")
+    rank, world_size = _rank_and_size("tcp", dict(parse_qsl(parsed.query)))
+    yield TCPStore(parsed.hostname or "", parsed.port, world_size, rank == 0, timeout), rank, world_size
+
+
+def _from_file(url: str, **kwargs: Any) -> Found:
+    """Handler of ``file://path``."""
+    parsed = urlparse(url)
+    if not parsed.path:
+        raise _error("file", "path missing")
+    rank, world_size = _rank_and_size("file", dict(parse_qsl(parsed.query)))
+    yield FileStore(parsed.path, world_size), rank, world_size
+
+
+register_rendezvous_handler("env", _from_environment)
+register_rendezvous_handler("tcp", _from_address)
+register_rendezvous_handler("file", _from_file)
+
+__all__ = ["default_pg_timeout", "register_rendezvous_handler", "rendezvous"]
