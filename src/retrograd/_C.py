@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .compat.lazy_imports import module_getattr
 from .core import torch_function
 
 _disabled_torch_function_impl = torch_function.disabled
@@ -65,3 +66,8 @@ class _profiler:
 
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
+_PRIVATE = (
+    "Graph", "Node", "ScriptMethod", "Value", "_TensorMeta", "_are_functorch_transforms_active", "_get_accelerator",
+    "_get_default_device", "_get_tracing_state", "_log_api_usage_once", "_nn",
+)  # fmt: skip
+__getattr__ = module_getattr(__name__, dict.fromkeys(_PRIVATE, ".private_names"))

@@ -94,8 +94,8 @@ inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 legacy_contiguous_format = contiguous_format
 
-_here = _sys.modules[__name__]
-for _each in _dtypes.ALL:
+torch = _here = _sys.modules[__name__]
+for _each in (*_dtypes.ALL, *_dtypes.FLOAT8):
     setattr(_here, _each.name, _each)
 for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
@@ -128,18 +128,26 @@ _COMING = {
         "smm", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "spmm", "sspaddmm",
     ),
     "streams": ("Event", "Stream"),
+    "private_names": (
+        "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async", "_check", "_check_index",
+        "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
+        "_check_value", "_check_with", "_shape_as_tensor", "_softmax_backward_data", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+        "sym_sum",
+    ),
+    "futures": ("Future",),
+    "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "__future__", "_dynamo", "_inductor", "_tensor_str", "accelerator", "amp", "array_api", "backends",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "hub", "jit",
-    "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn", "optim", "overrides", "profiler", "quasirandom",
-    "random", "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version",
-    "types", "utils", "version", "xpu",
+    "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_tensor_str", "accelerator", "amp", "array_api",
+    "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
+    "futures", "hub", "jit", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim",
+    "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "special",
+    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
-__all__ += [_name for _name, _source in _LATER.items() if _name != _source]
+__all__ += [_name for _name, _source in _LATER.items() if _name != _source and _name[0] != "_"]
 _sys.meta_path.append(_missing_names.MissingModules(__name__, f"{__name__}.namespaces"))
 _pickle_names.add_former_modules(__name__)
 _lazy_imports.hide_folders(_here)

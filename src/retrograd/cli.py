@@ -39,8 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Exceptions raised by a program under ``retrograd run`` are not caught.
 
-    >>> main(["run", "-c", "import torch; print(torch.__spec__.name)"])
-    retrograd
+    >>> main(["run", "-c", "import torch; print(torch.__version__)"])
+    2.13.0+retrograd.0.1.0
     0
     """
     command, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
 
 from retrograd.compat.missing_names import MissingModules
 
@@ -34,6 +35,11 @@ def is_torch_name(name: str) -> bool:
     return name.partition(".")[0] in (TORCH, FUNCTORCH)
 
 
+def own_name(module: types.ModuleType) -> str:
+    """Return the name of ``module`` in retrograd; the name of the package is ``torch`` while the hook is installed."""
+    return PACKAGE if module.__name__ == TORCH else module.__name__
+
+
 def find_module(name: str) -> types.ModuleType | None:
     """Return the module of retrograd for ``name``, the name of a PyTorch module, or None if there is no such module.
 
@@ -49,9 +55,9 @@ def find_module(name: str) -> types.ModuleType | None:
     above = find_module(name.rpartition(".")[0])
     if above is None:
         return None
-    own = f"{PACKAGE if above.__name__ == TORCH else above.__name__}.{last}"
-    if hasattr(above, "__path__") and importlib.util.find_spec(own) is not None:
-        return importlib.import_module(own)
+    package = own_name(above)
+    if hasattr(above, "__path__") and importlib.util.find_spec(f"{package}.{last}") is not None:
+        return importlib.import_module(f"{package}.{last}")
     reached = getattr(above, last, None)
     ours = isinstance(reached, types.ModuleType) and reached.__name__.startswith(f"{PACKAGE}.")
     return reached if ours else None
@@ -74,21 +80,33 @@ class Alias(Loader):
         # function or class of that name, such as torch.autograd.gradcheck. Such submodules are loaded already; they
         # are registered here so that they are not loaded again.
         for name, value in list(vars(module).items()):
-            submodule = sys.modules.get(f"{module.__name__}.{name}")
+            submodule = sys.modules.get(f"{own_name(module)}.{name}")
             if submodule is not None and submodule is not value:
                 sys.modules.setdefault(f"{self.name}.{name}", submodule)
 
 
 class TorchFinder(MetaPathFinder):
-    """Finder in ``sys.meta_path`` that returns modules of retrograd for PyTorch's names."""
+    """Finder in ``sys.meta_path`` that returns modules of retrograd for PyTorch's names, and the metadata of torch.
+
+    ``functorch`` is ``torch.func``.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        module = find_module(fullname) if is_torch_name(fullname) else None
+        name = "torch.func" if fullname == "functorch" else fullname
+        module = find_module(name) if is_torch_name(name) else None
         if module is None:
             return None
         return ModuleSpec(fullname, Alias(module, fullname), is_package=hasattr(module, "__path__"))
+
+    def find_distributions(self, context: Any = None) -> list[Any]:
+        """Return a list of the distribution torch, if ``context`` names it or no distribution."""
+        if getattr(context, "name", None) not in (None, TORCH):
+            return []
+        from retrograd.compat.distribution_metadata import TorchDistribution  # imports the parser of e-mails
+
+        return [TorchDistribution(str(importlib.import_module(f"{PACKAGE}.version").__version__))]
 
 
 class Hook(AbstractContextManager[None]):
@@ -114,6 +132,7 @@ class Hook(AbstractContextManager[None]):
                 sys.meta_path.insert(0, self.finders[0])
                 sys.meta_path.append(self.finders[1])
                 sys.path.insert(1, CHILDREN)  # index 0 is the program's folder
+                importlib.import_module(PACKAGE).__name__ = TORCH  # packages compare it
 
     def __exit__(self, *_: object) -> None:
         with self.lock:
@@ -130,7 +149,7 @@ class Hook(AbstractContextManager[None]):
 
 def remove_torch() -> dict[str, types.ModuleType]:
     """Remove ``torch`` and its submodules from ``sys.modules``; return the removed modules by name."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch_name(name)}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch_name(name) or name == "functorch"}
 
 
 HOOK = Hook()

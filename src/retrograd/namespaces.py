@@ -23,7 +23,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager  # noqa: F401 - in signatures
+from contextlib import AbstractContextManager, contextmanager, nullcontext  # noqa: F401 - in signatures
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from inspect import BoundArguments, Parameter, Signature, getcallargs
@@ -250,7 +250,11 @@ def _backends() -> Names:
     retrograd computes with NumPy, NumPy's BLAS and CuPy. For PyTorch's libraries, which it does not use, the functions
     return False, and the settings have no effect.
     """
-    return {**dict.fromkeys(_parts("backends"), PART), "fp32_precision": Precision()}
+    return {
+        **dict.fromkeys(_parts("backends"), PART),
+        "fp32_precision": Precision(),
+        "__allow_nonbracketed_mutation() -> AbstractContextManager[None]": nullcontext,
+    }
 
 
 @namespace("backends.cpu")
@@ -567,6 +571,14 @@ def _xpu() -> Names:
         "get_device_name(device: Any = None) -> str": none,
         "get_device_properties(device: Any = None) -> Any": none,
         "current_stream(device: Any = None) -> Any": none,
+        "is_current_stream_capturing() -> bool": False,
+        "reset_peak_memory_stats(device: Any = None) -> None": None,
+        "get_device_capability(device: Any = None) -> Any": none,
+        "get_rng_state(device: Any = 'xpu') -> Any": none,
+        "get_rng_state_all() -> list[Any]": [],
+        "set_rng_state(new_state: Any, device: Any = 'xpu') -> None": none,
+        "set_rng_state_all(new_states: Any) -> None": None,
+        "mem_get_info(device: Any = None) -> Any": none,
     }
 
 
@@ -797,6 +809,24 @@ def _accelerator() -> Names:
     }
 
 
+# -- Exports and loaded operations ------------------------------------------------------------------------------------
+
+
+@namespace("onnx")
+def _onnx() -> Names:
+    """Contents of the module ``torch.onnx`` as a dictionary: a function that returns whether an export is running."""
+    return {"is_in_onnx_export() -> bool": False}
+
+
+@namespace("classes")
+def _classes() -> Names:
+    """Contents of the module ``torch.classes`` as a dictionary: C++ classes of loaded libraries, of which there are none."""
+    return {
+        "load_library(path: Any) -> None": OSError("retrograd loads no libraries of PyTorch's operations"),
+        "loaded_libraries": set(),
+    }
+
+
 # -- PyTorch's compiler ------------------------------------------------------------------------------------------------
 
 
@@ -827,11 +857,20 @@ def _dynamo() -> Names:
     return {
         **{name: getattr(compiler, name) for name in taken},
         "config": PART,
+        "eval_frame": PART,
         "optimize": optimize,
         "run": run,
         "graph_break": graph_break,
         **{f"{name}(t: Any, index: Any, **bounds: Any) -> None": None for name in hints},
     }
+
+
+@namespace("_dynamo.eval_frame")
+def _dynamo_eval_frame() -> Names:
+    """Contents of the module ``torch._dynamo.eval_frame`` as a dictionary."""
+    from .compiler import OptimizedModule
+
+    return {"OptimizedModule": OptimizedModule, "is_dynamo_supported() -> bool": True}
 
 
 @namespace("_dynamo.config")

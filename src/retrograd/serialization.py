@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, TypeAlias
 
 from .checkpoints import legacy
 from .checkpoints.archive import Reader, Writer
@@ -41,6 +41,7 @@ from .core.devices import device
 from .operations.creation.storage import UntypedStorage
 
 DEFAULT_PROTOCOL = 2
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 # -- Saving ----------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ LAYERS = [
 #: Modules that have PyTorch's path and re-export from a layer further right.
 FACES = {
     "autograd/profiler.py", "autograd/profiler_util.py", "nn/modules/sync_batchnorm.py", "nn/parallel/distributed.py",
-    "utils/data/distributed.py",
+    "utils/data/distributed.py", "utils/model_zoo.py",
 }  # fmt: skip
 TOP = len(LAYERS)
 FILES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))

@@ -53,7 +53,7 @@ def test_unsupported_names_raise_with_the_reason(place: str) -> None:
 
 def test_every_reason_has_names() -> None:
     # Modules and underscored names are not recorded.
-    of_modules = {"named tensors", "downloads", "private names"}
+    of_modules = {"named tensors", "private names"}
     assert {why for _, _, why in LEFT_OUT} | of_modules == unsupported.LEFT_OUT.keys()
 
 

@@ -63,9 +63,9 @@ if __name__ == "__main__":
 
 
 def test_modules_beside_the_program(tmp_path: Path) -> None:
-    (tmp_path / "beside.py").write_text("import torch\nname = torch.__spec__.name\n")
+    (tmp_path / "beside.py").write_text("import torch\nname = torch.__name__\n")
     (tmp_path / "program.py").write_text("from beside import name\nprint(name)\n")
-    assert command("run", str(tmp_path / "program.py")).stdout == "retrograd\n"
+    assert command("run", str(tmp_path / "program.py")).stdout == "torch\n"
 
 
 def test_pickling_of_the_programs_own_classes(tmp_path: Path) -> None:
@@ -133,29 +133,29 @@ def test_a_module_a_package_and_a_folder(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    body = "import sys, torch\nprint(torch.__spec__.name, __name__, __spec__ and __spec__.name, sys.argv[1:], __package__)\n"
+    body = "import sys, torch\nprint(torch.__name__, __name__, __spec__ and __spec__.name, sys.argv[1:], __package__)\n"
     (package / "part.py").write_text(body)
     (package / "__main__.py").write_text(body)
     assert command("run", "-m", "package.part", "a", folder=tmp_path).stdout == (
-        "retrograd __main__ package.part ['a'] package\n"
+        "torch __main__ package.part ['a'] package\n"
     )
     assert command("run", "-m", "package", "-m", folder=tmp_path).stdout == (
-        "retrograd __main__ package.__main__ ['-m'] package\n"
+        "torch __main__ package.__main__ ['-m'] package\n"
     )
-    assert command("run", "package", "b", folder=tmp_path).stdout == "retrograd __main__ None ['b'] None\n"
+    assert command("run", "package", "b", folder=tmp_path).stdout == "torch __main__ None ['b'] None\n"
 
 
 def test_text(tmp_path: Path) -> None:
     stdin = "import sys\nprint(sys.argv, __name__, sys.path[0], __package__, __file__)\n1 / 0\n"
     ours, pythons = command("run", "-", "-x", given=stdin), command("-", "-x", given=stdin, python=True)
     assert (ours.stdout, ours.stderr, ours.returncode) == (pythons.stdout, pythons.stderr, pythons.returncode)
-    done = command("run", "-c", "import sys, torch; print(torch.__spec__.name, sys.argv)", "x")
-    assert done.stdout == "retrograd ['-c', 'x']\n"
+    done = command("run", "-c", "import sys, torch; print(torch.__name__, sys.argv)", "x")
+    assert done.stdout == "torch ['-c', 'x']\n"
 
 
 def test_run_restores_the_process_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import sys, torch\nsys.path.append('somewhere')\nprint(torch.__spec__.name)\n1 / 0\n")
+    program.write_text("import sys, torch\nsys.path.append('somewhere')\nprint(torch.__name__)\n1 / 0\n")
     hook = sys.excepthook
 
     def state() -> tuple[object, ...]:
@@ -167,7 +167,7 @@ def test_run_restores_the_process_state(tmp_path: Path, capsys: pytest.CaptureFi
         cli.main(["run", str(program)])
     assert state() == before
     sys.excepthook = hook
-    assert capsys.readouterr().out == "retrograd\n"
+    assert capsys.readouterr().out == "torch\n"
 
 
 @pytest.mark.parametrize(

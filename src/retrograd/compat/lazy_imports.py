@@ -167,7 +167,7 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 #: Folders of the package for internal use. They are no attributes of the package.
 FOLDERS = ("compat", "core", "dispatch", "inspection", "kernels", "operations", "runtime")
 #: Everything in the package for internal use.
-INTERNAL = (*FOLDERS, "cli", "import_hook", "namespaces", "runner")
+INTERNAL = (*FOLDERS, "cli", "import_hook", "namespaces", "private_names", "runner")
 
 
 def hide_folders(package: ModuleType) -> None:
@@ -191,6 +191,7 @@ def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     >>> "publish" in vars(retrograd.linalg), "publish" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
     (True, False, True)
     """
+    module_name = namespace["__name__"]
     _complete(namespace)
     name_constructors(namespace)
     show_annotations(map(namespace.get, namespace["__all__"]))

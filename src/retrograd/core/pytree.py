@@ -19,29 +19,46 @@ Unflatten = Callable[[Iterable[Any], Any], Any]  # Note [Any in public signature
 
 
 class Container(NamedTuple):
-    """Pair of functions that flatten and rebuild containers of one type, such as ``list``.
+    """Functions that flatten and rebuild containers of one type, such as ``list``.
 
     ``flatten`` returns the children of a container and a context, that is, further data such as the keys of a
-    dictionary. ``unflatten`` creates the container from the children and the context.
+    dictionary. ``unflatten`` creates the container from the children and the context. ``flatten_with_keys``, which is
+    optional, returns pairs of a key and a child instead of the children.
     """
 
     flatten: Flatten
     unflatten: Unflatten
+    flatten_with_keys: Flatten | None = None
+
+    # PyTorch's names
+    @property
+    def flatten_fn(self) -> Flatten:
+        return self.flatten
+
+    @property
+    def unflatten_fn(self) -> Unflatten:
+        return self.unflatten
+
+    @property
+    def flatten_with_keys_fn(self) -> Flatten | None:
+        return self.flatten_with_keys
 
 
 CONTAINERS: dict[type, Container] = {}
 
 
-def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: object) -> None:
+def register_pytree_node(
+    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, *, flatten_with_keys_fn: Flatten | None = None, **names: object
+) -> None:  # fmt: skip
     """Register ``cls`` as a container type.
 
     ``flatten_fn(x)`` returns the children of ``x`` and a context, and ``unflatten_fn(children, context)`` returns the
-    container. Raises ValueError if the type is registered already. Other keywords of PyTorch's function, collected in
-    ``names``, are ignored.
+    container. ``flatten_with_keys_fn(x)`` returns pairs of a key and a child instead of the children. Raises ValueError
+    if the type is registered already. Other keywords of PyTorch's function, collected in ``names``, are ignored.
     """
     if cls in CONTAINERS:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    CONTAINERS[cls] = Container(flatten_fn, unflatten_fn)
+    CONTAINERS[cls] = Container(flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
 def _of_pairs(make: Callable[[Iterator[tuple[object, object]], object], object]) -> Unflatten:
@@ -86,7 +103,7 @@ def is_namedtuple_instance(value: object) -> bool:
     return isinstance(value, tuple) and isinstance(getattr(type(value), "_fields", None), tuple)
 
 
-def _container(value: object) -> type | None:
+def container_type(value: object) -> type | None:
     """Return the container type of ``value``, or None for a leaf."""
     kind = type(value)
     if kind in CONTAINERS:
@@ -156,7 +173,7 @@ class TreeSpec:
         A subtree may be a container, because ``tree`` may be nested more deeply than this structure. Raises ValueError
         if the upper levels of ``tree`` do not have this structure.
         """
-        kind = _container(tree)
+        kind = container_type(tree)
         if kind is not self.type:
             raise ValueError(f"Node type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
         children, context = CONTAINERS[kind].flatten(tree)
@@ -199,7 +216,7 @@ Stop = Callable[[Any], bool] | None  # Note [Any in public signatures]
 
 def tree_is_leaf(tree: PyTree, is_leaf: Stop = None) -> bool:
     """Whether ``tree`` is a leaf: it is not a container, or the function ``is_leaf`` returns True for it."""
-    return (is_leaf is not None and is_leaf(tree)) or _container(tree) is None
+    return (is_leaf is not None and is_leaf(tree)) or container_type(tree) is None
 
 
 def tree_flatten(tree: PyTree, is_leaf: Stop = None) -> tuple[list[PyTree], TreeSpec]:
@@ -217,7 +234,7 @@ def tree_flatten(tree: PyTree, is_leaf: Stop = None) -> tuple[list[PyTree], Tree
 
 def _flatten_into(tree: PyTree, is_leaf: Stop, leaves: list[PyTree]) -> TreeSpec:
     """Append the leaves of ``tree`` to the list ``leaves``, and return the structure of the tree."""
-    kind = None if is_leaf is not None and is_leaf(tree) else _container(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else container_type(tree)
     if kind is None:
         leaves.append(tree)
         return _LEAF
@@ -336,7 +353,7 @@ def broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: Stop = N
     """
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    kind = _container(tree)
+    kind = container_type(tree)
     if treespec.is_leaf() or kind is not treespec.type:
         return None
     children, context = CONTAINERS[kind].flatten(tree)

@@ -42,6 +42,11 @@ def is_initialized() -> bool:
     return is_available()
 
 
+def is_current_stream_capturing() -> bool:
+    """Return False, because work on GPUs is not captured in graphs."""
+    return False
+
+
 def init() -> None:
     """Check that a GPU is available; GPUs need no initialisation.
 

@@ -37,7 +37,10 @@ for _name in ("collectives", "engine", "errors", "groups", "object_collectives",
 __getattr__ = module_getattr(
     __name__,
     {
-        "DeviceMesh": "device_mesh", "device_mesh": "device_mesh", "distributed_c10d": "distributed_c10d",
-        "init_device_mesh": "device_mesh",
+        "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh",
+        **{name: name for name in (
+            "_composable", "_functional_collectives", "_tensor", "algorithms", "constants", "device_mesh", "distributed_c10d",
+            "fsdp", "tensor",
+        )},
     },
 )  # fmt: skip

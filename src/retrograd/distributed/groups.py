@@ -335,18 +335,19 @@ def destroy_process_group(group: Any = None) -> None:
     """Destroy ``group``, or all groups by default."""
     if group == GroupMember.NON_GROUP_MEMBER:
         return
-    group = group or _State.default
-    if group is None:
+    chosen: ProcessGroup | None = group if group is not None else _State.default
+    if chosen is None:
         raise AssertionError("Process group cannot be None")
-    if group is _State.default:
+    name = chosen.group_name
+    if chosen is _State.default:
         for each in _State.groups.values():
             each.shutdown()
         _State.groups.clear()
         _State.default, _State.numbers = None, count()
-    elif _State.groups.get(group.group_name) is not group:
+    elif _State.groups.get(name) is not chosen:
         raise ValueError("Invalid process group specified")
     else:
-        _State.groups.pop(group.group_name).shutdown()
+        _State.groups.pop(name).shutdown()
 
 
 def new_group(

@@ -57,8 +57,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     come first in their method resolution orders (``__mro__``).
     """
     for name, each in (("type_p", type_p), ("type_q", type_q)):
-        if not issubclass(each, Distribution):
-            raise TypeError(f"Expected {name} to be a Distribution subclass but got {each}")
+        if not isinstance(each, type):
+            raise TypeError(f"Expected {name} to be a class but got {each}")
 
     def decorator(formula: Formula) -> Formula:
         _REGISTRY[type_p, type_q] = formula

@@ -54,6 +54,9 @@ def precision_to_scale_tril(precision: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(inverse, identity, upper=False)
 
 
+# Names that packages import.
+_batch_mv, _batch_mahalanobis, _precision_to_scale_tril = times_vectors, mahalanobis, precision_to_scale_tril
+
 #: The three arguments that specify a covariance, with their names in errors.
 MATRICES = {
     "covariance_matrix": "covariance_matrix", "precision_matrix": "precision_matrix", "scale_tril": "scale_tril matrix"

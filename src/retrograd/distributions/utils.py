@@ -50,6 +50,11 @@ def standard_normal(shape: torch.Size, like: Tensor) -> Tensor:
     return torch.normal(zeros, torch.ones_like(zeros))
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Return a tensor of standard normal samples of shape ``shape``."""
+    return standard_normal(shape, torch.empty(0, dtype=dtype, device=device))
+
+
 def uniform(shape: torch.Size, like: Tensor) -> Tensor:
     """Return a tensor of uniform samples in [0, 1) of shape ``shape``, with the dtype and on the device of ``like``."""
     return torch.rand(shape, dtype=like.dtype, device=like.device)
@@ -58,6 +63,9 @@ def uniform(shape: torch.Size, like: Tensor) -> Tensor:
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
     """Return the sum of ``value`` over its last ``dims`` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+_sum_rightmost = sum_rightmost
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

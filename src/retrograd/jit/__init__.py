@@ -39,6 +39,14 @@ class Error(RuntimeError):
     """Exception for an error in a TorchScript program."""
 
 
+class TracerWarning(Warning):
+    """Category of warnings of PyTorch's ``trace``. No warning of this category is issued."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Do nothing, because no warning of this category is issued."""
+
+
 class Future:
     """Result of :func:`fork`, which runs its function immediately; the result is therefore always available."""
 
@@ -153,6 +161,14 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return unused
 
 
+def _overload(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``func``, a signature of a function that is defined later, unchanged."""
+    return func
+
+
+_overload_method = _overload
+
+
 def interface(obj: Any) -> Any:
     """Return ``obj``, a class that declares the methods of a TorchScript interface, unchanged."""
     return obj
@@ -245,8 +261,8 @@ class strict_fusion:
 
 
 __all__ = [
-    "Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion",
-    "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
+    "Attribute", "Error", "Final", "Future", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate",
+    "enable_onednn_fusion", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
     "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing",
     "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip

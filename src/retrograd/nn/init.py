@@ -321,6 +321,9 @@ xavier_uniform, xavier_normal = map(_deprecated_alias, (xavier_uniform_, xavier_
 kaiming_uniform, kaiming_normal = map(_deprecated_alias, (kaiming_uniform_, kaiming_normal_))
 orthogonal, sparse = map(_deprecated_alias, (orthogonal_, sparse_))
 
+_no_grad_uniform_, _no_grad_normal_, _no_grad_fill_ = uniform_, normal_, constant_
+_no_grad_trunc_normal_, _no_grad_zero_ = trunc_normal_, zeros_
+
 __all__ = [
     "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
     "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "sparse", "sparse_",

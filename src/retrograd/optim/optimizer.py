@@ -67,7 +67,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         if HANDLERS and (answer := intercept(wrapper, args, kwargs)) is not GO_ON:
             return answer
         self = args[0]
-        outermost = type(self).step is wrapper
+        # A subclass may wrap another optimiser without calling __init__; PyTorch calls no hooks for it either.
+        outermost = type(self).step is wrapper and "_optimizer_step_pre_hooks" in self.__dict__
         for hook in (*_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()) if outermost else ():
             result = hook(self, args, kwargs)
             if result is None:

@@ -97,6 +97,11 @@ def tensorboard_trace_handler(
     return write
 
 
+def _default_schedule_fn(_: int) -> ProfilerAction:
+    """Return ``ProfilerAction.RECORD``: without a schedule, every step is recorded."""
+    return ProfilerAction.RECORD
+
+
 class _KinetoProfile:
     """Profiler that is started and stopped by method calls instead of a ``with`` statement.
 

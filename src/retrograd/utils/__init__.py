@@ -2,7 +2,9 @@
 
 from ..compat.lazy_imports import module_getattr
 
-_LATER = {name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks")} | {
+_LATER = {
+    name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks", "model_zoo")
+} | {
     "swap_tensors": ".core.swap"
 }
 __all__ = list(_LATER)

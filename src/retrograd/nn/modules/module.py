@@ -723,6 +723,7 @@ for _name in GLOBAL_HOOKS:
 sys.modules[__name__].__class__ = _GlobalHooks
 _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys = EXTRA, IncompatibleKeys
 _WrappedHook = WrappedHook  # the name in PyTorch's checkpoints
+_IncompatibleKeys, _EXTRA_STATE_KEY_SUFFIX = IncompatibleKeys, EXTRA  # names that packages import
 for _name, _function in vars(Stateful).items():  # so that error messages show "Module.…"
     if isinstance(_function, types.FunctionType):
         _function.__qualname__ = f"Module.{_name}"

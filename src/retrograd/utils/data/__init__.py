@@ -28,4 +28,6 @@ __all__ = [
     "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
-__getattr__ = module_getattr(__name__, {"DistributedSampler": "distributed", "distributed": "distributed"})
+__getattr__ = module_getattr(
+    __name__, {"DistributedSampler": "distributed", "_utils": "_utils", "distributed": "distributed"}
+)

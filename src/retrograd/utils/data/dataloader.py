@@ -8,7 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from ...core import devices
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept
@@ -21,6 +21,8 @@ from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 from .worker import BATCH, END, ERROR, READY, EndOfData, Job, get_worker_info, receive, start
 
 Batch = TypeVar("Batch", covariant=True)
+_collate_fn_t: TypeAlias = Callable[[list[Any]], Any]
+_worker_init_fn_t: TypeAlias = Callable[[int], None]
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 

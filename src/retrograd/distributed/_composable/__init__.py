@@ -1,0 +1,3 @@
+"""``torch.distributed._composable``: the former place of ``fully_shard``."""
+
+__all__: list[str] = []

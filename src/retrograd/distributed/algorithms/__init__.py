@@ -1,0 +1,5 @@
+"""``torch.distributed.algorithms``: the context manager ``Join``."""
+
+from .join import Join as Join
+
+__all__: list[str] = []

@@ -1,0 +1,29 @@
+"""``torch.distributed.tensor._utils``: the part of a tensor that a rank of a mesh has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..device_mesh import DeviceMesh
+from .placement_types import Placement, Shard
+
+
+def compute_local_shape_and_global_offset(
+    global_shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shape of the part of this rank, and its position in the tensor of the shape ``global_shape``."""
+    shape, offset = list(global_shape), [0] * len(global_shape)
+    coordinate = mesh.get_coordinate()
+    if coordinate is None:
+        return (0,), ()
+    for position, count, placement in zip(coordinate, mesh.shape, placements, strict=True):
+        if isinstance(placement, Shard):
+            size = shape[placement.dim]
+            part = -(-size // count)
+            start = min(position * part, size)
+            offset[placement.dim] += start
+            shape[placement.dim] = min(part, size - start)
+    return tuple(shape), tuple(offset)
+
+
+__all__ = ["compute_local_shape_and_global_offset"]

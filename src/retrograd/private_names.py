@@ -1,0 +1,242 @@
+"""Private names of ``torch`` and ``torch._C`` that packages import: checks, classes without instances, and others.
+
+``torch`` and ``torch._C`` load these names on demand. The classes exist for ``isinstance`` checks and annotations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import reduce
+from types import SimpleNamespace
+from typing import Any
+
+from .core.devices import device, get_default_device, gpu_count
+from .core.dtypes import bool_
+from .core.tensor import Tensor, preserve_format
+from .dispatch.transform_tensor import active_levels
+from .operations.creation.conversion import parse_to_arguments
+from .operations.creation.from_data import tensor
+from .operations.nn.softmax import softmax_backward_data
+
+# -- Checks ------------------------------------------------------------------------------------------------------------
+
+_UNNAMED = (
+    "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement "
+    "request to PyTorch.)"
+)
+
+
+def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise ``error_type`` with the result of ``message`` unless ``cond``, a bool, is true."""
+    if not isinstance(cond, bool):
+        if isinstance(cond, Tensor):
+            raise TypeError(
+                "cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to assert that all "
+                "elements are true."
+            )
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if not cond:
+        if message is not None and not callable(message):
+            raise TypeError("message must be a callable")
+        raise error_type(_UNNAMED if message is None else str(message()))
+
+
+def _check(cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise RuntimeError unless ``cond`` is true."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_value(cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise ValueError unless ``cond`` is true."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_index(cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise IndexError unless ``cond`` is true."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_type(cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise TypeError unless ``cond`` is true."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise NotImplementedError unless ``cond`` is true."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(i: int, message: Callable[[], Any] | None = None, *, max: int | None = None) -> None:
+    """Raise RuntimeError if ``i`` is negative or greater than ``max``."""
+    _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
+
+
+def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise ``error_type`` unless all elements of the bool tensor ``cond`` are true."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != bool_:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise RuntimeError unless all elements of the bool tensor ``cond`` are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError unless ``condition`` is true."""
+    assert condition, message
+
+
+def _assert_async(input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raise RuntimeError unless ``input``, a tensor with one element, is not zero."""
+    if not bool(input):
+        raise RuntimeError(assert_msg)
+
+
+# -- Numbers -----------------------------------------------------------------------------------------------------------
+
+
+class SymInt:
+    """Class of PyTorch's symbolic ints. It has no instances."""
+
+    __module__ = "torch"
+
+
+class SymFloat:
+    """Class of PyTorch's symbolic floats. It has no instances."""
+
+    __module__ = "torch"
+
+
+class SymBool:
+    """Class of PyTorch's symbolic bools. It has no instances."""
+
+    __module__ = "torch"
+
+
+def sym_int(a: Any) -> Any:
+    """Return ``a`` as an int, rounded towards zero."""
+    return math.trunc(a)
+
+
+def sym_float(a: Any) -> Any:
+    """Return ``a`` as a float."""
+    return float(a)
+
+
+def sym_not(a: Any) -> Any:
+    """Return ``not a``."""
+    return not a
+
+
+def _sym_choice(choose: Callable[..., Any], a: Any, b: Any) -> Any:
+    chosen = choose(a, b)
+    return float(chosen) if isinstance(a, float) or isinstance(b, float) else chosen
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the greater one of two numbers, as a float if one of them is a float."""
+    return _sym_choice(max, a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller one of two numbers, as a float if one of them is a float."""
+    return _sym_choice(min, a, b)
+
+
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """Return ``t`` if ``b`` is true, otherwise ``f``."""
+    return t if b else f
+
+
+def sym_sum(args: Iterable[Any]) -> Any:
+    """Return the sum of ``args``."""
+    return reduce(lambda a, b: a + b, args, 0)
+
+
+# -- Functions of tensors ----------------------------------------------------------------------------------------------
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """Return the shape of ``input`` as a tensor."""
+    return tensor(list(input.shape))
+
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """Return the gradient of ``softmax``, whose result is ``output``, with respect to its input."""
+    return softmax_backward_data(grad_output, output, dim).to(input_dtype)
+
+
+# -- torch._C ----------------------------------------------------------------------------------------------------------
+
+
+class Graph:
+    """Class of TorchScript's graphs. It has no instances."""
+
+    __module__ = "torch._C"
+
+
+class Node:
+    """Class of the nodes of TorchScript's graphs. It has no instances."""
+
+    __module__ = "torch._C"
+
+
+class Value:
+    """Class of the values of TorchScript's graphs. It has no instances."""
+
+    __module__ = "torch._C"
+
+
+class ScriptMethod:
+    """Class of the methods of TorchScript's modules. It has no instances."""
+
+    __module__ = "torch._C"
+
+
+class PyTorchFileReader:
+    """Class of PyTorch's readers of checkpoints. It has no instances."""
+
+    __module__ = "torch"
+
+
+_TensorMeta = type(Tensor)
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing; PyTorch counts which parts of it are used."""
+
+
+def _get_tracing_state() -> None:
+    """Return None, because ``torch.jit.trace`` records nothing."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transformation of ``torch.func``, such as ``vmap``, is active."""
+    return bool(active_levels())
+
+
+def _get_accelerator(check: bool | None = None) -> device:
+    """Return the device of the GPU, or of the CPU if there is no GPU."""
+    return device("cuda" if gpu_count() else "cpu")
+
+
+def _get_default_device() -> str:
+    """Return the default device as text."""
+    return str(get_default_device())
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Return the device, the dtype, ``non_blocking`` and the memory format of the arguments of ``Tensor.to``."""
+    options = dict(kwargs)
+    flags = [each for each in args if isinstance(each, bool)]
+    non_blocking = bool(options.get("non_blocking", flags[0] if flags else False))
+    place, dtype, _, layout = parse_to_arguments(args, options)
+    return place, dtype, non_blocking, None if layout is preserve_format else layout
+
+
+_nn = SimpleNamespace(_parse_to=_parse_to)

@@ -1,0 +1,291 @@
+"""Private names that packages import; results and messages are PyTorch 2.13's."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd import import_hook
+from retrograd.utils import _pytree
+
+Pair = namedtuple("Pair", "x y")
+
+
+def fails(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
+    with pytest.raises(kind, match="^" + re.escape(words)):
+        call()
+
+
+# -- torch._pytree -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tree", "paths", "text"),
+    [
+        (
+            {"a": [1, (2,)]},
+            ["['a'][0]", "['a'][1][0]"],
+            '[1, {"type": "builtins.dict", "context": "[\\"a\\"]", "children_spec": [{"type": "builtins.list", "context": '
+            '"null", "children_spec": [{"type": null, "context": null, "children_spec": []}, {"type": "builtins.tuple", '
+            '"context": "null", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]}]}]',
+        ),
+        (
+            OrderedDict(a=1),
+            ["['a']"],
+            '[1, {"type": "collections.OrderedDict", "context": "[\\"a\\"]", "children_spec": [{"type": null, "context": '
+            'null, "children_spec": []}]}]',
+        ),
+        (
+            defaultdict(int, a=1),
+            ["['a']"],
+            '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", '
+            '"default_factory_name": "int", "dict_context": ["a"]}, "children_spec": [{"type": null, "context": null, '
+            '"children_spec": []}]}]',
+        ),
+        (
+            deque([1], 3),
+            ["[0]"],
+            '[1, {"type": "collections.deque", "context": "3", "children_spec": [{"type": null, "context": null, '
+            '"children_spec": []}]}]',
+        ),
+        (5, [""], '[1, {"type": null, "context": null, "children_spec": []}]'),
+    ],
+)
+def test_paths_and_text_of_trees(tree: Any, paths: list[str], text: str) -> None:
+    leaves, spec = _pytree.tree_flatten_with_path(tree)
+    assert [_pytree.keystr(path) for path, _ in leaves] == paths
+    assert [_pytree.key_get(tree, path) for path, _ in leaves] == [leaf for _, leaf in leaves]
+    assert _pytree.treespec_dumps(spec) == text and _pytree.treespec_loads(text) == spec
+    assert _pytree.tree_map_with_path(lambda path, leaf, other: leaf, tree, tree) == tree
+
+
+def test_named_tuples_have_names_in_paths_and_text() -> None:
+    tree = Pair(1, 2)
+    assert [_pytree.keystr(path) for path, _ in _pytree.tree_leaves_with_path(tree)] == [".x", ".y"]
+    spec = _pytree.tree_structure(tree)
+    fails(NotImplementedError, "Can't serialize TreeSpec of namedtuple class", lambda: _pytree.treespec_dumps(spec))
+    _pytree._register_namedtuple(Pair, serialized_type_name="tests.Pair")
+    assert _pytree.treespec_loads(_pytree.treespec_dumps(spec)) == spec
+
+
+def test_functions_of_container_types() -> None:
+    assert (_pytree._dict_flatten({"a": 1}), _pytree._dict_unflatten([1], ["a"])) == (([1], ["a"]), {"a": 1})
+    assert _pytree._dict_flatten_with_keys({"a": 1}) == ([(_pytree.MappingKey("a"), 1)], ["a"])
+    assert _pytree.SUPPORTED_NODES[_pytree._get_node_type([1])].flatten_fn([1]) == ([1], None)
+    assert repr(_pytree.SequenceKey(0)) == "SequenceKey(idx=0)" and _pytree._get_node_type(5) is int
+    assert _pytree.arg_tree_leaves(1, [2], k=3) == [1, 2, 3]
+
+
+def test_registered_types() -> None:
+    @dataclass
+    class Point:
+        x: Any
+        y: Any = None
+
+    class Constant: ...
+
+    class Other(dict[str, int]): ...
+
+    try:
+        _pytree.register_dataclass(Point, serialized_type_name="tests.Point")
+        leaves, spec = _pytree.tree_flatten_with_path(Point(torch.ones(1)))
+        assert [_pytree.keystr(path) for path, _ in leaves] == [".x"]
+        assert (
+            _pytree.tree_unflatten([3], spec) == Point(3)
+            and _pytree.treespec_loads(_pytree.treespec_dumps(spec)) == spec
+        )
+        _pytree.register_constant(Constant)
+        value = Constant()
+        assert _pytree.tree_leaves([value, 1]) == [1] and _pytree.tree_map(lambda x: x, [value])[0] is value
+        with pytest.warns(FutureWarning, match="`torch.utils._pytree._register_pytree_node` is deprecated"):
+            _pytree._register_pytree_node(
+                Other, _pytree._dict_flatten, lambda values, keys: Other(zip(keys, values, strict=True))
+            )
+        fails(ValueError, "Did not find a flatten_with_keys_fn", lambda: _pytree.tree_leaves_with_path(Other(a=1)))
+    finally:
+        for each in (Point, Constant, Other):
+            _pytree._deregister_pytree_node(each)
+    assert _pytree.tree_is_leaf(Other(a=1))
+
+
+# -- Checks and numbers ------------------------------------------------------------------------------------------------
+
+
+def test_checks() -> None:
+    bad = "Expected cond to be True, but got False. (Could this error message be improved?"
+    for kind, words, call in (
+        (RuntimeError, bad, lambda: torch._check(False)),
+        (RuntimeError, "w", lambda: torch._check(False, lambda: "w")),
+        (TypeError, "cond must be a bool, but got <class 'int'>", lambda: torch._check(3)),
+        (TypeError, "cond must be a bool, but got a Tensor.", lambda: torch._check(torch.tensor(True))),
+        (TypeError, "message must be a callable", lambda: torch._check(False, "w")),
+        (ValueError, "w", lambda: torch._check_value(False, lambda: "w")),
+        (IndexError, bad, lambda: torch._check_index(False)),
+        (NotImplementedError, bad, lambda: torch._check_not_implemented(False)),
+        (RuntimeError, bad, lambda: torch._check_is_size(-1)),
+        (RuntimeError, "w", lambda: torch._check_tensor_all(torch.tensor([True, False]), lambda: "w")),
+        (TypeError, "cond tensor must have dtype torch.bool, but got torch.float32", lambda: torch._check_tensor_all(torch.ones(2))),
+        (AssertionError, "msg", lambda: torch._assert(False, "msg")),
+        (RuntimeError, "Expected Tensor with single nonzero value, but got zero", lambda: torch._assert_async(torch.tensor(0))),
+    ):  # fmt: skip
+        fails(kind, words, call)
+    torch._check(True), torch._check_is_size(1), torch._check_tensor_all(torch.tensor([True])), torch._assert(True, "")
+
+
+def test_symbolic_functions_compute_with_numbers() -> None:
+    found = (torch.sym_int(-3.7), torch.sym_float(2), torch.sym_max(1, 2.0), torch.sym_min(1, 2), torch.sym_not(True))
+    assert repr(found) == "(-3, 2.0, 2.0, 1, False)"
+    assert (torch.sym_ite(True, 1, 2), torch.sym_sum([1, 2])) == (1, 3)
+    assert not isinstance(1, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def test_functions_of_c() -> None:
+    from retrograd import _C
+
+    assert _C._get_tracing_state() is None and _C._log_api_usage_once("x") is None
+    assert (_C._get_default_device(), type(torch.ones(1).__class__)) == ("cpu", _C._TensorMeta)
+    assert not _C._are_functorch_transforms_active()
+    seen = []
+    torch.vmap(lambda x: (seen.append(_C._are_functorch_transforms_active()), x)[1])(torch.ones(2))
+    assert seen == [True]
+    parsed = [_C._nn._parse_to("cpu", torch.float16, non_blocking=True), _C._nn._parse_to(torch.ones(2))]
+    assert parsed == [
+        (torch.device("cpu"), torch.float16, True, None),
+        (torch.device("cpu"), torch.float32, False, None),
+    ]
+    assert _C._nn._parse_to(torch.float64, memory_format=torch.channels_last)[3] is torch.channels_last
+    assert torch._shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3]
+    gradient = torch._softmax_backward_data(torch.tensor([1.0, 2.0]), torch.tensor([0.3, 0.7]), 0, torch.float32)
+    torch.testing.assert_close(gradient, torch.tensor([-0.21, 0.21]))
+
+
+def test_helpers_of_modules() -> None:
+    from retrograd.distributions.multivariate_normal import _batch_mahalanobis, _precision_to_scale_tril
+    from retrograd.distributions.utils import _standard_normal, _sum_rightmost
+    from retrograd.nn.modules.module import _IncompatibleKeys
+    from retrograd.utils.data._utils import collate, worker
+
+    torch.manual_seed(0)
+    assert torch.equal(
+        _standard_normal((2, 3), torch.float32, torch.device("cpu")), (torch.manual_seed(0), torch.randn(2, 3))[1]
+    )
+    assert _sum_rightmost(torch.ones(2, 3), 1).tolist() == [3.0, 3.0]
+    assert torch.allclose(_precision_to_scale_tril(4 * torch.eye(2)), 0.5 * torch.eye(2))
+    assert _batch_mahalanobis(torch.eye(2), torch.tensor([3.0, 4.0])).item() == 25.0
+    assert repr(_IncompatibleKeys(["a"], [])) == "_IncompatibleKeys(missing_keys=['a'], unexpected_keys=[])"
+    assert collate.default_collate_fn_map[str] is collate.collate_str_fn and worker._worker_info is None
+    x = torch.ones(3)
+    assert torch.nn.init._no_grad_fill_(x, 2.0).tolist() == [2.0] * 3
+    assert torch.torch is torch and torch.onnx.is_in_onnx_export() is False
+
+
+# -- Names of operations, the import hook ------------------------------------------------------------------------------
+
+
+def test_operations_by_name() -> None:
+    aten, x = torch.ops.aten, torch.tensor([1.0, -2.0])
+    assert repr(aten.add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>"
+    assert (aten.add.Tensor.name(), aten.relu.default.name(), aten.add.__name__) == (
+        "aten::add.Tensor",
+        "aten::relu",
+        "add",
+    )
+    assert aten.add.Tensor(x, 1).tolist() == [2.0, -1.0] and aten.relu(x).tolist() == [1.0, 0.0]
+    assert aten.view.default(x, (2, 1)).shape == (2, 1) and aten.mul_.Tensor(x, 2) is x
+    assert aten.add.Tensor is aten.add.Tensor and aten.add.Tensor.overloadpacket is aten.add
+    fails(AttributeError, "'_OpNamespace' 'aten' object has no attribute 'foo'", lambda: aten.foo)
+    fails(AttributeError, "'_OpNamespace' 'library' object has no attribute 'foo'", lambda: torch.ops.library.foo)
+    fails(OSError, "Could not load this library: x.so", lambda: torch.ops.load_library("x.so"))
+
+
+def test_metadata_of_torch_exists_while_the_hook_is_installed() -> None:
+    with import_hook.installed():
+        assert importlib.metadata.version("torch") == str(torch.__version__)
+        assert importlib.metadata.metadata("torch")["Name"] == "torch"
+        import functorch
+
+        assert functorch.vmap is torch.func.vmap
+    assert "functorch" not in sys.modules
+    assert not any(each.metadata["Summary"] == "Provided by retrograd" for each in importlib.metadata.distributions())
+
+
+def test_private_names_are_loaded_on_demand() -> None:
+    program = (
+        "import sys, retrograd as torch; print('retrograd.private_names' in sys.modules, hasattr(torch._C, 'Graph'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+# -- torch.hub ---------------------------------------------------------------------------------------------------------
+
+
+def test_hub_reads_local_files(tmp_path: Any) -> None:
+    (tmp_path / "hubconf.py").write_text('def tiny(n=1):\n    """Return n."""\n    return n\n', encoding="utf-8")
+    assert torch.hub.list(str(tmp_path), source="local") == ["tiny"]
+    assert torch.hub.load(str(tmp_path), "tiny", 3, source="local") == 3
+    assert torch.hub.help(str(tmp_path), "tiny") == "Return n."
+    before = torch.hub.get_dir()
+    try:
+        torch.hub.set_dir(tmp_path)
+        (tmp_path / "checkpoints").mkdir()
+        torch.save({"a": 1}, tmp_path / "checkpoints" / "model-abc.pt")
+        assert torch.hub.load_state_dict_from_url("https://example.org/model-abc.pt") == {"a": 1}
+        fails(RuntimeError, "the repository 'a/b' is not on this machine", lambda: torch.hub.load("a/b", "tiny"))
+        with pytest.raises(RuntimeError, match="retrograd downloads nothing"):
+            torch.hub.load_state_dict_from_url("https://example.org/other.pt")
+    finally:
+        torch.hub.set_dir(before)
+
+
+# -- Names of dtypes, classes that other packages derive ---------------------------------------------------------------
+
+
+def test_float8_dtypes_are_names() -> None:
+    found = torch.float8_e4m3fn
+    assert (repr(found), found.itemsize, found.is_floating_point, torch.finfo(found).max) == (
+        "torch.float8_e4m3fn", 1, True, 448.0,
+    )  # fmt: skip
+    assert torch.ones(1).dtype not in (torch.float8_e4m3fn, torch.float8_e5m2)
+    fails(
+        TypeError, "can't convert np.ndarray of type ml_dtypes.float8_e4m3fn", lambda: torch.zeros(2, dtype=found).dtype
+    )
+
+
+def test_optimizer_that_does_not_call_the_constructor() -> None:
+    class Wrapped(torch.optim.Optimizer):
+        def __init__(self, inner: torch.optim.Optimizer) -> None:
+            self.inner = inner
+
+        def step(self, closure: Any = None) -> Any:
+            return self.inner.step(closure)
+
+    x = torch.ones(1, requires_grad=True)
+    x.sum().backward()
+    Wrapped(torch.optim.SGD([x], 0.5)).step()
+    assert x.tolist() == [0.5]
+
+
+def test_register_kl_accepts_every_class() -> None:
+    class Own: ...
+
+    torch.distributions.register_kl(Own, Own)(lambda p, q: 3)
+    assert torch.distributions.kl_divergence(Own(), Own()) == 3  # type: ignore[arg-type]
+    fails(TypeError, "Expected type_q to be a class", lambda: torch.distributions.register_kl(Own, 3)(print))
+
+
+def test_name_of_the_package_while_the_hook_is_installed() -> None:
+    with import_hook.installed():
+        import torch as theirs  # type: ignore[import-not-found]
+
+        assert theirs is torch and torch.__name__ == "torch"
+    assert torch.__name__ == "retrograd"
