@@ -321,6 +321,38 @@ def test_reduce_op() -> None:
     assert pickle.loads(pickle.dumps(op)) is op
 
 
+def test_functional_collectives_return_new_tensors(group: Any) -> None:
+    from retrograd.distributed import _functional_collectives as functional
+
+    x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    for result in (
+        functional.all_reduce(x, "sum", group), functional.broadcast(x, 0, group), functional.wait_tensor(x.detach()),
+        functional.all_gather_tensor(x, 1, group), functional.reduce_scatter_tensor(x, "avg", 1, group),
+        functional.all_to_all_single(x, None, None, group),
+    ):  # fmt: skip
+        assert result.tolist() == [[1.0, 2.0]] and not result.requires_grad
+    (3 * functional.all_to_all_single_autograd(x, [1], [1], group)).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[3.0, 3.0]]
+
+
+def test_names_of_distributed_tensors_and_split_modules(group: Any) -> None:
+    from retrograd.distributed import algorithms, fsdp, tensor
+    from retrograd.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+    mesh = dist.init_device_mesh("cpu", (1,))
+    assert compute_local_shape_and_global_offset((4, 3), mesh, [tensor.Shard(0)]) == ((4, 3), (0, 0))
+    assert tensor.Shard(1).is_shard(1) and not tensor.Replicate().is_shard() and tensor.Partial().is_partial("sum")
+    assert not isinstance(torch.ones(1), tensor.DTensor) and fsdp.ShardingStrategy.FULL_SHARD.value == 1
+    fails(
+        RuntimeError,
+        "distributed tensors need several processes",
+        lambda: tensor.distribute_tensor(torch.ones(1), mesh),
+    )
+    fails(RuntimeError, "a module is split over several processes", lambda: fsdp.fully_shard(nn.Linear(1, 1)))
+    with algorithms.Join([DistributedDataParallel(nn.Linear(1, 1))]):
+        pass
+
+
 # -- Stores ------------------------------------------------------------------------------------------------------------
 
 

@@ -289,3 +289,32 @@ def test_name_of_the_package_while_the_hook_is_installed() -> None:
 
         assert theirs is torch and torch.__name__ == "torch"
     assert torch.__name__ == "retrograd"
+
+
+def test_base_classes_of_losses_take_a_reduction() -> None:
+    from retrograd.nn.modules.loss import _Loss, _WeightedLoss
+
+    class Own(_Loss):
+        def __init__(self) -> None:
+            super().__init__(reduction="sum")
+
+    assert Own().reduction == "sum" and _WeightedLoss(torch.ones(2)).weight.tolist() == [1.0, 1.0]
+    with pytest.warns(UserWarning, match="size_average and reduce args will be deprecated"):
+        assert _Loss(size_average=False).reduction == "sum"
+
+
+def test_flop_counter() -> None:
+    from retrograd.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        torch.nn.Linear(4, 3)(torch.ones(2, 4))
+    assert counter.get_total_flops() == 48 and list(counter.get_flop_counts()) == ["Global"]
+
+
+def test_classes_of_devices_raise_when_they_are_used() -> None:
+    fails(RuntimeError, "the work of GPUs is not captured", torch.cuda.CUDAGraph)
+    fails(RuntimeError, "the work of GPUs is not captured", lambda: torch.cuda.graph(None))
+    fails(RuntimeError, "NVIDIA's profiler is not supported", torch.autograd.profiler.emit_nvtx().__enter__)
+    assert not torch.autograd._profiler_enabled() and not torch.cuda.is_current_stream_capturing()
+    with torch.autograd.profiler.profile():
+        assert torch.autograd._profiler_enabled()

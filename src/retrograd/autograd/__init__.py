@@ -33,4 +33,5 @@ __all__ = [
     "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "no_grad", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled", "variable", *_LATER,
 ]  # fmt: skip
-__getattr__ = module_getattr(__name__, {**_LATER, **_PARTS})
+_PRIVATE = {"_profiler_enabled": ".profiler.autograd_profiler"}
+__getattr__ = module_getattr(__name__, {**_LATER, **_PARTS, **_PRIVATE})

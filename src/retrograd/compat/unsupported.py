@@ -49,9 +49,9 @@ LEFT_OUT = {
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
     "distribution over machines and processes": r"""
-        distributed\.(rpc|checkpoint|pipelining|elastic|launcher|run|optim|nn|utils|autograd|config|remote_device)
+        distributed\.(rpc|pipelining|elastic|launcher|run|optim|nn|utils|autograd|config|remote_device)
         distributed\.(Reducer|Logger|GradBucket|BuiltinCommHookType|ProcessGroupGloo|\w+Options|BackendConfig)
-        distributed\.(split|shrink)_group distributed\.algorithms\.(?!join)\w+ distributed\.(fsdp|tensor)\.\w+
+        distributed\.(split|shrink)_group distributed\.algorithms\.(?!join)\w+ distributed\.(checkpoint|fsdp|tensor)\.\w+
         nn\.parallel\.(replicate|comm|DistributedDataParallelCPU)
         is_distributed Tensor.is_distributed prepare_multiprocessing_environment""",
     "devices other than the CPU and NVIDIA's GPUs": r"""
@@ -74,14 +74,14 @@ LEFT_OUT = {
     "tending the GPU's driver": r"""
         cuda\.(cudart|cudaStatus|CudaError|DeferredCudaCallError|check_error|current_(blas|solver)_handle)
         cuda\.(get_(arch_list|gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
-        cuda\.(CUDAGraph|graph|graph_pool_handle|graphs|make_graphed_callables)
+        cuda\.(graph_pool_handle|graphs|make_graphed_callables)
         cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator|ipc_collect)
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
         backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
         backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)
         accelerator\.Graph
-        (autograd\.)?profiler\.(emit_itt|emit_nvtx|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
+        (autograd\.)?profiler\.(emit_itt|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
         nn\.attention\.\w*(flash|WARN)\w*
         cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
     "what PyTorch itself has removed": r"""

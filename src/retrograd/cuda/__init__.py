@@ -42,6 +42,26 @@ def is_initialized() -> bool:
     return is_available()
 
 
+class CUDAGraph:
+    """Class of recorded work of a GPU; the constructor raises RuntimeError, because work is not recorded."""
+
+    __module__ = "torch.cuda"
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        raise RuntimeError("the work of GPUs is not captured in graphs")
+
+
+class graph:
+    """Context manager that records work of a GPU; the constructor raises RuntimeError, because work is not recorded."""
+
+    __module__ = "torch.cuda"
+
+    def __init__(
+        self, cuda_graph: Any, pool: Any = None, stream: Any = None, capture_error_mode: str = "global"
+    ) -> None:
+        raise RuntimeError("the work of GPUs is not captured in graphs")
+
+
 def is_current_stream_capturing() -> bool:
     """Return False, because work on GPUs is not captured in graphs."""
     return False
@@ -177,10 +197,11 @@ def synchronize(device: Any = None) -> None:
 
 
 __all__ = [
-    "AcceleratorError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+    "AcceleratorError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CUDAGraph", "CharTensor", "DoubleTensor", "FloatTensor",
     "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "current_device", "default_generators",
-    "device", "device_count", "device_of", "get_device_capability", "get_device_name", "get_device_properties",
-    "has_half", "has_magma", "init", "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported",
+    "device", "device_count", "device_of", "get_device_capability", "get_device_name", "get_device_properties", "graph",
+    "has_half", "has_magma", "init", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_initialized", "is_tf32_supported",
     "set_device", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
 ]  # fmt: skip
 __getattr__ = module_getattr(__name__, {"amp": "amp"})

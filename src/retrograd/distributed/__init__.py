@@ -39,8 +39,8 @@ __getattr__ = module_getattr(
     {
         "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh",
         **{name: name for name in (
-            "_composable", "_functional_collectives", "_tensor", "algorithms", "constants", "device_mesh", "distributed_c10d",
-            "fsdp", "tensor",
+            "_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh",
+            "distributed_c10d", "fsdp", "tensor",
         )},
     },
 )  # fmt: skip

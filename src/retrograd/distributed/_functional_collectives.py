@@ -70,12 +70,12 @@ class _AllToAll(Function):
 
     @staticmethod
     def forward(ctx: Any, self: Tensor, outputs: Any, inputs: Any, group: Any) -> Any:
-        ctx.arguments = inputs, outputs, group
+        ctx.sizes_and_group = inputs, outputs, group
         return all_to_all_single(self, outputs, inputs, group)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return all_to_all_single(grads[0].contiguous(), *ctx.arguments), None, None, None
+        return all_to_all_single(grads[0].contiguous(), *ctx.sizes_and_group), None, None, None
 
 
 def all_to_all_single_autograd(
@@ -91,6 +91,7 @@ class AsyncCollectiveTensor(Tensor):
 
 
 __all__ = [
-    "AsyncCollectiveTensor", "all_gather_tensor", "all_reduce", "all_to_all_single", "all_to_all_single_autograd", "broadcast", "reduce_scatter_tensor",
+    "AsyncCollectiveTensor", "all_gather_tensor", "all_reduce", "all_to_all_single", "all_to_all_single_autograd",
+    "broadcast", "reduce_scatter_tensor",
     "wait_tensor",
 ]  # fmt: skip

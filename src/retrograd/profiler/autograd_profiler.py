@@ -421,7 +421,29 @@ def kineto_available() -> bool:
     return True
 
 
+class emit_nvtx:
+    """Context manager that passes names of operations to NVIDIA's profiler; entering it raises RuntimeError."""
+
+    __module__ = "torch.autograd.profiler"
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled, self.record_shapes = enabled, record_shapes
+
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            raise RuntimeError("NVIDIA's profiler is not supported")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def _profiler_enabled() -> bool:
+    """Whether a profiler is active in this thread."""
+    return get_ident() in recorder.sessions
+
+
 __all__ = [
     "DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "MemRecordsAcc", "ProfilerActivity", "kineto_available",
-    "profile", "record_function",
+    "emit_nvtx", "profile", "record_function",
 ]  # fmt: skip

@@ -2,10 +2,9 @@
 
 from ..compat.lazy_imports import module_getattr
 
-_LATER = {
-    name: name for name in ("_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "hooks", "model_zoo")
-} | {
-    "swap_tensors": ".core.swap"
-}
+_PARTS = (
+    "_pytree", "benchmark", "checkpoint", "collect_env", "data", "dlpack", "flop_counter", "hooks", "model_zoo"
+)  # fmt: skip
+_LATER = {name: name for name in _PARTS} | {"swap_tensors": ".core.swap"}
 __all__ = list(_LATER)
 __getattr__ = module_getattr(__name__, _LATER)

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from ...core.tensor import Tensor
+from ...operations.nn.losses import parse_reduction
 from ...runtime.user_frame import warn
 from .. import functional as F
 from .declarative import declares_layer
@@ -23,12 +24,22 @@ from .module import Module
 class _Loss(Module):
     """Base class of loss layers. The attribute ``reduction`` is ``"mean"``, ``"sum"`` or ``"none"``."""
 
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = parse_reduction(size_average, reduce, reduction)
+
 
 class _WeightedLoss(_Loss):
     """Base class of loss layers with the buffer ``weight``, by which the losses are multiplied.
 
     ``weight`` has one factor per class or, for BCELoss, one factor per element of the input.
     """
+
+    def __init__(
+        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
 
 
 @declares_layer(F.l1_loss, takes="input, target")

@@ -1,0 +1,3 @@
+"""``torch.distributed.checkpoint``: the module ``hf_storage``, from which packages import classes."""
+
+__all__: list[str] = []
