@@ -141,9 +141,9 @@ _COMING = {
 _PARTS = (
     "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_tensor_str", "accelerator", "amp", "array_api",
     "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
-    "futures", "hub", "jit", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim",
-    "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse", "special",
-    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "futures", "fx", "hub", "jit", "library", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops",
+    "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
+    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

@@ -812,6 +812,16 @@ def _accelerator() -> Names:
 # -- Exports and loaded operations ------------------------------------------------------------------------------------
 
 
+@namespace("fx")
+def _fx() -> Names:
+    """Contents of the module ``torch.fx`` as a dictionary: classes of PyTorch's programs, which have no instances."""
+    from .nn import Module
+
+    documented = {"__module__": "torch.fx", "__doc__": "Class of a part of PyTorch's programs. It has no instances."}
+    kinds = {name: type(name, (), dict(documented)) for name in ("Graph", "Node", "Proxy", "Tracer")}
+    return {"GraphModule": type("GraphModule", (Module,), dict(documented)), **kinds}
+
+
 @namespace("onnx")
 def _onnx() -> Names:
     """Contents of the module ``torch.onnx`` as a dictionary: a function that returns whether an export is running."""
@@ -857,6 +867,7 @@ def _dynamo() -> Names:
     return {
         **{name: getattr(compiler, name) for name in taken},
         "config": PART,
+        "_trace_wrapped_higher_order_op": PART,
         "eval_frame": PART,
         "optimize": optimize,
         "run": run,
@@ -871,6 +882,12 @@ def _dynamo_eval_frame() -> Names:
     from .compiler import OptimizedModule
 
     return {"OptimizedModule": OptimizedModule, "is_dynamo_supported() -> bool": True}
+
+
+@namespace("_dynamo._trace_wrapped_higher_order_op")
+def _dynamo_trace_wrapped() -> Names:
+    """Contents of the module as a dictionary: a context manager for vmap, without effect."""
+    return {"TransformGetItemToIndex": nullcontext}
 
 
 @namespace("_dynamo.config")

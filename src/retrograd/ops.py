@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from . import library as _library
 from . import nn as _nn
 from .core.tensor import Tensor
 from .dispatch.op import FUNCTIONS
@@ -71,7 +72,9 @@ class _OpNamespace(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         space = self.__name__.rpartition(".")[2]
-        function = None if name.startswith("__") or space != "aten" else _function(name)
+        function = None
+        if not name.startswith("__"):
+            function = _function(name) if space == "aten" else _library._OPERATIONS.get(f"{space}::{name}")
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
         packet = OpOverloadPacket(space, name, function)

@@ -318,3 +318,35 @@ def test_classes_of_devices_raise_when_they_are_used() -> None:
     assert not torch.autograd._profiler_enabled() and not torch.cuda.is_current_stream_capturing()
     with torch.autograd.profiler.profile():
         assert torch.autograd._profiler_enabled()
+
+
+def test_custom_operations() -> None:
+    @torch.library.custom_op("tests::cube", mutates_args=())
+    def cube(x: Any) -> Any:
+        return x**3
+
+    torch.library.register_fake("tests::cube")(lambda x: x)
+    x = torch.tensor([2.0], requires_grad=True)
+    assert torch.ops.tests.cube(x).tolist() == [8.0] and repr(cube) == "<CustomOpDef(tests::cube)>"
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[0])
+
+    torch.library.register_autograd(
+        "tests::cube", lambda ctx, g: 10 * g * ctx.saved_tensors[0], setup_context=setup_context
+    )
+    cube(x).backward()
+    assert x.grad is not None and x.grad.tolist() == [20.0]
+    torch.library.register_kernel("tests::cube", "cpu", lambda x: x + 1)
+    assert cube(x).tolist() == [3.0]
+    fails(
+        ValueError, "Expected `name` to be of the form", lambda: torch.library.custom_op("cube", print, mutates_args=())
+    )
+    fails(RuntimeError, "Could not find the operator tests::none", lambda: torch.library.register_fake("tests::none"))
+
+
+def test_classes_of_programs_have_no_instances() -> None:
+    assert issubclass(torch.fx.GraphModule, torch.nn.Module) and not isinstance(torch.nn.ReLU(), torch.fx.GraphModule)
+    fails(
+        AttributeError, "module 'torch.fx' has no attribute 'symbolic_trace' (left out", lambda: torch.fx.symbolic_trace
+    )

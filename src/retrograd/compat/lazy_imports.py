@@ -191,12 +191,10 @@ def module_dir(namespace: dict[str, Any]) -> Callable[[], list[str]]:
     >>> "publish" in vars(retrograd.linalg), "publish" in dir(retrograd.linalg), "svd" in dir(retrograd.linalg)
     (True, False, True)
     """
-    module_name = namespace["__name__"]
+    lazy_names = _LATER[namespace["__name__"]]
     _complete(namespace)
     name_constructors(namespace)
     show_annotations(map(namespace.get, namespace["__all__"]))
-
-    lazy_names = _LATER[namespace["__name__"]]
 
     def __dir__() -> list[str]:  # noqa: N807 - this is the name Python calls
         names = {*namespace["__all__"], *(name for name, value in namespace.items() if _is_part(name, value))}

@@ -35,11 +35,11 @@ LEFT_OUT = {
     # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic
     # sizes and no operators for control flow.
     "compiling and exporting programs": r"""
-        export fx onnx\.(?!is_in_onnx_export)\w+ package utils\.cpp_extension
+        export fx\.(?!(Graph|GraphModule|Node|Proxy|Tracer)\b)\w+ onnx\.(?!is_in_onnx_export)\w+ package utils\.cpp_extension
         jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)(?!Warning)\w+|ScriptWarning|last_executed\w+)
         jit\.(run_frozen\w+|set_module)
         jit\.(CompilationUnit|export_opnames|mobile|quantized|_(?!overload)\w+)
-        compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library jiterator cond while_loop
+        compiler\.(keep_\w+|skip_\w+|load_\w+|save_\w+|set_enable_\w+|substitute_in_graph) library\.\w+ jiterator cond while_loop
         Sym(Bool|Int)Type sym_(constrain|fresh|sqrt)\w* Script(?!(Function|Module)\b)\w+
         \w+Type\w* Type Argument(Spec)? CompleteArgumentSpec
         LiteScriptModule CompilationUnit

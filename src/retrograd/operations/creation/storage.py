@@ -79,6 +79,10 @@ class UntypedStorage:
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
+    def untyped(self) -> UntypedStorage:
+        """Return this storage."""
+        return self
+
     def element_size(self) -> int:
         """Return 1, the size of an element in bytes, because the elements are bytes."""
         return 1
