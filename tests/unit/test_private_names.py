@@ -350,3 +350,29 @@ def test_classes_of_programs_have_no_instances() -> None:
     fails(
         AttributeError, "module 'torch.fx' has no attribute 'symbolic_trace' (left out", lambda: torch.fx.symbolic_trace
     )
+
+
+def test_flex_attention_is_attention_with_functions_of_positions() -> None:
+    from retrograd.nn.attention import flex_attention as flex
+
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, 5, 8, requires_grad=True) for _ in range(3))
+    causal = flex.create_block_mask(lambda b, h, i, j: i >= j, None, None, 5, 5)
+    out, lse = flex.flex_attention(q, k, v, block_mask=causal, return_lse=True)
+    torch.testing.assert_close(out, torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))
+    assert lse.shape == (2, 4, 5) and causal.to_dense().sum().item() == 15
+    out.sum().backward()
+    assert all(each.grad is not None for each in (q, k, v))
+    bias = torch.randn(4)
+    biased = flex.flex_attention(q, k, v, lambda s, b, h, i, j: s + bias[h] * (i - j), scale=0.3)
+    distance = torch.arange(5)[:, None] - torch.arange(5)
+    expected = torch.nn.functional.scaled_dot_product_attention(q, k, v, bias[:, None, None] * distance, scale=0.3)
+    torch.testing.assert_close(biased, expected)
+    none = flex.create_block_mask(lambda b, h, i, j: j < 0, 1, 1, 5, 5)
+    assert flex.flex_attention(q, k, v, block_mask=none).abs().sum().item() == 0
+    shared = flex.flex_attention(q, k[:, :2], v[:, :2], enable_gqa=True)
+    torch.testing.assert_close(
+        shared, flex.flex_attention(q, k[:, :2].repeat_interleave(2, 1), v[:, :2].repeat_interleave(2, 1))
+    )
+    with pytest.raises(ValueError, match="Expect query and key/value to have the same number of heads"):
+        flex.flex_attention(q, k[:, :2], v[:, :2])

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..operations.nn.attention import ENABLED_BACKENDS
+from ...operations.nn.attention import ENABLED_BACKENDS
 
 
 class SDPBackend(enum.Enum):
