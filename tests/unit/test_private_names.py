@@ -376,3 +376,12 @@ def test_flex_attention_is_attention_with_functions_of_positions() -> None:
     )
     with pytest.raises(ValueError, match="Expect query and key/value to have the same number of heads"):
         flex.flex_attention(q, k[:, :2], v[:, :2])
+
+
+def test_type_hints_of_a_subclass_of_module_can_be_resolved() -> None:
+    import typing
+
+    class Own(torch.nn.Module):
+        size: int
+
+    assert typing.get_type_hints(Own)["size"] is int and typing.get_type_hints(Own)["training"] is bool

@@ -12,6 +12,7 @@ import sys
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from inspect import get_annotations
 from typing import Any, ClassVar, Self
 
 from ...compat.pickle_names import TorchNamed
@@ -704,6 +705,8 @@ class Module(Stateful, TorchNamed):
 
 
 _CALL = Module.__call__.__code__
+# ``typing.get_type_hints`` of a subclass would look for the names in the module ``torch.nn.modules.module``.
+Module.__annotations__ = get_annotations(Module, eval_str=True)
 
 
 class _GlobalHooks(types.ModuleType):
@@ -721,7 +724,6 @@ class _GlobalHooks(types.ModuleType):
 for _name in GLOBAL_HOOKS:
     globals()[_name] = getattr(hooks, _name)
 sys.modules[__name__].__class__ = _GlobalHooks
-_EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys = EXTRA, IncompatibleKeys
 _WrappedHook = WrappedHook  # the name in PyTorch's checkpoints
 _IncompatibleKeys, _EXTRA_STATE_KEY_SUFFIX = IncompatibleKeys, EXTRA  # names that packages import
 for _name, _function in vars(Stateful).items():  # so that error messages show "Module.…"
