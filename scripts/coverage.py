@@ -31,8 +31,8 @@ from tests.conformance.training_comparison import runs
 PAGE = ROOT / "docs" / "coverage.md"
 #: Families whose operations are counted; the others are names only.
 OF_OPERATIONS = families.FAMILIES[:10]
-#: Abstract base classes of optimizers and schedulers.
-ABSTRACT = {"Optimizer", "LRScheduler"}
+#: Abstract base classes of optimizers and schedulers, and a layer for several processes (tests/unit/test_distributed.py).
+ABSTRACT = {"Optimizer", "LRScheduler", "SyncBatchNorm"}
 
 
 def reached(expression: str) -> list[tuple[str, str]]:

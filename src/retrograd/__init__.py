@@ -95,7 +95,7 @@ newaxis = None
 legacy_contiguous_format = contiguous_format
 
 torch = _here = _sys.modules[__name__]
-for _each in (*_dtypes.ALL, *_dtypes.FLOAT8):
+for _each in (*_dtypes.ALL, *_dtypes.NAMES_ONLY):
     setattr(_here, _each.name, _each)
 for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)
@@ -139,11 +139,11 @@ _COMING = {
     "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_tensor_str", "accelerator", "amp", "array_api",
-    "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional",
-    "futures", "fx", "hub", "jit", "library", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops",
-    "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal", "sparse",
-    "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "accelerator",
+    "amp", "array_api", "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
+    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn",
+    "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal",
+    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

@@ -819,7 +819,31 @@ def _fx() -> Names:
 
     documented = {"__module__": "torch.fx", "__doc__": "Class of a part of PyTorch's programs. It has no instances."}
     kinds = {name: type(name, (), dict(documented)) for name in ("Graph", "Node", "Proxy", "Tracer")}
-    return {"GraphModule": type("GraphModule", (Module,), dict(documented)), **kinds}
+    return {"GraphModule": type("GraphModule", (Module,), dict(documented)), "experimental": PART, **kinds}
+
+
+@namespace("fx.experimental")
+def _fx_experimental() -> Names:
+    """Contents of the module ``torch.fx.experimental`` as a dictionary: only the submodule ``proxy_tensor``."""
+    return {"proxy_tensor": PART}
+
+
+@namespace("fx.experimental.proxy_tensor")
+def _fx_proxy_tensor() -> Names:
+    """Contents of the module as a dictionary: a function that returns None, because no program is recorded."""
+    return {"get_proxy_mode() -> Any": None}
+
+
+@namespace("_subclasses")
+def _subclasses() -> Names:
+    """Contents of the module ``torch._subclasses`` as a dictionary: only the submodule ``fake_tensor``."""
+    return {"fake_tensor": PART}
+
+
+@namespace("_subclasses.fake_tensor")
+def _fake_tensor() -> Names:
+    """Contents of the module as a dictionary: a function that returns False, because no tensor is without data."""
+    return {"is_fake(x: Any) -> bool": False}
 
 
 @namespace("onnx")

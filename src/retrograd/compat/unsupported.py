@@ -28,14 +28,15 @@ LEFT_OUT = {
         align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
         Tensor.rename_""",
     # NumPy has no such dtypes, and float8 can only be multiplied by the hardware for which these functions exist. The
-    # float8 dtypes exist as names only.
+    # float8 dtypes and complex32 exist as names only.
     "numbers of other sizes than NumPy's": r"""
-        complex32 chalf float4_\w+ u?int[1-7] bit bits\d\w* Tensor.chalf
+        float4_\w+ u?int[1-7] bit bits\d\w* Tensor.chalf
         (nn\.functional\.)?(scaled_(grouped_)?|grouped_)mm nn\.functional\.(Scaling|Swizzle)Type""",
     # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic
     # sizes and no operators for control flow.
     "compiling and exporting programs": r"""
-        export fx\.(?!(Graph|GraphModule|Node|Proxy|Tracer)\b)\w+ onnx\.(?!is_in_onnx_export)\w+ package utils\.cpp_extension
+        export fx\.(?!(experimental|Graph|GraphModule|Node|Proxy|Tracer)\b)\w+ onnx\.(?!is_in_onnx_export)\w+
+        package utils\.cpp_extension
         jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)(?!Warning)\w+|ScriptWarning|last_executed\w+)
         jit\.(run_frozen\w+|set_module)
         jit\.(CompilationUnit|export_opnames|mobile|quantized|_(?!overload)\w+)

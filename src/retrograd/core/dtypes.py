@@ -106,17 +106,20 @@ ALL: Final = (
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
 #: Dtypes that exist as names, for programs that compare dtypes. There are no tensors of these dtypes.
-FLOAT8: Final = tuple(
-    dtype(name, getattr(ml_dtypes, name), FLOATING)
-    for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+NAMES_ONLY: Final = (
+    *(
+        dtype(name, getattr(ml_dtypes, name), FLOATING)
+        for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+    ),
+    dtype("complex32", "V4", COMPLEX),
 )
 ALIASES: Final = {
     "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
-    "cfloat": complex64, "cdouble": complex128,
+    "cfloat": complex64, "cdouble": complex128, "chalf": NAMES_ONLY[-1],
 }  # fmt: skip
 _REAL_OF = {complex64: float32, complex128: float64}
 _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
-_BY_NAME = {each.name: each for each in (*ALL, *FLOAT8)}
+_BY_NAME = {each.name: each for each in (*ALL, *NAMES_ONLY)}
 _BY_NUMPY: Final = {each.numpy: each for each in ALL}
 
 #: Half-precision dtypes, whose elements are computed in float32.

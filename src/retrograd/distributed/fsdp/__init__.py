@@ -48,13 +48,13 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 @dataclass
 class CPUOffload:
-    """Whether parameters are moved to the CPU."""
+    """Option to move parameters to the CPU."""
 
     offload_params: bool = False
 
 
 class ShardingStrategy(Enum):
-    """What is split over the ranks."""
+    """Enumeration of the parts of a module that are split over the ranks."""
 
     FULL_SHARD = auto()
     SHARD_GRAD_OP = auto()
@@ -72,7 +72,7 @@ class StateDictType(Enum):
 
 
 class BackwardPrefetch(Enum):
-    """When parameters of the next module are collected."""
+    """Enumeration of the times at which parameters of the next module are collected."""
 
     BACKWARD_PRE = auto()
     BACKWARD_POST = auto()
