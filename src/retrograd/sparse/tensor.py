@@ -234,7 +234,8 @@ class SparseTensor(Tensor):
             "element_size()"
         )
 
-    def size(self, dim: int | None = None) -> Any:
+    def size(self, dim: int | None = None, **names: int) -> Any:
+        dim = names.get("axis", dim)
         return self.shape if dim is None else self._sizes[normalize_dim(dim, len(self._sizes))]
 
     def dim(self) -> int:
