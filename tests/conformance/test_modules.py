@@ -117,5 +117,5 @@ def test_threads_share_a_module() -> None:
 
 
 def test_function_instead_of_module_raises_with_its_name() -> None:
-    with pytest.raises(TypeError, match=r"^torch\.relu is not a Module subclass"):
+    with pytest.raises(TypeError, match=r"^torch\.nn\.functional\.relu is not a Module subclass"):
         nn.Sequential(nn.Linear(2, 1), torch.nn.functional.relu)  # type: ignore[arg-type]

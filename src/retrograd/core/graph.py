@@ -255,6 +255,7 @@ class Node:
     def position(self) -> int:
         return 0
 
+    @user_frame.strips_frames
     def __call__(self, *grads: Any) -> Any:  # Note [Any in public signatures]
         """Return the gradients of the inputs, computed from ``grads``, the gradients of the results.
 
@@ -406,6 +407,7 @@ class AccumulateGrad:
         """Return ``torch::autograd::AccumulateGrad``, PyTorch's name of this class."""
         return "torch::autograd::AccumulateGrad"
 
+    @user_frame.strips_frames
     def __call__(self, *grads: Any) -> Any:  # Note [Any in public signatures]
         """Add the gradient ``grads[0]`` to the leaf's ``grad``."""
         return Node.run(self, grads)

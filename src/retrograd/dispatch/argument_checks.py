@@ -290,6 +290,8 @@ def use_numpy_names(
     """
     if overriding_arguments((*args, *unknown.values()), Tensor):
         return args, unknown
+    if form.space == "Tensor" and "axis" in unknown and unknown.get("out", MISSING) is None:
+        raise TypeError  # ``numpy.sum(x)`` calls ``x.sum(axis=None, out=None)``: see call_errors._as_numpy_calls
     named = {}
     for key, value in unknown.items():
         i = form.numpy_names.get(key, key)
