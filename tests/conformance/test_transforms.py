@@ -14,6 +14,7 @@ from retrograd.dispatch.op import OPS
 from retrograd.dispatch.transform_tensor import active_levels
 from retrograd.func import functional_call, hessian, jacfwd, jacrev, stack_module_state, vmap, vmap_rules
 from retrograd.utils import _pytree
+from retrograd.utils.checkpoint import checkpoint
 from tests.conformance.golden import load
 from tests.conformance.sample_derivatives import weighted_sum
 from tests.conformance.samples import FAMILIES, Sample, samples
@@ -419,3 +420,17 @@ def test_writes_through_views_of_slices_that_are_numbers() -> None:
 
 def test_dropout_of_a_number() -> None:
     assert torch.nn.functional.dropout(torch.tensor(2.0), 0.5).item() in (0.0, 4.0)
+
+
+def test_checkpoints_in_reverse_mode_transforms() -> None:
+    """PyTorch refuses saved-tensor hooks in ``torch.func.grad``, and so these checkpoints."""
+
+    def plain(x: Any) -> Any:
+        return (x.exp() * x.sin()).sum()
+
+    def with_checkpoint(x: Any) -> Any:
+        return checkpoint(plain, x, use_reentrant=False)
+
+    x = torch.tensor([0.5, -1.0, 2.0], dtype=torch.float64)
+    for transform in (torch.func.grad, torch.func.jacrev, torch.func.hessian):
+        assert torch.equal(transform(with_checkpoint)(x), transform(plain)(x))

@@ -225,18 +225,6 @@ def test_requires_grad_is_not_set_in_a_transform():
     assert torch.func.grad(lambda x: (torch.ones(2, requires_grad=True) * x).sum())(torch.ones(2)).tolist() == [1, 1]
 
 
-def test_saved_tensor_hooks_are_refused_in_reverse_mode():
-    def f(x):
-        with torch.autograd.graph.save_on_cpu():
-            return x.sin().sum()
-
-    with pytest.raises(RuntimeError, match="don't yet support saved tensor hooks"):
-        torch.func.grad(f)(torch.ones(2))
-    assert torch.func.jvp(f, (torch.zeros(2),), (torch.ones(2),))[1].item() == 2
-    with torch.autograd.graph.save_on_cpu():
-        pass
-
-
 def test_functions_with_keyword_tensors_are_refused_by_vmap():
     class Sum(Function):
         generate_vmap_rule = True

@@ -34,9 +34,9 @@ def push(pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> Non
 
     Raises RuntimeError if hooks are disabled, and TypeError if ``pack`` or ``unpack`` is not callable.
     """
-    refused = _refusal.get()
-    if refused is not None:
-        raise RuntimeError(refused)
+    refusal = _refusal.get()
+    if refusal is not None:
+        raise RuntimeError(refusal)
     for each in (pack, unpack):
         if not callable(each):
             raise TypeError(f"saved_tensors_hooks(): the hooks must be callable, not {type(each).__name__}")
@@ -62,11 +62,6 @@ def restore(stack: tuple[Hooks, ...]) -> None:
 def pop() -> None:
     """Deactivate the pair of hooks that :func:`push` activated last."""
     restore(_stack.get()[:-1])
-
-
-#: Return the message with which saved-tensor hooks are disabled, or None, for :func:`restore_refusal`.
-refusal: Final = _refusal.get
-restore_refusal: Final = _refusal.set
 
 
 def refuse(message: str | None) -> str | None:

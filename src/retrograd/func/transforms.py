@@ -19,7 +19,6 @@ import numpy
 
 from ..autograd.backward import gradient_edge_of, gradients_of_tensors
 from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
-from ..core import saved_tensor_hooks
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
 from ..core.graph import AccumulateGrad, OutputEdge, dead_ref, next_number
@@ -231,22 +230,11 @@ def _run_recorded(level: Level, level_run: Callable[[], Any]) -> Any:
     Its operations are recorded in the autograd graph, even if the caller is inside ``no_grad`` or inference mode.
     During the call, a :class:`GradRun` with the attribute ``level`` is the innermost active transform.
     """
-    refusal = saved_tensor_hooks.refusal()
     before = set_recording(True)
     try:
-        saved_tensor_hooks.refuse(SAVED_TENSOR_HOOKS)
         return GradRun(level).around(level_run)
     finally:
-        try:
-            restore_recording(before)
-        finally:  # even if an interrupt is raised between the two
-            saved_tensor_hooks.restore_refusal(refusal)
-
-
-SAVED_TENSOR_HOOKS = (
-    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use "
-    "case."
-)
+        restore_recording(before)
 
 
 # --- grad -------------------------------------------------------------------------------------------------------------
