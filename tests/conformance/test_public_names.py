@@ -157,7 +157,7 @@ def test_star_import_excludes_modules() -> None:
             ModuleNotFoundError,
             "No module named 'retrograd.export' (left out of retrograd on",
         ),
-        ("from retrograd import nowhere", ImportError, "cannot import name 'nowhere' from 'torch' (not in retrograd; "),
+        ("from retrograd import nothing", ImportError, "cannot import name 'nothing' from 'torch' (not in retrograd; "),
         (
             "retrograd.autograd.graph.nowhere",
             AttributeError,

@@ -63,8 +63,8 @@ def test_the_package_is_called_torch_under_the_hook() -> None:
         assert retrograd.__spec__ is not None and retrograd.__spec__.name == "retrograd"
         names = imports("from retrograd import nn\nfrom retrograd.core import engine\nfrom torch import optim")
         assert names["nn"] is retrograd.nn and names["optim"] is retrograd.optim
-        with pytest.raises(ImportError, match="'onnx' from 'torch'"):
-            imports("from torch import onnx")
+        with pytest.raises(ImportError, match="'export' from 'torch'"):
+            imports("from torch import export")
     assert retrograd.__name__ == "retrograd"
 
 

@@ -56,9 +56,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     If several functions are registered for base classes of ``type(p)`` and ``type(q)``, it calls the one whose classes
     come first in their method resolution orders (``__mro__``).
     """
-    for name, each in (("type_p", type_p), ("type_q", type_q)):
-        if not isinstance(each, type):
-            raise TypeError(f"Expected {name} to be a class but got {each}")
+    if not (isinstance(type_p, type) and isinstance(type_q, type)):
+        raise TypeError("issubclass() arg 1 must be a class")
 
     def decorator(formula: Formula) -> Formula:
         _REGISTRY[type_p, type_q] = formula

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..dispatch.intercept import interceptable
+from ..operations.tensor_methods import name_for_pickle
 from . import conversion
 from .conversion import from_scipy, to_scipy
 from .creation import (
@@ -63,12 +64,14 @@ def _install() -> None:
     """Set the methods that dense tensors share with sparse ones as attributes of Tensor."""
     for name in (*conversion.METHODS, "smm", "sspaddmm"):
         function = interceptable(_IMPLEMENTED[name])
-        function.__qualname__, function.__module__ = f"Tensor.{name}", "torch"
         setattr(Tensor, name, function)
+        name_for_pickle(name)
 
 
 _install()
 spmm, smm, sspaddmm = interceptable(_spmm), interceptable(_smm), interceptable(_sspaddmm)
+for _function in (spmm, smm, sspaddmm):
+    _function.__module__ = __name__  # where pickle finds the function
 __all__ = [
     "addmm", "check_sparse_tensor_invariants", "from_scipy", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags",
     "sum", "to_scipy",

@@ -348,6 +348,10 @@ class SparseTensor(Tensor):
         self._stored.requires_grad_(requires_grad)
         return self
 
+    def _set_requires_grad(self, requires_grad: bool = True) -> SparseTensor:
+        self._stored._set_requires_grad(requires_grad)
+        return self
+
     def retain_grad(self) -> None:
         self._stored.retain_grad()
 
