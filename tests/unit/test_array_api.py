@@ -264,3 +264,15 @@ def test_an_imaginary_part_that_is_missing_is_a_missing_attribute() -> None:
         x.imag
     assert not hasattr(x, "imag")
     assert numpy.imag(x).tolist() == [0, 0]
+
+
+def test_contexts_of_standard_operators_may_overlap() -> None:
+    own = torch.Tensor.__add__
+    first, second = torch.array_api.standard_operators(), torch.array_api.standard_operators()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert torch.Tensor.__add__ is not own
+    second.__exit__(None, None, None)
+    assert torch.Tensor.__add__ is own
+    assert (torch.tensor([1, 2]) + 1.5).dtype is torch.float32

@@ -7,6 +7,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
+from retrograd.core import engine
 from retrograd.nn.modules import module as module_file
 
 Pair = namedtuple("Pair", "first second")
@@ -162,3 +163,54 @@ def test_a_second_parametrization_is_checked_with_its_own_results():
     nn.utils.parametrize.register_parametrization(layer, "weight", nn.Identity())
     nn.utils.parametrize.register_parametrization(layer, "weight", Unit())
     assert abs(layer.weight.norm().item() - 1) < 1e-6
+
+
+def test_the_kind_of_global_backward_hooks_can_be_reset():
+    name = "_global_is_full_backward_hook"
+    before = getattr(module_file, name)
+    try:
+        setattr(module_file, name, None)
+        module_file.register_module_full_backward_hook(lambda *args: None).remove()
+        assert getattr(module_file, name) is True
+        setattr(module_file, name, None)
+        module_file.register_module_backward_hook(lambda *args: None).remove()
+        assert getattr(module_file, name) is False
+    finally:
+        setattr(module_file, name, before)
+
+
+def test_notes_of_errors_run_no_code_that_can_fail():
+    class Failing(nn.Module):
+        @property
+        def in_features(self):
+            raise RuntimeError("the attribute")
+
+        def named_modules(self, *args, **kwargs):
+            raise TypeError("the method")
+
+        def forward(self, x):
+            return x.view(7)
+
+    for each in (Failing(), nn.Sequential(Failing())):
+        with pytest.raises(RuntimeError, match="is invalid for input of size 3"):
+            each(torch.ones(3))
+
+
+def test_removing_the_hooks_of_a_tensor_by_assignment():
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda grad: grad * 2)
+    x._backward_hooks = None
+    (x * 1).sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_an_interrupted_backward_pass_keeps_no_callbacks():
+    def hook(grad):
+        torch.autograd.Variable._execution_engine.queue_callback(lambda: None)
+        raise KeyboardInterrupt
+
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(hook)
+    with pytest.raises(KeyboardInterrupt):
+        (x * 2).sum().backward()
+    assert not engine._final_callbacks

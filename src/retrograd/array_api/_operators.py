@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -107,6 +108,13 @@ def _for_users(standard: Callable[..., Any], own: Callable[..., Any]) -> Callabl
     return operator
 
 
+_lock = threading.Lock()
+#: One item for each context of :func:`standard_operators` that is active.
+_contexts: list[None] = []
+#: The methods that the first of these contexts has replaced, which the last one restores.
+_own: dict[str, Callable[..., Any]] = {}
+
+
 @contextmanager
 def standard_operators() -> Iterator[None]:
     """Return a context in which the operators of all tensors follow the array API standard instead of PyTorch.
@@ -116,12 +124,18 @@ def standard_operators() -> Iterator[None]:
     applies to the whole process, except for retrograd's own code. It is meant for tests of code that is written for the
     standard; docs/array-api.md has an example.
     """
-    operators = _standard_operators()
-    before = {name: getattr(Tensor, name) for name in operators}
-    for name, function in operators.items():
-        setattr(Tensor, name, _for_users(function, before[name]))
+    with _lock:
+        if not _contexts:
+            operators = _standard_operators()
+            _own.update({name: getattr(Tensor, name) for name in operators})
+            for name, function in operators.items():
+                setattr(Tensor, name, _for_users(function, _own[name]))
+        _contexts.append(None)
     try:
         yield
     finally:
-        for name, function in before.items():
-            setattr(Tensor, name, function)
+        with _lock:
+            _contexts.pop()
+            if not _contexts:
+                for name, function in _own.items():
+                    setattr(Tensor, name, function)

@@ -111,10 +111,11 @@ def run_backward(
         if _final_callbacks:
             _run_final_callbacks(sys._getframe())
     except Exception as error:
-        _final_callbacks.pop(sys._getframe(), None)
         _note_origin(error)
         raise
     finally:
+        if _final_callbacks:  # left by an exception
+            _final_callbacks.pop(sys._getframe(), None)
         try:
             restore_recording(before)
         finally:  # even if an interrupt is raised between the two

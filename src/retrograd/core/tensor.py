@@ -427,8 +427,16 @@ class Tensor:
         return edge.hooks.tensor or held if edge is not None and edge.hooks is not None else held
 
     @_backward_hooks.setter
-    def _backward_hooks(self, hooks: object) -> None:
-        self.__dict__["_backward_hooks"] = hooks
+    def _backward_hooks(self, hooks: HookList | None) -> None:
+        edge = self._grad_edge
+        if edge is None or edge.hooks is None:
+            self.__dict__["_backward_hooks"] = hooks
+            return
+        registered = edge.hooks.tensor
+        for key in [*registered]:
+            if key != edge.hooks.retaining:
+                del registered[key]
+        registered.update(hooks or {})
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:

@@ -115,7 +115,7 @@ class Module(Stateful, TorchNamed):
                 return hooks.call_with_hooks(self, args, kwargs)
             return self.forward(*args, **kwargs)
         except (RuntimeError, ValueError, IndexError, AssertionError) as error:
-            add_module_note(error, _CALL, (*args, *kwargs.values()))
+            add_module_note(error, _CALL, (*args, *kwargs.values()), Module.named_modules)
             raise
 
     # -- attributes
@@ -719,6 +719,14 @@ class _GlobalHooks(types.ModuleType):
         super().__setattr__(name, value)
         if name in GLOBAL_HOOKS:
             setattr(hooks, name, value)
+
+    @property
+    def _global_is_full_backward_hook(self) -> bool | None:
+        return hooks._global_is_full_backward_hook
+
+    @_global_is_full_backward_hook.setter
+    def _global_is_full_backward_hook(self, value: bool | None) -> None:
+        hooks._global_is_full_backward_hook = value
 
 
 for _name in GLOBAL_HOOKS:
