@@ -22,7 +22,7 @@ import retrograd as torch
 from retrograd import nn
 from retrograd.compiler import compiled_function, segments
 from retrograd.compiler.cursor import MAX_ENTRIES
-from retrograd.compiler.entries import Places
+from retrograd.compiler.entries import Places, same_constant
 from retrograd.compiler.explanation import Explanation
 from retrograd.compiler.ir import Step
 from retrograd.compiler.scalar_code import element_text, expression_of
@@ -572,6 +572,20 @@ def test_arguments_that_change_run_in_eager_mode() -> None:
         assert compiled(torch.zeros(1), number).item() == 1 + min(number, 2)
     assert compiled._compiled.count < 20
     assert explained(compiled).eager_reasons == ["clamp(): it has other arguments in every call"]
+
+
+def test_constants_are_equal_if_both_are_nan_or_zeros_of_one_sign() -> None:
+    compiled = torch.compile(lambda a, text: a.exp().masked_fill(a > 0, float(text)).clamp(-9, float(text)).neg())
+    for text in ("nan", "nan", "nan", "0.0", "-0.0", "nan") * 2:
+        expected = compiled._compiled.function(x(5, grad=False), text)
+        found = compiled(x(5, grad=False), text)
+        torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(found.signbit(), expected.signbit())
+    assert explained(compiled).eager_reasons == []
+    assert explained(compiled).graph_count == 3
+    nan = [float("nan") for _ in range(2)]
+    assert same_constant((1, [nan[0]]), (1, [nan[1]])) and not same_constant((nan[0],), (0.0,))
+    assert not same_constant((0.0,), (-0.0,))
 
 
 def test_functions_with_many_entries_run_in_eager_mode() -> None:

@@ -248,14 +248,14 @@ def _same_argument(place: int, one: PyTree, two: PyTree) -> bool:
 
 
 def same_constant(a: Constant, b: Constant) -> bool:
-    """Whether the constants ``a`` and ``b`` have equal classes and values, including the sign of zero."""
+    """Whether the constants ``a`` and ``b`` have equal classes and values; NaN equals NaN, and -0.0 differs from 0.0."""
     if a is b or a is ANY:
         return True
     kind = a.__class__
     if kind is not b.__class__:
         return False
     if kind is float:
-        return a == b and (a != 0 or str(a) == str(b))
+        return str(a) == str(b) if a == 0 or a != a else a == b
     if kind in SEQUENCES:
         return len(a) == len(b) and all(map(same_constant, a, b))
     if kind is slice:
