@@ -566,10 +566,12 @@ def test_numbers_that_change_become_inputs(dtype: Any) -> None:
 
 
 def test_arguments_that_change_run_in_eager_mode() -> None:
-    """If they are not numbers that may be inputs; the other operations are deferred."""
-    compiled = torch.compile(lambda a, n: (a.exp() * 2).clamp(max=n) + 1)
+    """If they are not numbers that may be inputs; the other operations are deferred, and the calls not recorded again."""
+    compiled, recorded = torch.compile(lambda a, n: (a.exp() * 2).clamp(max=n) + 1), list[int]()
     for number in range(300):
         assert compiled(torch.zeros(1), number).item() == 1 + min(number, 2)
+        recorded.append(compiled._compiled.ends.total())
+    assert recorded[10] == recorded[-1]
     assert compiled._compiled.count < 20
     assert explained(compiled).eager_reasons == ["clamp(): it has other arguments in every call"]
 

@@ -300,7 +300,7 @@ class Cursor:
             if self.last is None:
                 if len(self.values) != self.parent().place + 1:
                     self.run("an interrupt")
-                found = self.matched(function, len(args), given, kwargs)
+                found = self.matched(function, args, kwargs, given)
                 if found is not None:
                     return found
             return self.record(function, args, kwargs, given)
@@ -351,22 +351,25 @@ class Cursor:
         values = self.values
         return values[-1]._creation_meta if values and values[-1].__class__ is Lazy else self.root
 
-    def matched(self, function: Function, positional: int, given: Sequence[object], kwargs: Kwargs) -> PyTree:
-        """Return a lazy tensor if the call is that of an entry, and otherwise None."""
+    def matched(self, function: Function, args: Args, kwargs: Kwargs, given: Sequence[object]) -> PyTree:
+        """Return the result if the call is that of an entry, as a lazy tensor if it is deferred; otherwise None."""
         stamp, values = self.stamp, self.values
         parent = self.parent()
-        names = tuple(kwargs)
+        positional, names = len(args), tuple(kwargs)
         if len(values) != parent.place + 1:
             return None
         self.expected = NOTHING  # so that a call in between arrives here, and changes the stamp
         for entry in parent.children:
-            if entry.called is not function or entry.positional != positional or entry.names != names or entry.reason:
+            if entry.called is not function or entry.positional != positional or entry.names != names:
                 continue
             try:
                 if (fresh := fresh_inputs(entry, given, values)) is None:
                     continue
             except Unsupported:
                 continue
+            if entry.reason is not None:
+                self.run(f"{name_of(function)}() is not deferred, because {entry.reason}")
+                return self.plainly(function, args, kwargs)
             if entry.same is not None:
                 return values[entry.same] if entry.same < len(values) else fresh[entry.same - len(values)]
             checks = [(x, x._array, version_of(x)) for x in fresh]
