@@ -195,9 +195,11 @@ class Cursor:
         if pending is not None:  # read by a signal handler while it is computed, or after an interrupt
             self.compute(pending, "a result is read")
             return
-        self.run(f"{reader} of a result is read")
+        name = user_frame.called_function()
+        direct = name == "__getattr__"  # code outside the package has read the attribute
+        self.run(f"{reader} of a result is read" if direct else f"{name}() is called")
         if self.held.fullgraph and self.mode is not GO_ON:
-            raise self.broken(f"reads {reader} of a result")
+            raise self.broken(f"reads {reader} of a result" if direct else f"calls {name}()")
 
     def run(self, cause: str) -> None:
         """Compute the pending results, because of ``cause``, and begin a new segment after them.
@@ -342,8 +344,8 @@ class Cursor:
         """Return the error for ``fullgraph=True``."""
         place = user_frame.describe(*user_frame.user_location())
         return GraphBreak(
-            f"{cause}{' in ' + place if place else ''}. The call can not be one graph. Remedy: remove fullgraph=True, or "
-            "this operation."
+            f"The function {cause}{' at ' + place if place else ''}, so it cannot be compiled as one graph. Remedy: remove "
+            "this operation or fullgraph=True."
         )
 
     def parent(self) -> Entry:

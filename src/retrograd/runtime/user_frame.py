@@ -163,6 +163,14 @@ RERAISE = (
 )
 
 
+def called_function() -> str:
+    """Return the name of the function of the package that the user's code has called and that is running."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and MARK in frame.f_back.f_globals:
+        frame = frame.f_back
+    return frame.f_code.co_name
+
+
 def user_location(depth: int = 1) -> tuple[CodeType | None, int]:
     """Return the code object of the user's frame, and the index of the instruction that this frame is executing.
 
