@@ -826,7 +826,14 @@ def test_what_compile_gives() -> None:
     thing = Thing()
     for _ in range(2):
         assert thing.method(torch.ones(1)).item() == 4
-    assert torch.compile(len, backend="eager") is len
+    for name in ("eager", "eager_noexcept", "aot_eager"):
+        assert torch.compile(len, backend=name) is len
+    with pytest.raises(RuntimeError) as error:
+        torch.compile(len, backend="nonsense", disable=True)
+    assert str(error.value) == (
+        "Invalid backend: 'nonsense', see `torch._dynamo.list_backends()` for available backends."
+    )
+    assert f"{type(error.value).__module__}.{type(error.value).__name__}" == "torch._dynamo.exc.InvalidBackend"
     assert torch.compile(len, disable=True) is len
 
 

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from ..core.typing import Function, Kwargs
 
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
+#: Names of backends that return the function itself, and of those that compile it.
+_EAGER, _COMPILING = ("eager", "eager_noexcept", "aot_eager"), ("inductor", "cudagraphs")
+
+
+class InvalidBackend(RuntimeError):
+    """Error for a name that is not that of a backend."""
+
+    __module__ = "torch._dynamo.exc"
 
 
 class OptimizedModule(Module):
@@ -75,8 +83,9 @@ def compile(
     With ``fullgraph=True``, a call that reads elements, such as one that branches on them, raises an error. With
     ``pure=True``, which is a promise of the user, calls are replayed without their Python code: ``model`` must depend on
     its arguments and on unchanged tensors alone, and have no effect but its result. A module is wrapped in an
-    :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. With ``backend="eager"``, the function
-    runs without compilation. ``mode`` and ``options`` are checked but not used, and ``dynamic`` is ignored.
+    :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. If ``backend`` is "eager",
+    "eager_noexcept" or "aot_eager", the function runs without compilation; "inductor", "cudagraphs" and functions
+    select the same compiler. Valid values of ``mode`` have no effect, and ``options`` and ``dynamic`` are ignored.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -102,6 +111,10 @@ def compile(
         )
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if isinstance(backend, str) and backend not in (*_EAGER, *_COMPILING):
+        raise InvalidBackend(
+            f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
+        )
     given = {"fullgraph": fullgraph, "pure": pure, "backend": backend, "off": bool(kwargs.get("disable"))}
     if isinstance(model, Module):
         return model if isinstance(model, OptimizedModule) or given["off"] else OptimizedModule(model, **given)
@@ -112,10 +125,10 @@ def _compiled(function: Function, options: Kwargs) -> Function:
     """Return the compiled form of ``function``, or ``function`` itself if ``options`` disable compilation.
 
     ``options`` is a dictionary with the keys ``"fullgraph"``, ``"backend"`` and ``"off"``. Compilation is disabled if
-    ``off`` is true or the backend is ``"eager"``.
+    ``off`` is true or the backend is one of ``_EAGER``.
     """
     backend = options.get("backend", "inductor")
-    if options.get("off") or backend in ("eager", "eager_noexcept") or getattr(function, "_retrograd_disabled", False):
+    if options.get("off") or backend in _EAGER or getattr(function, "_retrograd_disabled", False):
         return function
     return compiled_function.compiled_form(function, options.get("fullgraph", False), options.get("pure", False))
 
