@@ -42,7 +42,7 @@ CONSTANT, SEQUENCE = -1, -2
 ANY = object()
 #: Functions of a tensor and a number that have the same result for a 0-d tensor of the tensor's dtype.
 OF_NUMBERS = frozenset({
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__", "add", "sub", "mul",
+    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rdiv__", "add", "sub", "mul",
     "div", "subtract", "multiply", "divide", "true_divide",
 })  # fmt: skip
 

@@ -46,7 +46,7 @@ INTEGER_ERRORS = frozenset(
 #: Pure functions of ``torch``, ``nn.functional`` and Tensor with several operands, besides elementwise operations.
 OF_SEVERAL = frozenset(
     """
-    __matmul__ __rmatmul__ __pow__ __rpow__ __rsub__ __mod__ __rmod__ __floordiv__ __rfloordiv__ __rtruediv__ __and__ __or__
+    __matmul__ __rmatmul__ __pow__ __rpow__ __rsub__ __mod__ __rmod__ __floordiv__ __rfloordiv__ __rdiv__ __and__ __or__
     __xor__
     add addbmm addcdiv addcmul addmm addmv addr baddbmm batch_norm bilinear binary_cross_entropy_with_logits bmm cat cdist
     chain_matmul clamp clamp_max clamp_min clip column_stack concat concatenate conv1d conv2d conv3d conv_transpose1d
