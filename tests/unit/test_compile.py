@@ -879,6 +879,43 @@ def test_explain_shows_generated_code() -> None:
     assert "def backward(" in text
 
 
+def _under_autocast(a: Any) -> Any:
+    with torch.autocast("cpu"):
+        return a.exp().sin()
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda a: a, "calls with no operation to defer"),
+        (lambda a: torch.rand(3), "calls with no operation to defer"),
+        (lambda a: (a.exp(), None)[1], "calls with no result that is used"),
+        (lambda a: a[1:], "all results of a segment are views"),
+        (lambda a: a.unique(), "unique(): it needs elements"),
+        (lambda a: torch.linalg.svd(a.view(1, 3)), "linalg_svd(): it is not a known pure function"),
+        (lambda a: _excluded(a), "_excluded(): it is excluded from compilation"),
+        (_under_autocast, "operations while a mode, a handler or a transformation is active"),
+    ],
+)
+def test_explain_has_a_reason_if_nothing_is_compiled(function: Any, reason: str) -> None:
+    for each in (function, torch.compile(function)):
+        found = torch.compiler.explain(each)(x(3, grad=False))
+        assert found.graph_count == 0
+        assert any(text.startswith(reason) for text in found.eager_reasons), str(found)
+
+
+def test_explain_of_calls_that_are_not_compiled() -> None:
+    compiled, found = torch.compile(lambda a: a * 2), []
+    with torch.autocast("cpu"):
+        assert "such as autocast" in torch.compiler.explain(compiled)(x(3)).eager_reasons[0]
+    torch.compile(lambda a: (a * 2, found.append(torch.compiler.explain(torch.compile(torch.exp))(a))))(x(3))
+    assert found[0].eager_reasons == ["calls within another compiled function, which defers their operations"]
+    compiled = torch.compile(lambda a: a * 2)
+    for number in range(compiled_function.MAX_ROOTS + 2):
+        compiled(x(number + 1))
+    assert "calls with other shapes" in explained(compiled).eager_reasons[-1]
+
+
 def test_compiled_functions_nest_and_work_under_transforms() -> None:
     inner = torch.compile(lambda a: a * 2)
     outer = torch.compile(lambda a: inner(a) + 1, fullgraph=True)

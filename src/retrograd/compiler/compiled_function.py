@@ -18,7 +18,7 @@ from ..dispatch.transform_tensor import active_levels
 from ..kernels.thresholds import LARGE
 from ..nn import Module
 from ..runtime import user_frame
-from .cursor import MAX_ENTRIES, Cursor, is_intercepting
+from .cursor import INTERCEPTED, MAX_ENTRIES, Cursor, is_intercepting
 from .entries import Entry, Unsupported, describe
 from .replay import Replay
 
@@ -94,7 +94,8 @@ class Compiled:
     """State of a compiled function: the trees of its entries, by mode, and what is known of its segments.
 
     ``count`` is the number of entries. ``ends`` are the reasons why segments ended, with the line, in calls that were
-    recorded.
+    recorded. ``eager`` has the names of functions that ran in eager mode, with the reasons, and descriptions of calls
+    that did, with empty strings.
     """
 
     def __init__(self, function: Function, fullgraph: bool) -> None:
@@ -107,6 +108,7 @@ class Compiled:
         self.roots: dict[tuple[object, ...], Entry] = {}
         self.count = 0
         self.ends: Counter[str] = Counter()
+        self.eager: dict[str, str] = {}
 
     def full(self) -> bool:
         """Whether the function has so many entries that it runs in eager mode."""
@@ -119,9 +121,13 @@ class Compiled:
         can not be an input of a segment.
         """
         mode = recording()
-        if active_levels() or (mode is not True and mode is not False and mode is not None) or self.full():
+        if self.full():
+            return None
+        if active_levels() or (mode is not True and mode is not False and mode is not None):
+            self.eager[INTERCEPTED] = ""
             return None
         if HANDLERS and is_intercepting():
+            self.eager[INTERCEPTED] = ""
             return None
         try:
             key = mode, in_inference(), dtypes.default.floating, *map(describe, inputs)
@@ -131,6 +137,7 @@ class Compiled:
         root = self.roots.get(key)
         if root is None:
             if len(self.roots) >= MAX_ROOTS:
+                self.eager["calls with other shapes or modes than the first ones"] = ""
                 return None
             root = self.root(key, len(inputs))
         return root

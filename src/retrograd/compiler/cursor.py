@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 MAX_ENTRIES, MAX_SEGMENTS = 200, 64
 #: Largest number of entries that differ only in constants; further calls of the function run in eager mode.
 MAX_VARIANTS = 4
+#: Description of operations that are not deferred for this reason.
+INTERCEPTED = "operations while a mode, a handler or a transformation is active, such as autocast or vmap"
 #: Whether reference counts are exact, so that they show which results the program can still reach.
 EXACT = (
     sys.implementation.name == "cpython"
@@ -131,7 +133,10 @@ class Cursor:
     def begin(self) -> bool:
         """Begin a segment in the present modes; return False if no operation may be deferred in them."""
         mode = recording()
-        if self.blocked or mode not in (True, False, None) or is_intercepting() or self.held.full():
+        if self.held.full():
+            return False
+        if self.blocked or mode not in (True, False, None) or is_intercepting():
+            self.held.eager[INTERCEPTED] = ""
             return False
         self.detach(self.held.root((mode, in_inference(), dtypes.default.floating)), mode)
         return True
@@ -337,6 +342,10 @@ class Cursor:
         name = name_of(function)
         if self.held.fullgraph and reads:
             raise self.broken(f"calls {name}()")
+        if getattr(function, "_retrograd_disabled", False):
+            self.held.eager[name] = "it is excluded from compilation"
+        else:
+            self.held.eager[name] = "it needs elements" if reads else "it is not a known pure function"
         self.run(f"{name}() is called")
         return self.plainly(function, args, kwargs)
 
@@ -399,8 +408,8 @@ class Cursor:
             return self.plainly(function, args, kwargs)
         try:
             arguments = Arguments(learned, given)
-        except Unsupported:
-            self.run(f"{name_of(function)}() has arguments that are not supported")
+        except Unsupported as error:
+            self.run(f"{name_of(function)}() has arguments that are not supported, {error}")
             return self.plainly(function, args, kwargs)
         key = function, len(args), tuple(kwargs)
         entry, variants = parent.child(*key, arguments), list[Entry]()

@@ -59,7 +59,13 @@ def _eager_reasons(held: compiled_function.Compiled) -> list[str]:
         if root.small:
             found.append(f"calls with few steps on few elements ({_count(_length(root), 'step')} in a row at most)")
     found += [f"{name_of(entry.called)}(): {entry.reason}" for entry in held.entries() if entry.reason is not None]
+    found += [f"{name}(): {reason}" if reason else name for name, reason in held.eager.items()]
     found += [each.reason for each in held.segments() if each.reason]
+    if not found and not held.ends and not held.segments():
+        if not held.roots:
+            found.append("calls within another compiled function, which defers their operations")
+        else:
+            found.append("calls with no result that is used" if held.entries() else "calls with no operation to defer")
     return found
 
 
@@ -92,8 +98,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:  # 
         if held is None:
             called = compiled_function.compiled_form(function, False)
             held = called._compiled
-            called(*args, **kwargs)  # the first call records the operations
-        called(*args, **kwargs)
+        for _ in range(2):  # the first call records the operations
+            called(*args, **kwargs)
         return Explanation(held)
 
     return explained(*args, **kwargs) if args or kwargs else explained

@@ -71,6 +71,8 @@ class Segment:
             for entry in self.first:
                 fill(values[entry.place], entry.call(values))
             self.compile(steps[::-1], [values[k] for k in self.inputs])
+        else:
+            self.reason = "all results of a segment are views"
 
         self.picked_inputs, self.picked_results = picker(self.inputs), picker(self.results)
 
