@@ -31,7 +31,7 @@ usage: retrograd COMMAND ...
 
 `python -m retrograd` is the same command."""
 
-CANNOT = 2  # Python's exit status if it can not start a program
+CANNOT = 2  # Python's exit status if it cannot start a program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

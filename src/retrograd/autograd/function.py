@@ -613,7 +613,7 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
 class _DelayedError(Node):
     """Graph node of the gradients computed by a ``backward`` that is decorated with ``once_differentiable``.
 
-    Such gradients can not be differentiated: a backward pass that reaches the node raises RuntimeError. Its edges are
+    Such gradients cannot be differentiated: a backward pass that reaches the node raises RuntimeError. Its edges are
     new leaves, one for each gradient.
     """
 

@@ -24,7 +24,7 @@ def atomic_write(path: str) -> Iterator[Any]:
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {os.path.dirname(path) or folder} does not exist.")
     mode = os.stat(target).st_mode if os.path.exists(target) else None
-    if mode is not None and not stat.S_ISREG(mode):  # a device or a pipe can not be replaced
+    if mode is not None and not stat.S_ISREG(mode):  # a device or a pipe cannot be replaced
         with open(target, "wb") as file:
             yield file
         return

@@ -100,7 +100,7 @@ class Interpreter:
     ) -> None:  # fmt: skip
         self.source, self.find, self.persistent, self.classes = source, find, persistent, classes
         self.stack: list[Any] = []
-        self.outer: list[list[Any]] = []  # for each mark, the stack below it: an instruction can not reach below a mark
+        self.outer: list[list[Any]] = []  # for each mark, the stack below it: an instruction cannot reach below a mark
         self.memo: dict[int, Any] = {}
         self.named: set[int] = set()  # identities of the objects that `find` returned: only these are called
         self.budget = _COPIED * (len(source.data) - source.position) + _COPIED_AT_LEAST

@@ -118,7 +118,7 @@ class Compiled:
         """Return the root of the first segment of a call with the tensors ``inputs`` among its arguments.
 
         The result is None if no operation may be deferred in the present modes. ``inputs`` becomes empty if one of them
-        can not be an input of a segment.
+        cannot be an input of a segment.
         """
         mode = recording()
         if self.full():

@@ -77,7 +77,7 @@ UNREACHED = next(map(getrefcount, picker((0, 1))(_sample)))  # type: ignore[arg-
 
 
 class GraphBreak(Exception):
-    """Error for a call that can not be one graph, raised if the function was compiled with ``fullgraph=True``."""
+    """Error for a call that cannot be one graph, raised if the function was compiled with ``fullgraph=True``."""
 
 
 GraphBreak.__name__ = GraphBreak.__qualname__ = "Unsupported"
@@ -104,7 +104,7 @@ class Cursor:
     ``mode`` is the recording mode of the segment. ``learned`` has the places of the tensors of a segment whose calls are
     being recorded, and ``last`` is the entry of the last recorded call; outside of such a segment, ``last`` is None.
     ``computing`` are the segments that have ended and are not yet computed, and ``stamp`` counts the changes of this
-    state. ``blocked`` is not 0 while modes or handlers are active that were entered during the call, and after the call.
+    state. ``blocked`` is nonzero while a mode or handler that the call entered is active, and after the call has ended.
     ``steps`` has the numbers of steps and elements of the segments that this call has recorded, or None if a segment was
     deferred.
     """
@@ -398,7 +398,7 @@ class Cursor:
         return None
 
     def record(self, function: Function, args: Args, kwargs: Kwargs, given: Sequence[object]) -> PyTree:
-        """Run a pure call that can not be deferred, record it as an entry, and return its result."""
+        """Run a pure call that cannot be deferred, record it as an entry, and return its result."""
         if self.last is None:
             known = any(each.called is function and each.reason for each in self.parent().children)
             if not self.learn(f"{name_of(function)}() is called" if known else None):
@@ -471,7 +471,7 @@ class Cursor:
         return result
 
     def learn(self, cause: str | None) -> bool:
-        """Compute the pending results as :meth:`compute`, and record the next calls; return whether this is possible."""
+        """Compute the pending results and start recording. Return False if a handler changed the cursor meanwhile."""
         learned, parent = Places(self.values), self.parent()
         pending = self.detach(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode)
         stamp = self.stamp
@@ -550,6 +550,6 @@ def versions_of(tensors: Sequence[Tensor]) -> list[int]:
 
 
 def random_state() -> tuple[object, ...]:
-    """Return what changes in the default generator when it draws numbers or is seeded."""
+    """Return the state of the default generator as a tuple; it changes with each draw and each seed."""
     stream = default_generator._stream
     return id(stream._words), stream._position, stream.kept, stream.initial_seed

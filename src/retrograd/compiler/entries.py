@@ -38,7 +38,7 @@ CONSTANTS = frozenset(
 SEQUENCES: frozenset[object] = frozenset({tuple, list, Size})
 #: The place of a constant, and of a list or tuple that has tensors.
 CONSTANT, SEQUENCE = -1, -2
-#: Constant that agrees with all others.
+#: Constant that matches every constant.
 ANY = object()
 #: Functions of a tensor and a number that have the same result for a 0-d tensor of the tensor's dtype.
 OF_NUMBERS = frozenset({
@@ -137,7 +137,7 @@ class Entry:
         )
 
     def child(self, called: Function, positional: int, names: tuple[str, ...], arguments: Arguments) -> Entry | None:
-        """Return the entry after this one that is the given call, or None."""
+        """Return the child entry that matches the call, or None."""
         for each in self.children:
             same = each.called is called and each.positional == positional and each.names == names
             if same and each.equals(arguments):
@@ -284,7 +284,7 @@ def has_tensor(value: Constant) -> bool:
     return any(isinstance(each, Tensor) for each in value)
 
 
-#: Numbers of smaller absolute values are finite in every dtype, and exact or rounded once.
+#: Bound below which a number is finite in float32 and float64, and rounded at most once.
 LARGEST = 2**53
 FLOATS = (dtypes.float32, dtypes.float64)
 
@@ -355,7 +355,7 @@ class Arguments:
         self.constants = tuple([constant for _, constant in pairs])
 
     def ignore(self, other: Entry) -> None:
-        """Make the constants that differ from those of the entry ``other`` agree with all others."""
+        """Replace the constants that differ from those of ``other`` by :data:`ANY`, which matches every constant."""
         given = zip(self.places, other.constants, self.constants, strict=True)
         self.constants = tuple([two if _same_argument(place, one, two) else ANY for place, one, two in given])
 

@@ -21,7 +21,7 @@ class Replay:
     """Call that was one segment: its arguments, the tensors that it read besides, and the structure of its result.
 
     ``of(cursor, args, kwargs, result)`` returns a list with the replay of the call that ``cursor`` has just deferred, or
-    an empty list if the call can not be replayed.
+    an empty list if the call cannot be replayed.
     """
 
     @staticmethod

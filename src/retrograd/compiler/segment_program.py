@@ -14,7 +14,7 @@ gradient, so that inputs on which they do not depend get no gradient.
 Note [Values saved by a segment]. A node saves what its backward program reads. These values need not be those that the
 nodes of the separate operations would save, because cheap results are computed again from others. Only values that
 these nodes would save as well, or that no tensor shows, are used for that, so that a write to an input or a result
-raises an error exactly if it does so without compilation. If the separate nodes would save a value that can not be
+raises an error exactly if it does so without compilation. If the separate nodes would save a value that cannot be
 computed from the others, it is saved too: then the nodes can be made from the saved values, which a recorded backward
 pass needs (``create_graph=True``), and the backward program of another set of results can be generated later.
 """

@@ -32,7 +32,7 @@ class Segment:
 
     A live view is computed by its ordinary operation: after the program if its base is a result, and before if it is
     an input. Then the program reads the view, so that the graph of other results leads to it. If a result of the program
-    is the base of a live view that other results depend on, or if the program can not be compiled, ``program`` is None,
+    is the base of a live view that other results depend on, or if the program cannot be compiled, ``program`` is None,
     and all operations run one by one, because ``reason``. ``cause`` describes what ended the segment when it was
     compiled.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: needs. The name of the operation decides which of the two it is.
 Operation: TypeAlias = Any
 #: Operand of a step: a ``Value``, a number or None. Which of these it is follows from the operation, or is tested by
-#: ``__class__ is Value``, by which type checkers can not exclude a class.
+#: ``__class__ is Value``, by which type checkers cannot exclude a class.
 Operand: TypeAlias = Any
 #: Array or ``Value`` whose shape, dtype and strides a new ``Value`` describes.
 Described: TypeAlias = Any

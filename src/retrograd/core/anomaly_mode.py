@@ -205,7 +205,7 @@ def _output(node: Node, position: int) -> int:
     """Return the index in ``node.next_functions`` of the input to which a gradient of ``node`` belongs.
 
     ``position`` is the index of the gradient among those that the node returned. The indices can differ for two
-    reasons: ``next_functions`` omits operands that can not have a gradient, and some nodes return the gradient of a
+    reasons: ``next_functions`` omits operands that cannot have a gradient, and some nodes return the gradient of a
     single operand.
     """
     operand = node.operand if node.lone else position

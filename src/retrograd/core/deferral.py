@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _cursor: ContextVar[Cursor | None] = ContextVar("cursor", default=None)
 #: Return the cursor, or None while no operation may be deferred. Called on hot paths.
 active_cursor: Final[Callable[[], Cursor | None]] = _cursor.get
-#: Set the cursor. This is a C function, so that an interrupt can not prevent the restoration in a ``finally`` clause.
+#: Set the cursor. This is a C function, so that an interrupt cannot prevent the restoration in a ``finally`` clause.
 set_cursor: Final[Callable[[Cursor | None], object]] = _cursor.set
 
 

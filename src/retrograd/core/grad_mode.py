@@ -245,7 +245,7 @@ class set_grad_enabled(_GradSwitch):
 class inference_mode(_Switch):
     """Disable recording and version counters in this block (or decorated function): the fastest mode.
 
-    Tensors created in this mode are inference tensors. Operations that are recorded after the block can not save them
+    Tensors created in this mode are inference tensors. Operations that are recorded after the block cannot save them
     for the backward pass. If ``mode`` is False, inference mode is disabled in the block.
     """
 

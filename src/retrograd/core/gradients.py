@@ -22,7 +22,7 @@ def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> G
     """Return ``grad`` converted to the shape and dtype of ``edge``, the gradient edge at which it arrives.
 
     ``grad`` is a gradient that ``node`` computed. It is summed over broadcast dimensions, its dtype is converted, and
-    its imaginary part is dropped if the dtype of ``edge`` is real. Raises RuntimeError if the shape of ``edge`` can not
+    its imaginary part is dropped if the dtype of ``edge`` is real. Raises RuntimeError if the shape of ``edge`` cannot
     be broadcast to that of ``grad``.
     """
     if isinstance(grad, Tensor) and grad.layout is not strided:

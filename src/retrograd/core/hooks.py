@@ -100,9 +100,9 @@ def _checked(hook: Hook, results: object, shown: tuple[Tensor | None, ...], reco
 
 
 def check_hook_result(hook: Hook, result: object, shown: Tensor | None) -> None:
-    """Raise TypeError or RuntimeError if ``result``, which ``hook`` returned, can not replace the gradient ``shown``.
+    """Raise TypeError or RuntimeError if ``result``, which ``hook`` returned, cannot replace the gradient ``shown``.
 
-    ``shown`` is the gradient with which the hook was called. If it is None, it can not be replaced. Otherwise
+    ``shown`` is the gradient with which the hook was called. If it is None, it cannot be replaced. Otherwise
     ``result`` must be a Tensor of the same dtype and shape.
     """
     error: Exception | None = None

@@ -479,7 +479,7 @@ class Tensor:
         self._grad = None
 
     def _check_grad(self, value: object) -> None:
-        """Raise PyTorch's error if ``value`` can not be assigned to ``grad`` of this tensor."""
+        """Raise PyTorch's error if ``value`` cannot be assigned to ``grad`` of this tensor."""
         if not isinstance(value, Tensor):
             raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {_short(value)}")
         if value is self:

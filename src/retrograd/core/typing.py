@@ -49,7 +49,7 @@ Device: TypeAlias = "device | str | int | None"
 #: Code object and index of an instruction: a location in the user's program.
 Location: TypeAlias = tuple[CodeType | None, int]
 #: Version counter ``[version, location of the last modification]``. The two items have different types, which a list
-#: can not express: an ``int``, and a ``Location`` or None.
+#: cannot express: an ``int``, and a ``Location`` or None.
 VersionCounter: TypeAlias = list[Any]
 #: Function of a user or of another layer, whose parameters and result are not known here.
 Function: TypeAlias = Callable[..., Any]
@@ -74,7 +74,7 @@ Edge: TypeAlias = "Node | OutputEdge | AccumulateGrad"
 #: Edges of a node, with None for an operand that requires no gradient.
 Edges: TypeAlias = "tuple[Edge | None, ...]"
 #: Gradient: an array in an ordinary backward pass, a Tensor in one that is recorded. The parameter ``record`` of the
-#: engine's functions decides which of the two it is; a type checker can not follow such a condition.
+#: engine's functions decides which of the two it is; a type checker cannot follow such a condition.
 Gradient: TypeAlias = Any
 #: Result of a vjp: the gradient for the only edge, or a tuple with one gradient (or None) for each edge.
 Gradients: TypeAlias = Any

@@ -16,7 +16,7 @@ from ..operations.creation.random import default_generator
 
 
 def manual_seed(seed: int) -> None:
-    """Raise an error if ``seed`` can not be converted to an int; otherwise do nothing.
+    """Raise an error if ``seed`` cannot be converted to an int; otherwise do nothing.
 
     GPUs have no random generator. ``torch.manual_seed`` sets the seed of the CPU's generator, which all devices use.
     """
@@ -24,7 +24,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Raise an error if ``seed`` can not be converted to an int; otherwise do nothing, see :func:`manual_seed`."""
+    """Raise an error if ``seed`` cannot be converted to an int; otherwise do nothing, see :func:`manual_seed`."""
     int(seed)
 
 

@@ -262,7 +262,7 @@ def _refuse_mixed(op: Op, np: ArrayModule, arrays: Arrays, params: Params, keywo
             op.kernel(np, *arrays, *params, **keywords)
         except RuntimeError:
             raise
-        except Exception:  # NumPy's, of what it can not calculate with short floats
+        except Exception:  # NumPy's, of what it cannot calculate with short floats
             return
 
 

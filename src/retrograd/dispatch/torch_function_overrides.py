@@ -283,7 +283,7 @@ def public() -> Iterator[tuple[FunctionType, Function, str, str]]:
             continue
         if function.__class__ is property:
             for part, of in (("__get__", function.fget), ("__set__", function.fset), ("__delete__", function.fdel)):
-                if of.__class__ is FunctionType and of.__name__ != "refuse":  # what can not be set
+                if of.__class__ is FunctionType and of.__name__ != "refuse":  # what cannot be set
                     yield of, getattr(function, part), f"Tensor.{name}.{part}", f"torch.Tensor.{name}.{part}"
         elif function.__class__ is FunctionType:
             called = ALIASES.get(name, name)

@@ -3,7 +3,7 @@
 No module loads this module at run time; Note [Any in annotations] in ``core/typing.py`` has the rule for ``Any``.
 
 Note [Classes tested by identity]. An operation tests ``x.__class__ is Tensor``, because this is faster than
-``isinstance``. A type checker can not conclude from the test that ``x`` is a Tensor. Therefore the operands,
+``isinstance``. A type checker cannot conclude from the test that ``x`` is a Tensor. Therefore the operands,
 arguments and results of operations have aliases of ``Any``, whose comments list the classes of the objects.
 """
 

@@ -515,7 +515,7 @@ def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tupl
     """Run the in-place operation ``op`` under vmap, and return its first operand.
 
     ``tensors`` are the operands and ``params`` the parameters of ``op``. Raises RuntimeError if the first operand is
-    not batched by ``run``, because a tensor without slices can not store the results of all slices.
+    not batched by ``run``, because a tensor without slices cannot store the results of all slices.
     """
     x = tensors[0]
     if not (isinstance(x, Batch) and x._run is run):

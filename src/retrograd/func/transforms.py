@@ -210,7 +210,7 @@ def detached(x: Any) -> Any:
 def outside_inference(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate ``function`` so that it runs in ``no_grad`` mode if it is called in inference mode.
 
-    Derivatives can not be computed in inference mode. Outside of inference mode, the function runs unchanged.
+    Derivatives cannot be computed in inference mode. Outside of inference mode, the function runs unchanged.
     """
 
     @functools.wraps(function)

@@ -215,7 +215,7 @@ def _raise_no_archives(what: str) -> NoReturn:
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Raise RuntimeError, because Python code can not be saved as a TorchScript archive.
+    """Raise RuntimeError, because Python code cannot be saved as a TorchScript archive.
 
     The error message names an alternative.
     """
@@ -223,7 +223,7 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> None:
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Raise RuntimeError, because TorchScript programs can not be loaded.
+    """Raise RuntimeError, because TorchScript programs cannot be loaded.
 
     The error message names an alternative.
     """

@@ -98,7 +98,7 @@ def logit_loss(np: Any, x: Any, target: Any, weight: Any, pos_weight: Any) -> An
     ``weight`` is None or has one factor per loss. ``pos_weight`` is None or has factors for the term
     ``-target * log(sigmoid(x))`` of the loss.
     """
-    softplus = np.log1p(np.exp(np.negative(np.absolute(x))))  # log(1 + exp(-abs(x))), which can not overflow
+    softplus = np.log1p(np.exp(np.negative(np.absolute(x))))  # log(1 + exp(-abs(x))), which cannot overflow
     softplus += np.maximum(-x, 0)
     if pos_weight is not None:
         softplus *= 1 + (pos_weight - 1) * target

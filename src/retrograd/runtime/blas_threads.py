@@ -100,8 +100,8 @@ def set_num_threads(num: int) -> None:
     >>> torch.set_num_threads(before)
     """
     count = _chosen["count"] = _positive("set_num_threads", num)
-    for follower in on_change:
-        follower()
+    for callback in on_change:
+        callback()
     controls = list(_controls())
     if not controls:
         warn("the number of threads of NumPy's BLAS library can not be set")
@@ -238,7 +238,7 @@ class _Fork:
     """
 
     #: Number of seconds after which the process forks although a computation has not finished.
-    patience = 10.0
+    COMPUTE_TIMEOUT = 10.0
 
     def __init__(self) -> None:
         self.entered = False
@@ -251,7 +251,7 @@ class _Fork:
         SINGLE_THREADED.__enter__()
         SCIPY_SINGLE_THREADED.__enter__()
         self.entered = True
-        end, running = time.monotonic() + self.patience, _computing()
+        end, running = time.monotonic() + self.COMPUTE_TIMEOUT, _computing()
         while running and time.monotonic() < end:  # a product that began before may use several threads
             time.sleep(0.001)
             running &= _computing()

@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class cached_property(functools.cached_property[T]):
-    """Property that is computed once for each instance, or more than once if several threads read it at once.
+    """Cached property without a lock. Concurrent first reads may compute it more than once.
 
     In Python 3.11 the class of the standard library holds a lock, one for all instances, while it computes. A child
-    process that is forked meanwhile would wait for ever.
+    process that is forked meanwhile would deadlock.
     """
 
     def __init__(self, function: Callable[..., T]) -> None:

@@ -1,7 +1,7 @@
 """Forks of the process while other threads run.
 
-The child process has only the thread that forked. A lock that another thread held, or a module that it was importing,
-remains as it was, and a use of it would wait for ever. Note [Forks with threads]:
+The child process has only the thread that forked. A lock that another thread held stays locked in the child, and a
+module that it was importing stays half imported; using either would deadlock. Note [Forks with threads]:
 
 * A fork waits until no other thread is importing a module of the package or of a library that it uses, compiling a
   loop, or holds one of the locks of :func:`hold_while_forking`. Threads do not switch between the last look and the
@@ -10,7 +10,7 @@ remains as it was, and a use of it would wait for ever. Note [Forks with threads
   products of the child run on one thread (``runtime/blas_threads.py``). OpenBLAS does not support a fork meanwhile.
 * Thread pools of the package are created again in the child, or loops run on one thread (``kernels/numba_dispatch.py``).
 
-If another thread has not finished after :data:`PATIENCE` seconds, a warning suggests the start method ``spawn``.
+If another thread has not finished after :data:`LOCK_TIMEOUT` seconds, a warning suggests the start method ``spawn``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .typing import Lock
 
-PATIENCE = 30.0
+LOCK_TIMEOUT = 30.0
 #: Packages whose imports are waited for: this one, and libraries that it imports when they are needed.
 IMPORTED = frozenset({__name__.partition(".")[0], "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"})
 _FIND_AND_LOAD = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
@@ -87,12 +87,12 @@ def _hold(timeout: float) -> bool:
 
 
 def _before() -> None:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + LOCK_TIMEOUT
     while not _hold(0.01) or _others_import():
         if time.monotonic() >= end:
             warn(
-                "the process forks while another thread imports or compiles, and the child process may wait for ever. "
-                "Remedy: start it by the method 'spawn' of multiprocessing."
+                "forking while another thread imports a module, compiles a loop or holds a lock; the child process may "
+                "deadlock. Remedy: use the multiprocessing start method 'spawn'."
             )
             return
         _release()

@@ -152,7 +152,7 @@ def _check_times(other: Any) -> None:
 
 
 class ModuleList(_IndexedContainer):
-    """List of modules that are registered as child modules. The ModuleList itself can not be called.
+    """List of modules that are registered as child modules. The ModuleList itself cannot be called.
 
     >>> from retrograd import nn
     >>> nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
@@ -228,7 +228,7 @@ class ModuleList(_IndexedContainer):
 
 
 class ModuleDict(Module):
-    """Dictionary of modules that are registered as child modules. The ModuleDict itself can not be called.
+    """Dictionary of modules that are registered as child modules. The ModuleDict itself cannot be called.
 
     >>> from retrograd import nn
     >>> choices = nn.ModuleDict({"relu": nn.ReLU()})

@@ -180,7 +180,7 @@ class Module(Stateful, TorchNamed):
         """Assign ``value`` to the registered parameter, child module or buffer ``name``.
 
         A parameter or a child module can be replaced by None, and a buffer by None or a Tensor. Raises TypeError for
-        any other value. ``__setattr__`` calls this method only for values that it can not register.
+        any other value. ``__setattr__`` calls this method only for values that it cannot register.
         """
         space = self.__dict__
         for registry, what, expected in (

@@ -299,7 +299,7 @@ def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign:
     """Load ``value``, a value of a state dict, into ``own``, the parameter or buffer ``name`` of ``module``.
 
     If ``assign`` is false, the elements of ``value`` are copied into ``own``. If ``assign`` is true, ``own`` is
-    replaced by ``value`` without a copy. If ``value`` can not be loaded, the result is an error message, otherwise
+    replaced by ``value`` without a copy. If ``value`` cannot be loaded, the result is an error message, otherwise
     None. ``key`` is the full name of ``own`` for this message.
     """
     if not isinstance(value, Tensor):

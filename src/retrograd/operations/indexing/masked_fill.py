@@ -54,7 +54,7 @@ def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
 
 
 def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
-    """Raise RuntimeError if an array of the shape ``given`` can not be broadcast to the shape ``target``."""
+    """Raise RuntimeError if an array of the shape ``given`` cannot be broadcast to the shape ``target``."""
     error = broadcast_mismatch(target, given)
     if error is not None:
         raise error

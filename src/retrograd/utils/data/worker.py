@@ -104,7 +104,7 @@ def failure(error: BaseException, where: str) -> Failure:
     kind: Any = type(error)
     try:
         pickle.dumps(kind)
-    except Exception:  # a class that can not be pickled
+    except Exception:  # a class that cannot be pickled
         kind = RuntimeError
     return Failure(kind, f"Caught {type(error).__name__} {where}.\nOriginal {shown}")
 
