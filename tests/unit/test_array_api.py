@@ -5,6 +5,8 @@ The whole standard is tested by array-api-tests (``scripts/array_api_tests.py``)
 
 import inspect
 import math
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy
 import pytest
@@ -191,6 +193,49 @@ def test_shapes() -> None:
         xp.nonzero(torch.tensor(1))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: xp.reshape(x, (4,)), lambda x: xp.reshape(x, (4,), copy=False), lambda x: xp.broadcast_to(x, (3, 2)),
+        lambda x: xp.squeeze(x, 0), lambda x: xp.permute_dims(x, (0, 0)), lambda x: xp.permute_dims(x, (0,)),
+        lambda x: xp.moveaxis(x, (0, 0), (0, 1)), lambda x: xp.concat([x, torch.ones(2)]), lambda x: xp.sum(x, axis=(0, -2)),
+        lambda x: xp.stack([x, torch.ones(2)]), lambda x: xp.broadcast_arrays(x, torch.ones(2)),
+    ],
+)  # fmt: skip
+def test_shapes_and_axes_that_do_not_fit_raise_value_error(call: Callable[[torch.Tensor], object]) -> None:
+    with pytest.raises(ValueError):
+        call(torch.ones(2, 3))
+
+
+def functions_of_tensors() -> Iterator[Any]:
+    for module in (xp, xp.linalg, xp.fft):
+        for name in module.__all__:
+            parameters = inspect.signature(getattr(module, name)).parameters if callable(getattr(module, name)) else {}
+            first = next(iter(parameters.values()), None)
+            if (
+                first is not None
+                and str(first.annotation).startswith("Tensor")
+                and "Dtype" not in str(first.annotation)
+            ):
+                yield pytest.param(getattr(module, name), id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("function", [*functions_of_tensors()])
+def test_other_objects_than_tensors_are_refused(function: Callable[..., object]) -> None:
+    tensor = torch.ones(1, dtype=torch.int64)
+    count = len([each for each in inspect.signature(function).parameters.values() if each.default is each.empty])
+    with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) takes tensors, not list$"):
+        function([1], *[tensor] * (count - 1))
+
+
+def test_nan_is_sorted_as_the_largest_value() -> None:
+    """As NumPy and array-api-strict sort; the standard leaves the order of NaN open."""
+    x = torch.tensor([1.0, math.nan, 2.0])
+    same(xp.sort(x), [1.0, 2.0, math.nan], torch.float32)
+    same(xp.sort(x, descending=True), [math.nan, 2.0, 1.0], torch.float32)
+    same(xp.argsort(x, descending=True), [1, 2, 0], torch.int64)
+
+
 def test_linear_algebra() -> None:
     matrix = torch.tensor([[2.0, 0.0], [0.0, 4.0]])
     same(xp.linalg.solve(matrix, torch.tensor([2.0, 4.0])), [1.0, 1.0], torch.float32)
@@ -205,6 +250,9 @@ def test_linear_algebra() -> None:
 def test_creation() -> None:
     assert xp.arange(3, 0).dtype is torch.int64
     assert xp.arange(0, 0.0).dtype is torch.float32
+    for stop in (0, 1):
+        with pytest.raises(RuntimeError, match="step must be nonzero"):
+            xp.arange(0, stop, 0)
     same(xp.linspace(0, 4, 4, endpoint=False), [0.0, 1.0, 2.0, 3.0], torch.float32)
     same(xp.eye(2, 3, k=1), [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], torch.float32)
     same(xp.asarray(numpy.arange(3)[::-1]), [2, 1, 0], torch.int64)

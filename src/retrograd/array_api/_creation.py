@@ -9,7 +9,7 @@ import numpy
 import retrograd as torch
 from retrograd import Tensor
 
-from ._dtypes import Device, Dtype
+from ._dtypes import ANY, Device, Dtype, check
 
 Shape = int | tuple[int, ...]
 
@@ -48,17 +48,17 @@ def arange(
     dtype: Dtype | None = None,
     device: Device | None = None,
 ) -> Tensor:
-    """Return the numbers from ``start`` to ``stop``, without ``stop``, at distances ``step``."""
+    """Return evenly spaced numbers over the interval [start, stop), at distances ``step``."""
     if stop is None:
         start, stop = 0, start
-    if (stop - start) * step <= 0:  # PyTorch raises an error for some of these empty ranges
+    if step != 0 and (stop - start) * step <= 0:  # PyTorch raises an error for some of these empty ranges
         integers = isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
         return torch.empty(0, dtype=dtype or (torch.int64 if integers else None), device=device)
     return torch.arange(start, stop, step, dtype=dtype, device=device)
 
 
 def empty(shape: Shape, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
-    """Return a tensor of any elements."""
+    """Return an uninitialized tensor."""
     return torch.empty(shape, dtype=dtype, device=device)
 
 
@@ -78,22 +78,26 @@ def full(shape: Shape, fill_value: complex, *, dtype: Dtype | None = None, devic
 
 
 def empty_like(x: Tensor, /, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
-    """Return a tensor of any elements, in the shape of ``x``."""
+    """Return an uninitialized tensor of the shape of ``x``."""
+    check("empty_like", ANY, x)
     return torch.empty_like(x, dtype=dtype, device=device)
 
 
 def zeros_like(x: Tensor, /, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
     """Return a tensor of zeros, in the shape of ``x``."""
+    check("zeros_like", ANY, x)
     return torch.zeros_like(x, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
     """Return a tensor of ones, in the shape of ``x``."""
+    check("ones_like", ANY, x)
     return torch.ones_like(x, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: complex, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
     """Return a tensor of elements that equal ``fill_value``, in the shape of ``x``."""
+    check("full_like", ANY, x)
     return torch.full_like(x, fill_value, dtype=dtype, device=device)
 
 
@@ -117,22 +121,25 @@ def linspace(
     device: Device | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, which is left out without ``endpoint``."""
+    """Return ``num`` evenly spaced numbers over the interval [start, stop], or [start, stop) if ``endpoint`` is false."""
     return torch.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
 
 
 def meshgrid(*arrays: Tensor, indexing: Literal["xy", "ij"] = "xy") -> tuple[Tensor, ...]:
     """Return coordinate matrices of one-dimensional coordinates."""
+    check("meshgrid", ANY, *arrays)
     return torch.meshgrid(*arrays, indexing=indexing) if arrays else ()
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Return the lower triangle of matrices; the elements above the ``k``-th diagonal are zero."""
+    check("tril", ANY, x)
     return torch.tril(x, k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Return the upper triangle of matrices; the elements below the ``k``-th diagonal are zero."""
+    check("triu", ANY, x)
     return torch.triu(x, k)
 
 

@@ -16,7 +16,7 @@ INTEGRAL = (SIGNED, UNSIGNED)
 FLOATING = (REAL_FLOATING, COMPLEX)
 REAL = (*INTEGRAL, REAL_FLOATING)
 NUMERIC = (*REAL, COMPLEX)
-BITS = (BOOL, *INTEGRAL)
+BOOL_OR_INTEGRAL = (BOOL, *INTEGRAL)
 ANY = (BOOL, *NUMERIC)
 
 #: The dtypes of the standard, by name.
@@ -37,7 +37,7 @@ Scalar = bool | int | float | complex
 def kind_of(dtype: Dtype) -> str:
     """Return the kind of ``dtype``, as ``isdtype`` names it."""
     if not isinstance(dtype, Dtype):
-        raise TypeError(f"{dtype!r} is no dtype of {__package__}")
+        raise TypeError(f"expected a dtype of {__package__}, got {dtype!r}")
     if dtype is torch.bool:
         return BOOL
     if dtype.is_complex:
@@ -57,11 +57,11 @@ _NAMED_KINDS = {
 
 
 def check(name: str, kinds: Iterable[str], *arrays: Any) -> None:
-    """Raise TypeError if an argument is no tensor or has a dtype that the function ``name`` does not take."""
+    """Raise TypeError if an argument is not a tensor or has a dtype that the function ``name`` does not take."""
     for x in arrays:
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}() takes tensors, not {type(x).__name__}")
-        if _KINDS[x.dtype] not in kinds:
+        if kind_of(x.dtype) not in kinds:
             raise TypeError(f"{name}() takes dtypes of kind {' or '.join(map(repr, kinds))}, not {x.dtype}")
 
 
@@ -108,7 +108,7 @@ def _dtype_of(value: Any) -> Dtype:
     """Return ``value``, a dtype or its name in the standard, or the dtype of an array. xarray passes names."""
     found = value.dtype if isinstance(value, Tensor) else STANDARD.get(value) if isinstance(value, str) else value
     if not isinstance(found, Dtype):
-        raise TypeError(f"{value!r} is no array or dtype of {__package__}")
+        raise TypeError(f"expected an array or a dtype of {__package__}, got {value!r}")
     return found
 
 

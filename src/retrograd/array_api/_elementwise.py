@@ -11,8 +11,8 @@ from retrograd import Tensor
 
 from ._dtypes import (
     ANY,
-    BITS,
     BOOL,
+    BOOL_OR_INTEGRAL,
     COMPLEX,
     FLOATING,
     INTEGRAL,
@@ -75,7 +75,7 @@ UNARY: dict[str, tuple[tuple[str, ...], Callable[[Any], Any] | None]] = {
     ),
     **dict.fromkeys(("abs", "negative", "positive", "square", "isfinite", "isinf", "isnan"), (NUMERIC, None)),
     **dict.fromkeys(("ceil", "floor", "trunc"), (REAL, None)),
-    "bitwise_invert": (BITS, torch.bitwise_not),
+    "bitwise_invert": (BOOL_OR_INTEGRAL, torch.bitwise_not),
     "conj": (NUMERIC, torch.conj_physical),
     "expm1": (FLOATING, expm1),
     "imag": ((COMPLEX,), None),
@@ -90,7 +90,7 @@ UNARY: dict[str, tuple[tuple[str, ...], Callable[[Any], Any] | None]] = {
 BINARY: dict[str, tuple[tuple[str, ...], Callable[[Any, Any], Any] | None]] = {
     **dict.fromkeys(("add", "multiply", "pow", "subtract"), (NUMERIC, None)),
     **dict.fromkeys(("atan2", "copysign", "hypot", "logaddexp", "nextafter"), ((REAL_FLOATING,), None)),
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (BITS, None)),
+    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor"), (BOOL_OR_INTEGRAL, None)),
     **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), (INTEGRAL, None)),
     **dict.fromkeys(("greater", "greater_equal", "less", "less_equal", "maximum", "minimum"), (REAL, None)),
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), ((BOOL,), None)),
@@ -99,6 +99,76 @@ BINARY: dict[str, tuple[tuple[str, ...], Callable[[Any, Any], Any] | None]] = {
     "floor_divide": (REAL, floor_divide),
     "not_equal": (ANY, None),
     "remainder": (REAL, remainder),
+}
+
+#: What the functions return, for their docstrings.
+RESULTS = {
+    "abs": "the absolute value of each element",
+    "acos": "the inverse cosine of each element",
+    "acosh": "the inverse hyperbolic cosine of each element",
+    "asin": "the inverse sine of each element",
+    "asinh": "the inverse hyperbolic sine of each element",
+    "atan": "the inverse tangent of each element",
+    "atanh": "the inverse hyperbolic tangent of each element",
+    "bitwise_invert": "each element with all bits inverted",
+    "ceil": "the smallest integer that is not less than each element",
+    "conj": "the complex conjugate of each element",
+    "cos": "the cosine of each element",
+    "cosh": "the hyperbolic cosine of each element",
+    "exp": "the exponential of each element",
+    "expm1": "``exp(x) - 1`` of each element, accurate near zero",
+    "floor": "the largest integer that is not greater than each element",
+    "imag": "the imaginary part of each element",
+    "isfinite": "whether each element is finite",
+    "isinf": "whether each element is infinite",
+    "isnan": "whether each element is NaN",
+    "log": "the natural logarithm of each element",
+    "log10": "the logarithm to base 10 of each element",
+    "log1p": "``log(1 + x)`` of each element, accurate near zero",
+    "log2": "the logarithm to base 2 of each element",
+    "logical_not": "the logical NOT of each element",
+    "negative": "the negative of each element",
+    "positive": "each element unchanged",
+    "real": "the real part of each element",
+    "reciprocal": "the reciprocal of each element",
+    "round": "each element rounded to the nearest integer, halves to the even one",
+    "sign": "the sign of each element",
+    "signbit": "whether the sign bit of each element is set",
+    "sin": "the sine of each element",
+    "sinh": "the hyperbolic sine of each element",
+    "sqrt": "the square root of each element",
+    "square": "the square of each element",
+    "tan": "the tangent of each element",
+    "tanh": "the hyperbolic tangent of each element",
+    "trunc": "each element rounded towards zero",
+    "add": "the sum of ``x1`` and ``x2`` for each element",
+    "atan2": "the angle of the point (``x2``, ``x1``) for each element",
+    "bitwise_and": "the bitwise AND of ``x1`` and ``x2`` for each element",
+    "bitwise_left_shift": "the bits of each element of ``x1`` shifted left by ``x2`` places",
+    "bitwise_or": "the bitwise OR of ``x1`` and ``x2`` for each element",
+    "bitwise_right_shift": "the bits of each element of ``x1`` shifted right by ``x2`` places",
+    "bitwise_xor": "the bitwise XOR of ``x1`` and ``x2`` for each element",
+    "copysign": "the magnitude of each element of ``x1`` with the sign of ``x2``",
+    "divide": "the quotient of ``x1`` and ``x2`` for each element",
+    "equal": "whether each element of ``x1`` equals that of ``x2``",
+    "floor_divide": "the quotient of ``x1`` and ``x2`` rounded down, for each element",
+    "greater": "whether each element of ``x1`` is greater than that of ``x2``",
+    "greater_equal": "whether each element of ``x1`` is greater than or equal to that of ``x2``",
+    "hypot": "the square root of ``x1**2 + x2**2`` for each element",
+    "less": "whether each element of ``x1`` is less than that of ``x2``",
+    "less_equal": "whether each element of ``x1`` is less than or equal to that of ``x2``",
+    "logaddexp": "``log(exp(x1) + exp(x2))`` for each element",
+    "logical_and": "the logical AND of ``x1`` and ``x2`` for each element",
+    "logical_or": "the logical OR of ``x1`` and ``x2`` for each element",
+    "logical_xor": "the logical XOR of ``x1`` and ``x2`` for each element",
+    "maximum": "the larger of ``x1`` and ``x2`` for each element",
+    "minimum": "the smaller of ``x1`` and ``x2`` for each element",
+    "multiply": "the product of ``x1`` and ``x2`` for each element",
+    "nextafter": "the next floating-point number after each element of ``x1`` towards ``x2``",
+    "not_equal": "whether each element of ``x1`` differs from that of ``x2``",
+    "pow": "``x1`` raised to the power ``x2`` for each element",
+    "remainder": "the remainder of ``x1`` divided by ``x2`` for each element, with the sign of ``x2``",
+    "subtract": "the difference of ``x1`` and ``x2`` for each element",
 }
 
 
@@ -127,7 +197,7 @@ def _declared() -> dict[str, Callable[..., Tensor]]:
     for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
         function.__module__ = __package__
-        function.__doc__ = f"``{name}`` of the array API standard, elementwise."
+        function.__doc__ = f"Return {RESULTS[name]}."
     return functions
 
 

@@ -76,6 +76,7 @@ def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
 
 def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Return the standard deviation of elements, the square root of ``var``."""
+    check("std", (REAL_FLOATING,), x)
     return torch.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
@@ -97,11 +98,13 @@ def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Test whether all elements are true."""
+    check("all", ANY, x)
     return reduced(torch.all, x.to(torch.bool), axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Test whether an element is true."""
+    check("any", ANY, x)
     return reduced(torch.any, x.to(torch.bool), axis, keepdims)
 
 
@@ -156,6 +159,6 @@ def _cumulative(
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """Return the differences of neighbours along ``axis``, ``n`` times; ``prepend`` and ``append`` are joined before."""
+    """Return the ``n``-th discrete difference along ``axis``, after concatenating ``prepend``, ``x`` and ``append``."""
     parts = promoted("diff", NUMERIC, *(each for each in (prepend, x, append) if each is not None))
     return torch.diff(torch.cat(parts, axis), n, axis)

@@ -18,6 +18,7 @@ def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> T
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not zero, a tensor for each dimension."""
+    check("nonzero", ANY, x)
     if x.ndim == 0:
         raise ValueError("nonzero() takes arrays of at least one dimension")
     return torch.nonzero(x, as_tuple=True)
@@ -40,13 +41,13 @@ def searchsorted(
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the elements of ``x`` in sorted order along ``axis``; NaN comes last."""
+    """Return ``x`` sorted along ``axis``. NaN is sorted as the largest value: last, or first if ``descending``."""
     check("sort", REAL, x)
     return torch.sort(x, dim=axis, descending=descending, stable=stable).values
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Return the indices that sort ``x`` along ``axis``."""
+    """Return the indices that sort ``x`` along ``axis``, in the order of ``sort``."""
     check("argsort", REAL, x)
     return torch.argsort(x, dim=axis, descending=descending, stable=stable)
 
@@ -107,16 +108,19 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """Return the distinct elements of ``x`` and how often each occurs."""
+    check("unique_counts", ANY, x)
     unique = unique_all(x)
     return UniqueCounts(unique.values, unique.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """Return the distinct elements of ``x``, and for each element of ``x`` the position of its value."""
+    check("unique_inverse", ANY, x)
     unique = unique_all(x)
     return UniqueInverse(unique.values, unique.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
     """Return the distinct elements of ``x``, sorted."""
+    check("unique_values", ANY, x)
     return unique_all(x).values

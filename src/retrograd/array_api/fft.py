@@ -23,6 +23,20 @@ _ONE_AXIS = {
 }
 _AXES = {"fftn": FLOATING, "ifftn": FLOATING, "rfftn": (REAL_FLOATING,), "irfftn": (COMPLEX,)}
 
+#: What the transforms compute, for their docstrings.
+_RESULTS = {
+    "fft": "discrete Fourier transform of ``x`` along ``axis``",
+    "ifft": "inverse discrete Fourier transform of ``x`` along ``axis``",
+    "rfft": "discrete Fourier transform of a real ``x`` along ``axis``",
+    "irfft": "inverse of ``rfft`` along ``axis``",
+    "hfft": "discrete Fourier transform of ``x``, which is Hermitian along ``axis``",
+    "ihfft": "inverse of ``hfft`` along ``axis``",
+    "fftn": "discrete Fourier transform of ``x`` along several ``axes``",
+    "ifftn": "inverse discrete Fourier transform of ``x`` along several ``axes``",
+    "rfftn": "discrete Fourier transform of a real ``x`` along several ``axes``",
+    "irfftn": "inverse of ``rfftn`` along several ``axes``",
+}
+
 
 def _along_axis(name: str, kinds: tuple[str, ...], function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def transform(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
@@ -48,7 +62,7 @@ def _declared() -> dict[str, Callable[..., Tensor]]:
         for name, kinds in table.items():
             functions[name] = function = declare(name, kinds, getattr(torch.fft, name))
             function.__name__ = function.__qualname__ = name
-            function.__doc__ = f"``{name}`` of the array API standard."
+            function.__doc__ = f"Return the {_RESULTS[name]}."
     return functions
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import retrograd as torch
 from retrograd import Tensor
 
-from ._dtypes import FLOATING, NUMERIC, Axes, Dtype, check, promoted
+from ._dtypes import ANY, FLOATING, NUMERIC, Axes, Dtype, check, promoted
 from ._reductions import reduced
 from ._reductions import sum as _sum
 
@@ -22,6 +22,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """Return matrices with rows and columns exchanged."""
+    check("matrix_transpose", ANY, x)
     return x.mT
 
 
@@ -60,11 +61,13 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Return the diagonals of matrices."""
+    check("diagonal", ANY, x)
     return torch.diagonal(x, offset, -2, -1)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Dtype | None = None) -> Tensor:
     """Return the sums of diagonals."""
+    check("trace", NUMERIC, x)
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
