@@ -221,3 +221,19 @@ def test_a_version_without_an_interpreter_is_reported(
     monkeypatch.setattr(ci, "run", lambda step: ci.Outcome(step.title, True, 0.5, ""))
     assert ci.main(["--all"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "CI passed."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere is not a checkout of array-api-tests"),
+        ([".", "--operators"], "expected one argument"),
+        ([".", "--operators", "pytoch"], "invalid choice: 'pytoch'"),
+    ],
+)
+def test_wrong_arguments_of_the_array_api_tests_are_reported(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        load("array_api_tests").main(arguments)
+    assert message in capsys.readouterr().err

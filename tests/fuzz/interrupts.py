@@ -10,6 +10,7 @@ mode may have outlived its block.
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import contextvars
 import dis
@@ -658,7 +659,17 @@ def _failure(name: str, n: int, before: Observed, after: Observed) -> tuple[str,
     return "", sum(each == MARKED for each in state.values())
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz.interrupts",
+        description="Interrupt programs at every bytecode of the package, and check the state afterwards.",
+        epilog=f"The programs are: {', '.join(PROGRAMS)}.",
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="program (default: all)")
+    names = parser.parse_args(arguments).names
+    unknown = [each for each in names if each not in PROGRAMS]
+    if unknown:
+        parser.error(f"no program is named {', '.join(unknown)}; the programs are: {', '.join(PROGRAMS)}")
     for name in names or PROGRAMS:
         count, states = length(name), expected(name)
         failures, marked = [], 0
@@ -671,4 +682,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

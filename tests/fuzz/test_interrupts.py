@@ -18,7 +18,7 @@ import pytest
 import retrograd as torch
 from retrograd.utils.data import dataloader
 from tests.fuzz.allocations import FailingAllocation
-from tests.fuzz.interrupts import MARKED, PROGRAMS, Interrupter, expected, failure, leaf, length, modes, seen
+from tests.fuzz.interrupts import MARKED, PROGRAMS, Interrupter, expected, failure, leaf, length, main, modes, seen
 
 #: Bytecodes drawn for each program, which take about a minute together. The command tries every bytecode.
 DRAWN = 500
@@ -245,3 +245,11 @@ def test_iterator_ends_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
             next(batches)
     assert list(batches) == []
     assert len(list(loader)) == 3  # by new workers
+
+
+def test_the_command_lists_its_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, status in ((["--help"], 0), (["no_such_program"], 2)):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == status
+        assert "untracked_in_place" in "".join(capsys.readouterr())

@@ -100,7 +100,9 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
     """Return the elements of ``x`` in another shape; with ``copy=False``, raise ValueError if a copy is needed."""
     check("reshape", ANY, x)
-    return _shaped(torch.Tensor.view if copy is False else torch.reshape, x.clone() if copy else x, shape)
+    if copy is False:
+        return _shaped(x.view, shape)
+    return _shaped(torch.reshape, x.clone() if copy else x, shape)
 
 
 def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
