@@ -88,14 +88,22 @@ def statement_of(found: Difference, text: str) -> str:
     )
 
 
+ENGINES = """engine to compare with, without --against (default: %(default)s). retrograd: functions that a program compiles are
+compiled, however short; eager: they run uncompiled; generic: as eager, with templates instead of specialised functions;
+specialized: as eager, with functions specialised at the first call; without numba: as eager, with NumPy instead of compiled
+loops; compile: each program as a whole is one compiled function"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.programs", description=__doc__)
     parser.add_argument("--grammar", choices=GRAMMARS, action="append", help="grammar (repeatable; default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="first seed")
-    parser.add_argument("--count", type=int, default=1000, help="number of programs")
+    parser.add_argument("--seed", type=int, default=0, help="first seed (default: %(default)s)")
+    parser.add_argument(
+        "--count", type=int, default=1000, help="number of programs of each grammar (default: %(default)s)"
+    )
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after this time")
     parser.add_argument("--against", metavar="PYTHON", help="an interpreter that has PyTorch")
-    parser.add_argument("--engine", choices=SETTINGS, default="generic", help="the other engine, without --against")
+    parser.add_argument("--engine", choices=SETTINGS, default="generic", help=ENGINES)
     parser.add_argument(
         "--add",
         metavar="FILE",

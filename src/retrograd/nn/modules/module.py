@@ -540,8 +540,8 @@ class Module(Stateful, TorchNamed):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of each parameter, each gradient and each buffer by ``fn(tensor)``; return this module.
 
-        The parameters remain the same objects, unless ``torch.__future__`` says otherwise. If
-        ``recurse`` is true, the tensors of all submodules are also replaced.
+        The parameters remain the same objects, unless an option of ``torch.__future__`` replaces or swaps them.
+        If ``recurse`` is true, the tensors of all submodules are also replaced.
         """
         if recurse:
             for module in self.children():
@@ -616,7 +616,7 @@ class Module(Stateful, TorchNamed):
         return self._apply(lambda tensor: tensor.cuda(device))
 
     def _replicate_for_data_parallel(self) -> Self:
-        """Return a shallow copy of this module without parameters, whose tensors can be replaced by others."""
+        """Return a shallow copy whose parameter dictionary is empty. Replacing its tensors does not change this module."""
         replica: Any = self.__new__(type(self))
         replica.__dict__.update(self.__dict__)
         replica.__dict__.update(
