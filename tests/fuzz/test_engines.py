@@ -13,7 +13,7 @@ import retrograd as torch
 from retrograd.compiler import compiled_function, segments
 from retrograd.kernels import numba_dispatch
 from tests.fuzz.programs.comparison import Difference, differences, tolerance_of
-from tests.fuzz.programs.differences import perturbed
+from tests.fuzz.programs.differences import perturb
 from tests.fuzz.programs.engine import Engine
 from tests.fuzz.programs.execution import Observed, run
 from tests.fuzz.programs.grammars import GRAMMARS, tensors
@@ -105,7 +105,7 @@ def test_precisions_agree() -> None:
     ):
         short = text.replace("float64", "float32")
         exact, found = run(torch, text), run(torch, short)
-        known = [run(torch, perturbed(text, 1e-6, seed)) for seed in range(2)]
+        known = [run(torch, perturb(text, 1e-6, seed)) for seed in range(2)]
         if any(next(differences(each, exact, 1e-4), None) is not None for each in known):
             continue  # the program amplifies rounding
         kinds = [

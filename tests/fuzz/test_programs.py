@@ -13,19 +13,19 @@ from tests import ROOT
 from tests.conformance.golden import load
 from tests.fuzz.programs import cases
 from tests.fuzz.programs.comparison import tolerance_of
-from tests.fuzz.programs.differences import ACCEPTED, judged
+from tests.fuzz.programs.differences import ACCEPTED, classify
 from tests.fuzz.programs.execution import run
 from tests.fuzz.programs.grammars import GRAMMARS, RECORDED
-from tests.fuzz.programs.worker import prepared
+from tests.fuzz.programs.worker import configure_engine
 
-CASES = cases.recorded()
+CASES = cases.read_cases()
 PROGRAMS = load("random_programs")
 
 
 @pytest.fixture(autouse=True)
 def accumulating_as_pytorch() -> Iterator[None]:
     """Let the engine retain and accumulate gradients when PyTorch does."""
-    hooked = prepared(torch)
+    hooked = configure_engine(torch)
     yield
     del hooked
     torch.autograd.graph.set_retain_grad_last(False)
@@ -34,7 +34,7 @@ def accumulating_as_pytorch() -> Iterator[None]:
 @pytest.mark.parametrize("number", range(len(CASES)))
 def test_case(number: int) -> None:
     text, expected = CASES[number]
-    found, accepted = judged(json.loads(json.dumps(run(torch, text))), expected, text)
+    found, accepted = classify(json.loads(json.dumps(run(torch, text))), expected, text)
     assert found is None or (accepted is not None and accepted.heading == "torch.func"), f"{text}\n{found}"
 
 
@@ -42,7 +42,7 @@ def test_case(number: int) -> None:
 def test_random_program(grammar: str, seed: int) -> None:
     text = GRAMMARS[grammar](seed)
     seen, tolerance = json.loads(json.dumps(run(torch, text))), max(tolerance_of(text), 1e-6)
-    found, accepted = judged(seen, PROGRAMS[grammar][seed], text, tolerance)
+    found, accepted = classify(seen, PROGRAMS[grammar][seed], text, tolerance)
     assert found is None or accepted is not None, f"{text}\n{found}"
 
 

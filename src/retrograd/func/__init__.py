@@ -15,4 +15,4 @@ _STATELESS = (
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "make_functional",
     "make_functional_with_buffers",
 )  # fmt: skip
-__getattr__ = module_getattr(__name__, dict.fromkeys(_STATELESS, ".nn.modules.functorch"))
+__getattr__ = module_getattr(__name__, dict.fromkeys(_STATELESS, ".nn.modules.make_functional"))

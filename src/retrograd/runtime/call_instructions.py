@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dis import Instruction
 
 
-def decoded_expression(frame: FrameType) -> ast.expr:
+def decode_call(frame: FrameType) -> ast.expr:
     """Return a syntax tree of the call that ``frame`` is evaluating, made from the instructions of its code.
 
     The tree has the called name, if there is one, the number of the positional arguments, and the names of the keyword
@@ -61,4 +61,4 @@ def _loaded(instructions: Sequence[Instruction], last: int) -> ast.expr:
     return ast.Constant(None)
 
 
-__all__ = ["decoded_expression"]
+__all__ = ["decode_call"]

@@ -21,7 +21,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, TypeVar, cast
 from weakref import ReferenceType
 
-from .call_instructions import decoded_expression
+from .call_instructions import decode_call
 from .codegen import MARK as MARK
 from .codegen import parse_expression, renamed
 
@@ -207,7 +207,7 @@ expressions: dict[int, tuple[ReferenceType[CodeType], dict[int, ast.expr]]] = {}
 def expression(frame: FrameType) -> ast.expr:
     """Return the syntax tree of the expression that ``frame`` is evaluating.
 
-    Without source text, the tree is made from the code (:func:`decoded_expression`).
+    Without source text, the tree is made from the code (:func:`decode_call`).
     """
     try:
         return expressions[id(frame.f_code)][1][frame.f_lasti]
@@ -217,7 +217,7 @@ def expression(frame: FrameType) -> ast.expr:
     if key not in expressions:  # not a WeakKeyDictionary, because hashing a code object takes 2 µs
         forget = expressions.pop  # bound here, because globals are None while the interpreter exits
         expressions[key] = ReferenceType(frame.f_code, lambda _: forget(key, None)), {}
-    found = expressions[key][1][frame.f_lasti] = _parsed_expression(frame) or decoded_expression(frame)
+    found = expressions[key][1][frame.f_lasti] = _parsed_expression(frame) or decode_call(frame)
     return found
 
 

@@ -334,7 +334,7 @@ def mutated_files() -> Sections:
 def random_programs() -> Sections:
     """Run random programs of the grammars of views, hooks and transforms."""
     return {
-        name: [execution.shortened(execution.run(torch, GRAMMARS[name](seed))) for seed in range(count)]
+        name: [execution.round_observation(execution.run(torch, GRAMMARS[name](seed))) for seed in range(count)]
         for name, count in RECORDED.items()
     }
 

@@ -1,6 +1,6 @@
 """Random programs, run by two engines that must agree.
 
-A program is text: Python statements over the tensors ``t0, t1 …`` and the names of ``names.py``. A grammar is a module
+A program is text: Python statements over the tensors ``t0, t1 …`` and the names of ``namespace.py``. A grammar is a module
 with a function ``program(seed)``. Each program is executed by two processes (``worker.py``), and what ``execution.py``
 observes of it is compared (``comparison.py``). A disagreement is reduced to few statements (``shrinking.py``) unless
 ``differences.py`` knows the heading of ``docs/differences.md`` that explains it.

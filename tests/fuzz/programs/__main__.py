@@ -12,10 +12,10 @@ from pathlib import Path
 
 from . import cases
 from .comparison import Difference, differences, tolerance_of
-from .differences import Accepted, judged, origin, perturbed
+from .differences import Accepted, classify, origin, perturb
 from .engine import SETTINGS, Engine
 from .grammars import GRAMMARS
-from .shrinking import shrunk
+from .shrinking import shrink
 
 
 class Comparison:
@@ -31,7 +31,7 @@ class Comparison:
         """Return the first difference of a program that is not explained, or else an explained one."""
         self.engine.send(text)
         self.oracle.send(text)
-        return judged(self.engine.receive(), self.oracle.receive(), text)
+        return classify(self.engine.receive(), self.oracle.receive(), text)
 
     def unexplained(self, text: str) -> Difference | None:
         """Return the first difference of a program, unless it is explained or due to rounding."""
@@ -43,7 +43,7 @@ class Comparison:
         if found.kind not in ("values", "value", "derivative", "log"):
             return False
         tolerance, before = tolerance_of(text), self.oracle.run(text)
-        others = (self.oracle.run(perturbed(text, tolerance / 10, seed)) for seed in range(3))
+        others = (self.oracle.run(perturb(text, tolerance / 10, seed)) for seed in range(3))
         return any(next(differences(other, before, tolerance / 2), None) is not None for other in others)
 
     def check(self, text: str, name: str) -> None:
@@ -69,7 +69,7 @@ class Comparison:
             other = self.unexplained(smaller)
             return other is not None and other.kind == kind
 
-        least = shrunk(text, differs)
+        least = shrink(text, differs)
         last = self.unexplained(least) or found
         group = f"{kind} | " + re.sub(r"\d+", "", statement_of(last, least))
         self.groups[group] = self.groups.get(group, 0) + 1
@@ -114,7 +114,7 @@ def main() -> None:
     oracle = Engine("torch", chosen.against) if chosen.against else Engine(chosen.engine)
     if chosen.add or chosen.record:
         added = Path(chosen.add).read_text(encoding="utf-8").split("\n\n") if chosen.add else []
-        cases.record(oracle, [text for text, _ in cases.recorded()] + added)
+        cases.record(oracle, [text for text, _ in cases.read_cases()] + added)
         return
     comparison, start = Comparison(Engine("retrograd"), oracle), time.monotonic()
     for number in range(chosen.seed, chosen.seed + chosen.count):

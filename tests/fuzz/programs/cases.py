@@ -12,7 +12,7 @@ from .engine import Engine
 FILE = Path(__file__).with_name("cases.txt")
 
 
-def recorded() -> list[tuple[str, Any]]:
+def read_cases() -> list[tuple[str, Any]]:
     """Return the programs, and what was observed of them with PyTorch."""
     parts = FILE.read_text(encoding="utf-8").strip().split("\n\n") if FILE.exists() else []
     pairs = [part.rpartition("\n# ") for part in parts]

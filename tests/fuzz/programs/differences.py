@@ -138,7 +138,7 @@ ACCEPTED = [
 STATES = {"node", "view", "strides", "version", "retains"}
 
 
-def judged(
+def classify(
     found: Any, expected: Any, text: str, tolerance: float | None = None
 ) -> tuple[Difference | None, Accepted | None]:
     """Return the first difference of two observations of a program that is not explained, or else the first explained one.
@@ -156,7 +156,7 @@ def judged(
     return known
 
 
-def perturbed(text: str, size: float, seed: int) -> str:
+def perturb(text: str, size: float, seed: int) -> str:
     """Return the program with its floats changed by about ``size``; equal numbers remain equal."""
     tree = ast.parse(text)
     for node in ast.walk(tree):

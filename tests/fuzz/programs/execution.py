@@ -7,7 +7,7 @@ import gc
 import warnings
 from typing import Any
 
-from .names import names
+from .namespace import program_namespace
 
 Observed = dict[str, Any]
 
@@ -20,7 +20,7 @@ def run(torch: Any, text: str, compiler: Any = None, whole: bool = False) -> Obs
     """
     torch.manual_seed(0)
     log: list[Any] = []
-    space = names(torch, log, compiler)
+    space = program_namespace(torch, log, compiler)
     seen: Observed = {"errors": {}, "tensors": {}, "log": log}
     versions: dict[str, int] = {}  # of new tensors: copies begin with different versions
     with warnings.catch_warnings():
@@ -35,7 +35,7 @@ def run(torch: Any, text: str, compiler: Any = None, whole: bool = False) -> Obs
                 try:
                     exec(compile(ast.Module([statement], []), "<program>", "exec"), space)
                 except Exception as error:
-                    seen["errors"][str(number)] = described(error)
+                    seen["errors"][str(number)] = describe_error(error)
                 for key, value in space.items():
                     if is_variable(key) and id(value) != before.get(key) and isinstance(value, torch.Tensor):
                         versions[key] = 0 if value.is_inference() else value._version
@@ -44,9 +44,9 @@ def run(torch: Any, text: str, compiler: Any = None, whole: bool = False) -> Obs
         space.clear()
         for key in sorted(found, key=lambda key: int(key[1:])):
             try:
-                seen["tensors"][key] = observed(torch, found[key], versions.get(key, 0))
+                seen["tensors"][key] = observe_tensor(torch, found[key], versions.get(key, 0))
             except RuntimeError as error:
-                seen["tensors"][key] = [described(error)]
+                seen["tensors"][key] = [describe_error(error)]
         derivatives(
             torch,
             {key: found[key] for key, state in seen["tensors"].items() if isinstance(state, dict) and "leaf" in state},
@@ -60,7 +60,7 @@ def is_variable(name: str) -> bool:
     return name[0] == "t" and name[1:].isdigit()
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the type and the first line of the message of an exception."""
     return f"{type(error).__name__}: {error}".partition("\n")[0][:300]
 
@@ -78,7 +78,7 @@ def numbers(torch: Any, x: Any) -> list[Any]:
     return found
 
 
-def observed(torch: Any, x: Any, version: int) -> Any:
+def observe_tensor(torch: Any, x: Any, version: int) -> Any:
     """Return the public state of a tensor, which at first had the version ``version``, or the text of another value."""
     if not isinstance(x, torch.Tensor):
         return x if isinstance(x, (int, float, str)) else [str(x) if isinstance(x, tuple) else type(x).__name__]
@@ -91,7 +91,7 @@ def observed(torch: Any, x: Any, version: int) -> Any:
     try:
         state["node"] = type(x.grad_fn).__name__
     except RuntimeError as error:
-        state["node"] = described(error)
+        state["node"] = describe_error(error)
         return state
     state["leaf"], state["retains"] = x.is_leaf, x.retains_grad
     dense = x.numel() > 0
@@ -118,7 +118,7 @@ def derivatives(torch: Any, tensors: dict[str, Any], seen: Observed) -> None:
     try:
         total_of(torch, tracked).backward(retain_graph=True)
     except Exception as error:
-        seen["backward"] = described(error)
+        seen["backward"] = describe_error(error)
         for key, x in tracked.items():  # which of the results cannot be differentiated
             try:
                 first = torch.autograd.grad(
@@ -126,7 +126,7 @@ def derivatives(torch: Any, tensors: dict[str, Any], seen: Observed) -> None:
                 )
                 seen[f"d{key}"] = by_leaf(torch, first, leaves)
             except Exception as error:
-                seen[f"d{key}"] = described(error)
+                seen[f"d{key}"] = describe_error(error)
         return
     kept = {key: x.grad for key, x in tracked.items() if x.is_leaf or x.retains_grad}
     seen["grads"] = {key: None if x is None else observed_grad(torch, x) for key, x in kept.items()}
@@ -143,7 +143,7 @@ def derivatives(torch: Any, tensors: dict[str, Any], seen: Observed) -> None:
             second = torch.autograd.grad(total_of(torch, again), list(leaves.values()), allow_unused=True)
             seen["second"] = by_leaf(torch, second, leaves)
     except Exception as error:
-        seen["second"] = described(error)
+        seen["second"] = describe_error(error)
 
 
 def observed_grad(torch: Any, x: Any) -> Any:
@@ -157,12 +157,12 @@ def by_leaf(torch: Any, grads: Any, leaves: dict[str, Any]) -> dict[str, list[An
     return {key: numbers(torch, torch.zeros_like(leaf) if x is None else x) for x, (key, leaf) in pairs}
 
 
-def shortened(seen: Any) -> Any:
+def round_observation(seen: Any) -> Any:
     """Return what was observed with numbers of seven digits and short errors, as it is recorded."""
     if isinstance(seen, dict):
-        return {key: shortened(each) for key, each in seen.items()}
+        return {key: round_observation(each) for key, each in seen.items()}
     if isinstance(seen, list):
-        return [shortened(each) for each in seen]
+        return [round_observation(each) for each in seen]
     if isinstance(seen, str) and ": " in seen:
         return seen[:120]
     return float(f"{seen:.7g}") if isinstance(seen, float) else seen

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 MODULES = ("torch", "F", "fwAD", "contextlib")
 
 
-def shrunk(text: str, differs: Callable[[str], bool], attempts: int = 400) -> str:
+def shrink(text: str, differs: Callable[[str], bool], attempts: int = 400) -> str:
     """Return a smaller program for which ``differs`` is true, after at most ``attempts`` executions."""
     text, tried = ast.unparse(ast.parse(text)), set[str]()
     smaller = True

@@ -27,7 +27,7 @@ def serve(engine: str) -> None:
     torch.set_num_threads(1)
     if engine == "torch":
         importlib.import_module("torch._dynamo")  # takes seconds, and remains unusable if it is interrupted
-    hooked = prepared(torch)
+    hooked = configure_engine(torch)
     compiler = None
     if engine in ("retrograd", "compile"):
         from retrograd.compiler import compiled_function, segments
@@ -42,7 +42,7 @@ def serve(engine: str) -> None:
         except BaseException as error:  # TimeoutError, or an error of the execution itself
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
-            seen = {"failed": execution.described(error)}
+            seen = {"failed": execution.describe_error(error)}
         signal.alarm(0)
         answers.write(json.dumps(seen) + "\n")
         answers.flush()
@@ -51,7 +51,7 @@ def serve(engine: str) -> None:
     del hooked
 
 
-def prepared(torch: Any) -> Any:
+def configure_engine(torch: Any) -> Any:
     """Let retrograd's engine retain gradients last and accumulate during the backward pass, as PyTorch does."""
     hooked = torch.ones(1, requires_grad=True)
     hooked.register_hook(lambda grad: None)

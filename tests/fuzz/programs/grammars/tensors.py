@@ -12,7 +12,7 @@ import re
 import warnings
 from typing import Any
 
-from ..names import names
+from ..namespace import program_namespace
 
 SHAPES = [
     (),
@@ -180,7 +180,7 @@ class Writer:
 
         self.torch: Any = torch
         self.rng = random.Random(seed)
-        self.space = names(torch, [])
+        self.space = program_namespace(torch, [])
         self.lines: list[str] = []
         self.count = 0
 
@@ -288,7 +288,7 @@ class Writer:
         except Exception:
             keep = self.rng.random() < 0.06
         else:
-            keep = self.useful()
+            keep = self.has_moderate_values()
         self.torch.set_grad_enabled(True)
         if not keep:  # what the statement has changed in place remains changed: later statements only see other numbers
             for key in self.tensors():
@@ -299,7 +299,7 @@ class Writer:
         self.lines.append(line)
         self.count = max([self.count, *(int(key[1:]) + 1 for key in self.space if key[0] == "t" and key[1:].isdigit())])
 
-    def useful(self) -> bool:
+    def has_moderate_values(self) -> bool:
         """Whether the tensors are small, and finite except for some."""
         for key in self.tensors():
             x = self.space[key]

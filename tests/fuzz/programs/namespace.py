@@ -108,7 +108,7 @@ def checkpointed_functions(torch: Any, custom: dict[str, Any], see: Any) -> dict
     return {each.__name__: each for each in (plain, deep, own, hooked, packed, nested, drawn)}
 
 
-def names(torch: Any, log: list[Any], compiler: Any = None) -> dict[str, Any]:
+def program_namespace(torch: Any, log: list[Any], compiler: Any = None) -> dict[str, Any]:
     """Return the namespace of a program, whose hooks write to ``log``; ``compiler`` is the function ``compiled``."""
     graph = torch.autograd.graph
 
