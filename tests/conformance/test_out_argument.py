@@ -110,4 +110,5 @@ def test_methods_reject_out_none() -> None:
     with pytest.raises(TypeError, match=r"sum\(\) got an unexpected keyword argument 'out'"):
         torch.ones(2).sum(dim=0, out=None)
     with pytest.raises(TypeError, match=r"^mean\(\) got an unexpected keyword argument"):
-        np.mean(torch.ones(2))  # NumPy calls mean(axis=None, dtype=None, out=None)
+        torch.ones(2).mean(dim=0, out=None)
+    assert np.mean(torch.ones(2)).item() == 1  # NumPy calls mean(axis=None, dtype=None, out=None), which is taken
