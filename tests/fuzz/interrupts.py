@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -537,6 +537,15 @@ def reset() -> None:
     torch.set_default_dtype(torch.float32)
 
 
+def _with_own_exception_state(act: Callable[[], Any]) -> Iterator[Any]:
+    """Call ``act`` inside a generator, which has an exception state (``sys.exc_info()``) of its own.
+
+    An exception that a trace function raises at the end of an ``except`` block leaves the state as inside of the block,
+    and all later exceptions of the process would have the former one as context.
+    """
+    yield act()
+
+
 class Interrupter:
     """Trace function that raises KeyboardInterrupt before bytecode number ``n`` of the package; counts if ``n`` is 0."""
 
@@ -568,7 +577,7 @@ class Interrupter:
         before = sys.gettrace()
         sys.settrace(self)
         try:
-            act()
+            next(_with_own_exception_state(act))
         except KeyboardInterrupt:
             return True
         finally:

@@ -225,6 +225,7 @@ def test_workers_end_after_an_interrupt() -> None:
         for process in multiprocessing.active_children():
             process.join(10)
         assert not multiprocessing.active_children(), n
+        assert sys.exc_info() == (None, None, None)
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
