@@ -317,9 +317,13 @@ class Places:
 
     def add(self, x: Tensor) -> None:
         """Add ``x`` at the next place."""
-        if self.find(x, ()) is None:
-            self._by_id[id(x)] = len(self.references)
-        self.references.append(ref(x))
+        known, reference = self.find(x, ()), ref(x)
+        self.references.append(reference)
+        place = len(self.references) - 1
+        while self.references[place] is not reference:  # a handler has added others: Note [Re-entrancy] in cursor.py
+            place -= 1
+        if known is None:
+            self._by_id[id(x)] = place
 
     def find(self, x: object, fresh: Sequence[Tensor]) -> int | None:
         """Return the place of ``x``, or None if it is not in the segment, whose last tensors are ``fresh``."""
@@ -327,7 +331,7 @@ class Places:
         if place is not None:
             if self.references[place]() is x:
                 return place
-            del self._by_id[id(x)]  # of a tensor that was freed
+            self._by_id.pop(id(x), None)  # of a tensor that was freed
         return next((len(self.references) + k for k, each in enumerate(fresh) if each is x), None)
 
     def get(self, place: int, fresh: Sequence[Tensor]) -> Tensor | None:
