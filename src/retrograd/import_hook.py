@@ -94,8 +94,7 @@ class TorchFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        name = "torch.func" if fullname == "functorch" else fullname
-        module = find_module(name) if is_torch_name(name) else None
+        module = find_module(fullname) if is_torch_name(fullname) else None
         if module is None:
             return None
         return ModuleSpec(fullname, Alias(module, fullname), is_package=hasattr(module, "__path__"))
@@ -128,7 +127,6 @@ class Hook(AbstractContextManager[None]):
             self.blocks += 1
             if self.blocks == 1:
                 self.hidden = remove_torch()
-                importlib.import_module(PACKAGE).__name__ = TORCH
                 sys.meta_path.insert(0, self.finders[0])
                 sys.meta_path.append(self.finders[1])
                 sys.path.insert(1, CHILDREN)  # index 0 is the program's folder
@@ -149,7 +147,7 @@ class Hook(AbstractContextManager[None]):
 
 def remove_torch() -> dict[str, types.ModuleType]:
     """Remove ``torch`` and its submodules from ``sys.modules``; return the removed modules by name."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch_name(name) or name == "functorch"}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch_name(name)}
 
 
 HOOK = Hook()

@@ -1,5 +1,7 @@
 """Private and deprecated names of PyTorch that programs use, and small rules of its interface."""
 
+import sys
+
 import pytest
 
 import retrograd as torch
@@ -267,7 +269,7 @@ def test_functorch_names():
     with import_hook.installed():
         import functorch
 
-        assert functorch.grad is torch.func.grad
+        assert functorch.grad is torch.func.grad and functorch.vmap is torch.func.vmap
         module = torch.nn.Linear(2, 1)
         with pytest.warns(FutureWarning, match="`functorch.make_functional` is deprecated"):
             call, params = functorch.make_functional(module)
@@ -278,6 +280,7 @@ def test_functorch_names():
         assert [tuple(each.shape) for each in (*params, *buffers)] == [(3, 2)] * 4 + [(3,)]
         with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="`model` has buffers"):
             functorch.make_functional(torch.nn.BatchNorm1d(2))
+    assert "functorch" not in sys.modules
 
 
 # -- Layers and functions --------------------------------------------------------------------------------------------

@@ -109,8 +109,8 @@ def _for_users(standard: Callable[..., Any], own: Callable[..., Any]) -> Callabl
 
 
 _lock = threading.Lock()
-#: One item for each context of :func:`standard_operators` that is active.
-_contexts: list[None] = []
+#: The number of contexts of :func:`standard_operators` that are active.
+_active = 0
 #: The methods that the first of these contexts has replaced, which the last one restores.
 _own: dict[str, Callable[..., Any]] = {}
 
@@ -124,18 +124,19 @@ def standard_operators() -> Iterator[None]:
     applies to the whole process, except for retrograd's own code. It is meant for tests of code that is written for the
     standard; docs/array-api.md has an example.
     """
+    global _active
     with _lock:
-        if not _contexts:
+        if not _active:
             operators = _standard_operators()
             _own.update({name: getattr(Tensor, name) for name in operators})
             for name, function in operators.items():
                 setattr(Tensor, name, _for_users(function, _own[name]))
-        _contexts.append(None)
+        _active += 1
     try:
         yield
     finally:
         with _lock:
-            _contexts.pop()
-            if not _contexts:
+            _active -= 1
+            if not _active:
                 for name, function in _own.items():
                     setattr(Tensor, name, function)

@@ -47,8 +47,10 @@ def _note(module: Any, call: CodeType, shapes: list[str], named_modules: Callabl
             outermost = caller.f_locals["self"]
         caller = caller.f_back
     path = next((name for name, each in named_modules(outermost) if each is module), "")
-    plain = {name: value for name, value in vars(module).items() if type(value) in (int, tuple)}
-    expected = ", ".join(f"{name}={plain[name]!r}" for name in EXPECTATIONS if name in plain)
+    attributes = vars(module)
+    expected = ", ".join(
+        f"{name}={attributes[name]!r}" for name in EXPECTATIONS if type(attributes.get(name)) in (int, tuple)
+    )
     described = f"{type(module).__name__}({expected})" if expected else type(module).__name__
     return f"{path}: {described} got {' and '.join(shapes)}" if path else f"{described} got {' and '.join(shapes)}"
 
