@@ -117,6 +117,8 @@ def get_device_module(device: Any = None) -> Any:
     """
     from . import cpu, cuda, mps, mtia, xpu
 
+    if not (device is None or isinstance(device, (str, devices.device))):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
     kind = "cuda" if device is None and cuda.is_available() else devices.device(device or "cpu").type
     found = {"cpu": cpu, "cuda": cuda, "mps": mps, "mtia": mtia, "xpu": xpu}.get(kind)
     if found is None:

@@ -55,6 +55,10 @@ x.geometric_()
 torch.where(x > 0, 2, loop)
 x.tile(True)
 torch.ones({})
+torch.arange(0.5, step=2)
+F.adaptive_avg_pool2d(x[None], True)
+F.adaptive_max_pool3d(x[None, None], True)
+F.affine_grid(torch.ones(1, 2, 3), (1, 1, 2, 3), 3)
 """.strip().splitlines()
 ACCEPTED = """
 torch.clamp(x, 0, 1)
@@ -133,7 +137,13 @@ def test_alpha_of_another_kind_is_refused(alpha: object) -> None:
             assert x._version == 0
 
 
-@pytest.mark.parametrize("call", ["x.diag(2**63)", "x.flatten(2**63)", "x.unsqueeze(-(2**63) - 1)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x.diag(2**63)", "x.flatten(2**63)", "x.unsqueeze(-(2**63) - 1)", "x.chunk(2**63)", "x.split(2**63)",
+        "x.unsafe_split(2**63)", "x.tensor_split(2**63)",
+    ],
+)  # fmt: skip
 def test_int_of_more_than_64_bits(call: str) -> None:
     with pytest.raises(ValueError, match="Overflow when unpacking long long"):
         run(call)
@@ -145,3 +155,45 @@ def test_refused_argument_follows_accepted_one() -> None:
         assert x.amin(*good) is not None
         with pytest.raises(TypeError, match="amin"):
             x.amin(*bad)
+
+
+def test_any_and_all_over_no_dimensions_test_each_element() -> None:
+    x = torch.tensor([[0, 1], [2, 0]])
+    for function in (torch.any, torch.all):
+        for dim in ((), []):
+            for keepdim in (False, True):
+                assert function(x, dim, keepdim).tolist() == [[False, True], [True, False]]
+        assert function(x.to(torch.uint8), ()).dtype is torch.uint8
+        assert torch.vmap(lambda row, function=function: function(row, ()))(x).tolist() == [
+            [False, True],
+            [True, False],
+        ]
+
+
+def test_number_is_subtracted_with_a_positional_factor() -> None:
+    x = torch.ones(2)
+    for number in (3, 3.0, numpy.int64(3)):
+        assert x.subtract(number, 2).tolist() == torch.subtract(x, number, 2).tolist() == [-5.0, -5.0]
+        assert x.clone().subtract_(number, 2).tolist() == [-5.0, -5.0]
+    with pytest.raises(TypeError, match="subtract"):
+        x.subtract(x, 2)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_adaptive_maxima_of_no_windows_are_empty(rank: int) -> None:
+    x = torch.ones(1, 2, *[5] * rank)
+    values, indices = getattr(F, f"adaptive_max_pool{rank}d")(x, [0] * rank, return_indices=True)
+    assert values.shape == indices.shape == (1, 2, *[0] * rank)
+    assert indices.dtype is torch.int64
+
+
+def test_memory_format_none_preserves_the_format() -> None:
+    x = torch.ones(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    for y in (x.double(memory_format=None), x.to(torch.float64, memory_format=None)):
+        assert y.dtype is torch.float64
+        assert y.stride() == x.stride()
+
+
+def test_module_of_no_device_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="Invalid value of device '0'"):
+        torch.get_device_module(0)

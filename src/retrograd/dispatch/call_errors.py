@@ -27,7 +27,7 @@ from .given_arguments import as_given
 from .intercept import ask_classes_of_call, intercept_call
 from .op import MISSING
 from .operand_promotion import broadcast_error
-from .signatures import USUAL_NAMES, deprecated_call, fitting, has_deprecated, numpy_names, signatures
+from .signatures import USUAL_NAMES, call_by_name, fitting, numpy_names, passed_by_name, signatures
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -126,8 +126,8 @@ def repeated(
     again = retry_with_override(form.space, form.name, values, rest, named, defaults)
     if again is None and unknown and not USUAL_NAMES.keys().isdisjoint(unknown):
         return _with_usual_names(form, values, rest, named, defaults)
-    if again is None and rest and has_deprecated(form.space, form.name):
-        again = _as_deprecated(form, values, rest, named, defaults)
+    if again is None and rest and passed_by_name(form.space, form.name):
+        again = _by_name(form, values, rest, named, defaults)
     return again or _with_ints(form, args, rest, unknown)
 
 
@@ -219,22 +219,23 @@ def _as_numpy_calls(form: CallForm, given: dict[str, object]) -> Callable[[], Re
     return partial(getattr(Tensor, {"max": "amax", "min": "amin"}.get(form.name, form.name)), x[1], **passed)
 
 
-def _as_deprecated(
+def _by_name(
     form: CallForm, values: dict[str, object], rest: tuple[object, ...], named: dict[str, object],
     defaults: dict[str, object],
 ) -> Callable[[], Result] | None:  # fmt: skip
-    """Return a function that repeats a call whose arguments fit a deprecated signature, or None.
+    """Return a function that repeats a call with its arguments passed by name, or None.
 
-    The arguments are passed by name, and PyTorch's warning is issued once. See :func:`_with_usual_names` for the
+    None is returned if the arguments fit no signature for which this is necessary. PyTorch's warning about a deprecated
+    signature is issued once. See :func:`_with_usual_names` for the
     parameters.
     """
     args, named = as_given(values, rest, named, defaults, defaulted=False)
     method = form.space == "Tensor"
-    found = deprecated_call(form.space, form.name, args[1:] if method else args, named)
+    found = call_by_name(form.space, form.name, args[1:] if method else args, named)
     if found is None:
         return None
     given, text = found
-    if not _warned_of or user_frame.warn_always:
+    if text and (not _warned_of or user_frame.warn_always):
         _warned_of.append(text)
         user_frame.warn(text)
     return partial(form.function, *args[:method], **given)

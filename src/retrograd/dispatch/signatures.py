@@ -257,33 +257,42 @@ def numpy_names(space: str, name: str) -> dict[str, str]:
 
 
 @cache
-def has_deprecated(space: str, name: str) -> bool:
-    """Whether the function ``name`` of the namespace ``space`` has a deprecated signature."""
-    return any(each.hidden for each in signatures(space, name))
+def passed_by_name(space: str, name: str) -> tuple[Signature, ...]:
+    """Return the signatures of the function ``name`` of ``space`` whose arguments retrograd's function takes by name only.
 
-
-def deprecated_call(
-    space: str, name: str, args: tuple[object, ...], named: dict[str, object]
-) -> tuple[dict[str, object], str] | None:
-    """Return the arguments of a call by name, and PyTorch's warning, if the call fits a deprecated signature.
-
-    ``args`` are the positional and ``named`` the keyword arguments of a call of the function ``name`` of the namespace
-    ``space``. The result is None if they fit no deprecated signature.
-
-    >>> deprecated_call("Tensor", "add", (2, Tensor([1.0])), {})[0]
-    {'alpha': 2, 'other': tensor([1.])}
+    These are the deprecated signatures, such as ``add(input, alpha, other)``, and those with a positional parameter that
+    is keyword-only in another signature, such as ``subtract(input, number, alpha)``.
     """
     known = signatures(space, name)
-    for signature in known:
-        if signature.hidden:
-            with suppress(ArgumentMismatch):
-                signature.check(args, named)
-                names = [each.name for each in signature.parameters]
-                usual = "\n\t".join(f"{name}{_spaced(each)}" for each in known if not each.hidden)
-                return {**dict(zip(names, args, strict=False)), **named}, (
-                    f"This overload of {name} is deprecated:\n\t{name}{_spaced(signature)}\n"
-                    f"Consider using one of the following signatures instead:\n\t{usual}"
-                )
+    keywords = {p.name for line in known for p in line.parameters[line.positional :]}
+    return tuple(
+        [line for line in known if line.hidden or any(p.name in keywords for p in line.parameters[: line.positional])]
+    )
+
+
+def call_by_name(
+    space: str, name: str, args: tuple[object, ...], named: dict[str, object]
+) -> tuple[dict[str, object], str] | None:
+    """Return the arguments of a call by name, if the call fits a signature in :func:`passed_by_name`, and a warning.
+
+    ``args`` are the positional and ``named`` the keyword arguments of a call of the function ``name`` of the namespace
+    ``space``. The warning is PyTorch's about a deprecated signature, or empty. The result is None if they fit no
+    such signature.
+
+    >>> call_by_name("Tensor", "add", (2, Tensor([1.0])), {})[0]
+    {'alpha': 2, 'other': tensor([1.])}
+    """
+    for signature in passed_by_name(space, name):
+        with suppress(ArgumentMismatch):
+            signature.check(args, named)
+            given = {**dict(zip([each.name for each in signature.parameters], args, strict=False)), **named}
+            if not signature.hidden:
+                return given, ""
+            usual = "\n\t".join(f"{name}{_spaced(each)}" for each in signatures(space, name) if not each.hidden)
+            return given, (
+                f"This overload of {name} is deprecated:\n\t{name}{_spaced(signature)}\n"
+                f"Consider using one of the following signatures instead:\n\t{usual}"
+            )
     return None
 
 

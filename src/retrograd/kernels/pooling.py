@@ -122,7 +122,7 @@ def adaptive_indices(size: int, out: int) -> list[Any]:
     smaller window, the last index is repeated.
     """
     starts, stops = adaptive_bounds(size, out)
-    width = int((stops - starts).max(initial=0))
+    width = int((stops - starts).max(initial=1))
     return [numpy.minimum(starts + k, stops - 1) for k in range(width)]
 
 
@@ -153,7 +153,7 @@ def _maxima_by_loop(np: Any, x: Any, places: Sequence[list[Any]], wanted: bool) 
     if not isinstance(places, StridedWindows):
         return None
     loops = numba_operands.loops("pooling", x.size, x)
-    if loops is None or len(places) != 2 or any(each[0].min() < 0 for each in places):
+    if loops is None or len(places) != 2 or any(each[0].min(initial=0) < 0 for each in places):
         return None
     planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
     values = np.empty((len(planes), *places.out), x.dtype)
@@ -183,7 +183,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
         along = places[axis - x.ndim + rank]
         best, where = _along(np, best, where, axis, along, step, nan, small if indices else None)
         step *= x.shape[axis]
-        if along[0].ndim == 1 and along[0].min() < 0:
+        if along[0].ndim == 1 and along[0].min(initial=0) < 0:
             best[(..., along[0] < 0, *(slice(None),) * (x.ndim - axis - 1))] = _lowest(np, x.dtype)
     return in_memory_format_of(np, best, x), None if where is None else in_memory_format_of(
         np, where.astype(np.int64), x

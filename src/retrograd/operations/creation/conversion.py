@@ -144,7 +144,7 @@ def parse_to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[A
     passed. Raise TypeError for arguments that ``Tensor.to`` does not accept.
     """
     place, target = kwargs.pop("device", None), kwargs.pop("dtype", None)
-    force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", preserve_format)
+    force, layout = kwargs.pop("copy", False), kwargs.pop("memory_format", None) or preserve_format
     kwargs.pop("non_blocking", None)
     other = kwargs.pop("tensor", None)
     rest = list(args)
@@ -178,7 +178,7 @@ def _is_count(value: Any) -> bool:
 
 def _caster(name: str, target: dtype) -> None:
     def cast(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-        if memory_format is not preserve_format:
+        if memory_format is not preserve_format and memory_format is not None:
             return to(input, target, memory_format=memory_format)
         return input if input.dtype is target else cast_to(input, target)
 

@@ -45,6 +45,8 @@ def arange(
     the default floating dtype.
     """
     if end is None:
+        if step.__class__ is not int or step != 1:
+            raise TypeError("arange() of an end only has no step")
         start, end = None, start
     first, last, stride = as_python_number(0 if start is None else start), as_python_number(end), as_python_number(step)
     integral = isinstance(first, int) and isinstance(last, int) and isinstance(stride, int)

@@ -298,11 +298,13 @@ max_pool3d, max_pool3d_with_indices, _ = _max_pool_of(3)
 # -- Adaptive max pooling --------------------------------------------------------------------------------------------
 
 
-def _output_sizes(input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
-    """Return ``output_size``, a parameter of adaptive pooling, as a tuple of ``rank`` ints.
+def _output_sizes(name: str, input: Tensor, output_size: Any, rank: int) -> tuple[int, ...]:
+    """Return ``output_size``, a parameter of the function ``name``, as a tuple of ``rank`` ints.
 
     A single int is repeated. None is replaced by the size of the corresponding dimension of ``input``.
     """
+    if isinstance(output_size, bool):
+        raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not bool")
     if isinstance(output_size, int) or output_size is None:
         output_size = (output_size,) * rank
     elif rank > 1 and input._array.ndim <= len(output_size):
@@ -372,7 +374,7 @@ def _adaptive_max_of(rank: int) -> tuple[Any, Any]:
     def both(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
         if rank == 1:
             return _adaptive_max_pair(input, output_size)
-        return _adaptive_maxima(input, rank, _output_sizes(input, output_size, rank))
+        return _adaptive_maxima(input, rank, _output_sizes(f"adaptive_max_pool{rank}d", input, output_size, rank))
 
     def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         result = both(input, output_size)
@@ -739,7 +741,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 def _adaptive_average_of(rank: int) -> Any:
     def function(input: Tensor, output_size: Any) -> Tensor:
-        return _adaptive_average(input, rank, _output_sizes(input, output_size, rank))
+        return _adaptive_average(input, rank, _output_sizes(f"adaptive_avg_pool{rank}d", input, output_size, rank))
 
     doc = (
         f"Return the means of windows that evenly cover the last {_SPACE[rank]}.\n\n"

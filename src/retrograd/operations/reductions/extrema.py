@@ -323,6 +323,8 @@ def _logical_reduction(name: str, ufunc: str, doc: str) -> None:
     def kernel(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
         if dim is None and not keepdim:
             result = extrema.truth_of_all(np, self, name == "all")
+        elif isinstance(dim, tuple | list) and not dim:
+            result = self != 0  # unlike other reductions, which reduce all dimensions
         else:
             result = getattr(np, ufunc).reduce(self, axis=axes_of(dim, self.ndim), keepdims=keepdim)
         if self.dtype.kind == "b":

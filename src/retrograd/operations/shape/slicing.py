@@ -185,6 +185,7 @@ def _by_sizes(block: Any, input: Tensor, sizes: Any, dim: int) -> tuple[Tensor, 
 
 
 def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ...]:
+    _check_int64(size)
     at = _split_dim(input, dim)
     total = input._array.shape[at]
     if size < 0:
@@ -192,6 +193,11 @@ def _by_size(block: Any, input: Tensor, size: int, dim: int) -> tuple[Tensor, ..
     if size == 0 and total:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {total}")
     return block(input, _even_sizes(total, size), at)
+
+
+def _check_int64(value: Any) -> None:
+    if isinstance(value, int) and value >= 2**63:
+        raise ValueError("Overflow when unpacking long long")
 
 
 def _split_dim(input: Tensor, dim: int) -> int:
@@ -206,6 +212,7 @@ def _even_sizes(total: int, size: int) -> tuple[int, ...]:
 
 
 def _by_count(even: Any, uneven: Any, input: Tensor, chunks: int, dim: int) -> tuple[Tensor, ...]:
+    _check_int64(chunks)
     if input._array.ndim == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -247,9 +254,10 @@ def _split_sizes(array: Any, split_size_or_sections: Any, dim: int) -> tuple[int
     ``split_size_or_sections`` is the argument of ``split``. If it is not a positive int, or if ``array`` is 0-d, the
     result is None. Then the general implementation of ``split`` checks the arguments and computes the sizes.
     """
-    if split_size_or_sections.__class__ is not int or split_size_or_sections <= 0 or not array.ndim:
+    size = split_size_or_sections
+    if size.__class__ is not int or not 0 < size < 2**63 or not array.ndim:
         return None
-    return _even_sizes(array.shape[dim], split_size_or_sections)
+    return _even_sizes(array.shape[dim], size)
 
 
 @public(fast_path=split_even, dim=AXIS, sizes=_split_sizes)
@@ -289,7 +297,7 @@ def _chunk_sizes(array: Any, chunks: int, dim: int) -> tuple[int, ...] | None:
     If ``chunks`` is not a positive int, or if ``array`` is empty, the result is None. Then the general implementation
     of ``chunk`` checks the arguments and computes the sizes.
     """
-    if chunks.__class__ is not int or chunks <= 0 or not array.size:
+    if chunks.__class__ is not int or not 0 < chunks < 2**63 or not array.size:
         return None
     total = array.shape[dim]
     return _even_sizes(total, -(-total // chunks))
@@ -333,6 +341,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, *
     sections = next(iter(kwargs.values())) if indices_or_sections is None else indices_or_sections
     if isinstance(sections, Tensor):
         sections = _cuts_of(sections)
+    _check_int64(sections)
     if isinstance(sections, int):
         if sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
