@@ -18,12 +18,12 @@ from ..runtime.forks import replace_in_child
 from ..runtime.interrupts import has_returned
 from .devices import array_module_of
 from .error_context import describe_recording
-from .gradients import as_tensor
-from .graph import AccumulateGrad, dead_ref
+from .gradients import as_tensor, is_broadcastable
+from .graph import AccumulateGrad, dead_ref, edges_of_other_shape
 from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_hooks
-from .rule_namespace import arithmetic
-from .tensor import Tensor, strided, wrap
-from .views import check_overlap, mark_interrupted
+from .rule_namespace import arithmetic, rule_namespace_of
+from .tensor import Tensor, element_strides, strided, wrap
+from .views import check_overlap, is_dense, mark_interrupted
 
 if TYPE_CHECKING:
     from .typing import Array, Edge, Gradient, Wanted
@@ -147,6 +147,12 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
     """
     with accumulation_lock:
         held = variable._grad
+        if edges_of_other_shape and grad.shape != (variable if held is None or record else held).shape:
+            grad = _in_other_shape(variable, held, grad, record)
+            owned = True
+            if held is None:
+                variable._grad = grad
+                return
         if held is None:
             variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
         elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
@@ -173,6 +179,37 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
                 raise
         else:
             _add_to(held, grad)
+
+
+def _in_other_shape(variable: Tensor, held: Array | Tensor | None, grad: Gradient, record: bool) -> Gradient:
+    """Return ``grad`` in the shape in which it is accumulated, if the leaf ``variable`` has changed its shape.
+
+    If the leaf has no gradient yet (``held`` is None), PyTorch takes over a gradient with strides like those of the leaf,
+    and copies others into a tensor of the leaf's shape. Raises RuntimeError if the shapes do not fit.
+    """
+    shape = variable.shape if held is None or record else held.shape
+    if held is None and _has_layout_of(grad._array if isinstance(grad, Tensor) else grad, variable._array):
+        return grad.clone() if isinstance(grad, Tensor) else grad.copy()
+    for back, (a, b) in enumerate(zip(reversed(shape), reversed(grad.shape), strict=False)):
+        if a != b and 1 not in (a, b):
+            raise RuntimeError(
+                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension "
+                f"{max(len(shape), grad.ndim) - 1 - back}"
+            )
+    if held is not None and record:
+        return grad
+    if not is_broadcastable(tuple(grad.shape), tuple(shape)):
+        raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(grad.shape)}")
+    expanded = rule_namespace_of(grad).expand(grad, tuple(shape))
+    return expanded.clone() if isinstance(grad, Tensor) else expanded.copy()
+
+
+def _has_layout_of(grad: Array, leaf: Array) -> bool:
+    """Whether PyTorch takes over the array ``grad`` as the gradient of the leaf with the array ``leaf``, without a copy."""
+    if not is_dense(leaf):
+        return bool(grad.flags.c_contiguous)
+    pairs = zip(grad.shape, element_strides(grad), element_strides(leaf), strict=False)
+    return all(size == 1 or step == other for size, step, other in pairs)
 
 
 def _add_to(held: Array, grad: Gradient) -> None:

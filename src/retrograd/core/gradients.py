@@ -30,7 +30,7 @@ def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> G
     level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
     if shape != edge.shape:
-        if not _is_broadcastable(edge.shape, shape):
+        if not is_broadcastable(edge.shape, shape):
             index = next((i for i, each in enumerate(node.edges) if each is edge), 0)
             raise RuntimeError(
                 f"Function {type(node).__name__} returned an invalid gradient at index {index} - got {list(shape)} but "
@@ -63,7 +63,7 @@ def _sparse_gradient(grad: Tensor, edge: GradientTarget) -> Gradient:
 
 
 @lru_cache(maxsize=256)
-def _is_broadcastable(small: Shape, large: Shape) -> bool:
+def is_broadcastable(small: Shape, large: Shape) -> bool:
     """Whether a tensor of shape ``small`` can be broadcast to the shape ``large``."""
     return len(small) <= len(large) and all(a in (1, b) for a, b in zip(reversed(small), reversed(large), strict=False))
 

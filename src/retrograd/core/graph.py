@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 # Nodes are numbered downwards: the newest has the smallest number, so a heap returns it first.
 next_number = count(0, -1).__next__
 
+#: Not empty once a tensor in a graph has changed its shape while it was not recorded: its gradient edge keeps the shape.
+#: Only then must functions that record a node compare the shape of an operand's edge with that of its array.
+edges_of_other_shape: list[bool] = []
+
 
 class Handle:
     """Handle of a registered hook: ``remove()``, or the end of a ``with`` block, removes the hook.
@@ -97,14 +101,16 @@ class Hooks:
         after: Hooks that are called after the node has run.
         accumulated: Hooks of a leaf that are called after its ``grad`` has been written.
         retaining: Key in ``tensor`` of the hook that ``Tensor.retain_grad`` has registered, or None.
+        earlier: Hooks of the edge before a recorded ``transpose_`` or the like, to which the tensor's hooks are added.
     """
 
-    __slots__ = ("accumulated", "after", "before", "retaining", "tensor")
+    __slots__ = ("accumulated", "after", "before", "earlier", "retaining", "tensor")
 
     def __init__(self) -> None:
         self.tensor = HookList()
         self.before = self.after = self.accumulated = NO_HOOKS
-        self.retaining: int | None = None  # key in `tensor` of the hook that retains the gradient
+        self.retaining: int | None = None
+        self.earlier: Hooks | None = None
 
     def own(self, when: str) -> HookList:
         """Return the dictionary of hooks named ``when``, so that the caller can add a hook to it.

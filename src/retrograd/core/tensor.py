@@ -16,9 +16,10 @@ This module has the data and properties of a tensor; ``operations/tensor_methods
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
@@ -31,7 +32,7 @@ from .devices import device
 from .dtypes import dtype
 from .error_context import with_remedy
 from .grad_mode import in_inference
-from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref, hooks_of
+from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref, edges_of_other_shape, hooks_of
 from .size import Size, size_of
 from .torch_function import GO_ON, HANDLERS, OVERRIDING, intercepted
 
@@ -551,8 +552,10 @@ class Tensor:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         node = self._grad_edge if self._view is None else Tensor._current(self)
         # A view that was not recorded gets no gradient, so its hooks are never called.
-        hooks = HookList() if node.variable_ref is dead_ref else hooks_of(node).tensor  # type: ignore[arg-type, union-attr]
-        return Handle(hooks, hook)
+        if node.variable_ref is dead_ref:  # type: ignore[union-attr]
+            return Handle(HookList(), hook)
+        hooks = hooks_of(node)  # type: ignore[arg-type]
+        return Handle((hooks.earlier or hooks).tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Register ``hook(leaf)``, called after a gradient has been accumulated in the ``grad`` of this leaf."""
@@ -586,19 +589,29 @@ class Tensor:
     def data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
-    def _renew_leaf(self) -> None:
+    def _renew_leaf(self, anew: bool = False) -> None:
         """Update the AccumulateGrad of this leaf after its array has been replaced, for example through ``data``.
 
-        If the new array has another shape or dtype, the leaf gets a new AccumulateGrad. Graphs that were recorded
-        before keep the old one.
+        If the new array has another dtype, or ``anew`` is true and it has another shape, the leaf gets a new
+        AccumulateGrad. Graphs that were recorded before keep the old one. Otherwise, if the shape is another, an
+        AccumulateGrad that is part of a graph keeps the old shape, as in PyTorch: a gradient is reduced to it, and then
+        expanded to the shape of the leaf.
         """
+        unused = _references_to_edge(self) <= _UNUSED
         edge = self._grad_edge
-        if edge.__class__ is AccumulateGrad:
-            if edge.shape == self._array.shape and edge.dtype == self._array.dtype:
-                edge.array = self._array
+        if edge.__class__ is not AccumulateGrad:
+            return
+        if edge.dtype != self._array.dtype or (anew and edge.shape != self._array.shape):
+            edges_of_other_shape.append(True)
+            self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
+            self._grad_edge.hooks = edge.hooks
+            return
+        edge.array = self._array
+        if edge.shape != self._array.shape:
+            if unused:
+                edge.shape = self._array.shape
             else:
-                self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
-                self._grad_edge.hooks = edge.hooks
+                edges_of_other_shape.append(True)
 
     def detach(self) -> Tensor:
         """Return a tensor that shares the memory of this tensor and is not part of the graph."""
@@ -762,6 +775,16 @@ class Retain:
                 tensor._grad = grad.clone()
             else:
                 tensor._grad = tensor.grad + grad
+
+
+def _references_to_edge(x: Any) -> int:  # a Tensor, or the sample below
+    """Return the reference count of the gradient edge of ``x``; a graph that contains the edge has references to it."""
+    edge = x._grad_edge
+    return sys.getrefcount(edge)
+
+
+#: Reference count of an edge that is part of no graph, including the references of the running function.
+_UNUSED = _references_to_edge(SimpleNamespace(_grad_edge=object()))
 
 
 def _without_node(x: Tensor) -> bool:

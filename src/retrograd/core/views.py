@@ -300,7 +300,7 @@ def check_partial_overlap(x: Tensor, others: Sequence[object], same: bool = True
         same_layout = source.strides == array.strides and source.shape == array.shape
         if same and same_layout and address(source) == address(array):
             continue
-        if _is_dense(array) and _is_dense(source):
+        if is_dense(array) and is_dense(source):
             start, first = address(array), address(source)
             if start < first + source.nbytes and first < start + array.nbytes:
                 raise RuntimeError(
@@ -309,7 +309,7 @@ def check_partial_overlap(x: Tensor, others: Sequence[object], same: bool = True
                 )
 
 
-def _is_dense(array: Array) -> bool:
+def is_dense(array: Array) -> bool:
     """Whether the elements of ``array`` fill a contiguous range of memory, in any order."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return True

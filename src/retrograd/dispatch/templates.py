@@ -24,7 +24,7 @@ import numpy
 from ..core.deferral import active_cursor
 from ..core.devices import CPU
 from ..core.grad_mode import in_inference, recording
-from ..core.graph import AccumulateGrad, OutputEdge, next_number
+from ..core.graph import AccumulateGrad, OutputEdge, edges_of_other_shape, next_number
 from ..core.lazy_tensor import Lazy
 from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.rule_namespace import rule_namespace_of as level_of
@@ -644,7 +644,7 @@ def modify(
                     node.edges = tuple([e[i] if form.has_edge[i] else None for i in form.indices])
                     save_values(form, None, node, x, s, e, p, a, x)
                 node.number, node.hooks, node.dtype = next_number(), None, d
-                node.shape = a[0].shape if e[0] is None else e[0].shape
+                node.shape = a[0].shape if e[0] is None or edges_of_other_shape else e[0].shape
                 node.code, node.instruction = versions[1]
                 if base is None:
                     x[0]._grad_edge = node
@@ -773,7 +773,7 @@ def complete_node(
     elif not form.pointwise:
         node.shape = r[0].shape
     elif form.count == 1:
-        node.shape = e[0].shape
+        node.shape = r[0].shape if edges_of_other_shape else e[0].shape
     else:
         if only is not None:
             shape = e[only].shape
@@ -781,7 +781,7 @@ def complete_node(
             shape = e[0].shape
         else:
             shape = (e[0] if e[0] is not None else e[1] if e[1] is not None else e[2]).shape
-        if not is_number(form, 1, a, x) and r[0].shape != shape:
+        if (edges_of_other_shape or not is_number(form, 1, a, x)) and r[0].shape != shape:
             shape = r[0].shape
         node.shape = shape
     node.dtype = dtype
@@ -867,7 +867,7 @@ def save_value(
             setattr(node, each.seen, version_counter[0])
     elif each.kind == "shape":
         if each.index == only:
-            setattr(node, each.held, e[each.index].shape)
+            setattr(node, each.held, a[each.index].shape if edges_of_other_shape else e[each.index].shape)
         else:
             setattr(node, each.held, () if is_number(form, each.index, a, x) else a[each.index].shape)
     elif each.kind == "dtype":

@@ -10,8 +10,8 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.grad_mode import recording, restore_recording, set_recording
-from ...core.graph import hooks_of
+from ...core.grad_mode import in_inference, recording
+from ...core.graph import AccumulateGrad, edges_of_other_shape, hooks_of
 from ...core.tensor import Tensor, contiguous_strides, memory_owner
 from ...core.views import bump_version, check_in_place
 from ...dispatch.declare import public
@@ -47,7 +47,6 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
     """
 
     def in_place(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        old_edge = input._grad_edge
         check_in_place(input, input.requires_grad, overlap=True)
         if name == "t" and input._array.ndim > 2:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
@@ -55,25 +54,26 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
         if isinstance(input, TransformTensor):
             input.become(viewed)
             return input
-        new_edge = viewed._grad_edge if recording() else None
-        if new_edge is None and not input.is_leaf and viewed._array.shape != input._array.shape:
-            before = set_recording(True)  # the graph needs a gradient of the old shape
-            try:
-                new_edge = out_of_place(input, *args, **kwargs)._grad_edge
-            finally:
-                restore_recording(before)
-        if new_edge is not None and new_edge is not old_edge:
-            new_edge.__class__ = _in_place_node_class(type(new_edge))
+        edge = viewed._grad_edge if recording() else None
+        if edge is None or edge is input._grad_edge:  # not recorded: the edge keeps the shape of before
+            if input._grad_edge.__class__ is not AccumulateGrad and viewed._array.shape != input._array.shape:
+                edges_of_other_shape.append(True)
+            input._array = viewed._array
+            bump_version(input)
+            input._renew_leaf()
+            return input
+        edge.__class__ = _in_place_node_class(type(edge))
         input._array = viewed._array
         bump_version(input)
-        if new_edge is not None and new_edge is not old_edge:
-            input._grad_edge = new_edge
-            if input._view is not None:
-                input._view_version = input._version_counter[0] if input._version_counter else 0
-            if old_edge is not None and old_edge.hooks is not None and old_edge.hooks.retaining is not None:
-                hooks_of(new_edge).retaining = old_edge.hooks.retaining  # the gradient of the old shape is retained
-        else:
-            input._renew_leaf()
+        old = input._grad_edge
+        input._grad_edge = edge
+        if input._view is not None:
+            input._view_version = input._version_counter[0] if input._version_counter else 0
+        if old is not None and old.hooks is not None:
+            hooks = hooks_of(edge)
+            hooks.retaining = old.hooks.retaining  # the gradient of the old shape is retained
+            if len(old.hooks.tensor) > (hooks.retaining is not None):
+                hooks.earlier = old.hooks.earlier or old.hooks
         return input
 
     in_place.__name__ = in_place.__qualname__ = name + "_"
@@ -95,9 +95,9 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Resize ``input`` in place to the shape ``size`` (ints or one sequence of ints) and return ``input``.
 
     The elements keep their order in the storage. If the storage is too small, it is reallocated, and the new elements
-    are undefined. Raises RuntimeError if ``input`` requires gradients.
+    are undefined. Raises RuntimeError if ``input`` requires gradients, except in inference mode.
     """
-    if input.requires_grad:
+    if input.requires_grad and not in_inference():
         raise RuntimeError("cannot resize variables that require grad")
     shape = parse_int_arguments("resize_", size)
     if min(shape, default=0) < 0:
@@ -107,6 +107,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if shape != input._array.shape:
         input._array = resized(input._array, shape)
         bump_version(input)
+        input._renew_leaf()
     return input
 
 
@@ -174,7 +175,7 @@ def set_(
         raise RuntimeError("the derivative for 'set_' is not implemented")
     input._array = place if place is not None else input._array[:0].reshape(0) if source is None else source._array
     bump_version(input)
-    input._renew_leaf()
+    input._renew_leaf(anew=True)
     return input
 
 
