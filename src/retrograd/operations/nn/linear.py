@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
@@ -25,11 +26,18 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is not None and weight._array.ndim <= 2:
         if ndim == 2:
             return addmm(bias, input, t_block(weight) if weight._array.ndim == 2 else t(weight))
-        if weight._array.ndim == 2 and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
-            flat = addmm(bias, view(input, (-1, input.shape[-1])), t(weight))
-            return view(flat, (*input.shape[:-1], weight.shape[0]))
+        if bias._array.size in bias._array.shape and (ndim == 1 or (ndim > 2 and input._array.flags.c_contiguous)):
+            sizes = input.shape[:-1]
+            flat = addmm(bias, view(input, (math.prod(sizes), input.shape[-1])), t(weight))
+            return view(flat, (*sizes, weight.shape[0]))
     result = matmul(input, t(weight))
-    return result if bias is None else result + bias
+    if bias is None:
+        return result
+    total = result + bias
+    if total._array.shape != result._array.shape:  # PyTorch adds the bias in place
+        text = f"output with shape {list(result.shape)} doesn't match the broadcast shape {list(total.shape)}"
+        raise RuntimeError(text)
+    return total
 
 
 @op(function=False, method=False, opmath=True, backward="TrilinearBackward0")
