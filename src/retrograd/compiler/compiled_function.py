@@ -19,7 +19,7 @@ from ..kernels.thresholds import LARGE
 from ..nn import Module
 from ..runtime import user_frame
 from .cursor import INTERCEPTED, MAX_ENTRIES, Cursor, is_intercepting
-from .entries import Entry, Unsupported, describe
+from .entries import Entry, Unsupported, describe, fits
 from .replay import Replay
 
 if TYPE_CHECKING:
@@ -93,9 +93,10 @@ def leave(cursor: Cursor, outer: Cursor | None) -> None:
 class Compiled:
     """State of a compiled function: the trees of its entries, by mode, and what is known of its segments.
 
-    ``count`` is the number of entries. ``ends`` are the reasons why segments ended, with the line, in calls that were
+    ``count`` is the number of entries, and ``recent`` is the root of the last call. ``ends`` are the reasons why segments ended, with the line, in calls that were
     recorded. ``eager`` has the names of functions that ran in eager mode, with the reasons, and descriptions of calls
-    that did, with empty strings.
+    that did, with empty strings. ``breaking`` are the functions among them that end a segment in every call.
+    ``firsts`` has the entries with which the segments of the last call began, by their number.
     """
 
     def __init__(self, function: Function, fullgraph: bool) -> None:
@@ -106,6 +107,9 @@ class Compiled:
     def forget(self) -> None:
         """Delete the entries and programs of this function."""
         self.roots: dict[tuple[object, ...], Entry] = {}
+        self.recent: Entry | None = None
+        self.firsts: dict[int, Entry] = {}
+        self.breaking: set[Function] = set()
         self.count = 0
         self.ends: Counter[str] = Counter()
         self.eager: dict[str, str] = {}
@@ -121,7 +125,7 @@ class Compiled:
         cannot be an input of a segment.
         """
         mode = recording()
-        if self.full():
+        if self.count >= MAX_ENTRIES:
             return None
         if active_levels() or (mode is not True and mode is not False and mode is not None):
             self.eager[INTERCEPTED] = ""
@@ -129,17 +133,27 @@ class Compiled:
         if HANDLERS and is_intercepting():
             self.eager[INTERCEPTED] = ""
             return None
+        modes, recent = (mode, in_inference(), dtypes.default.floating), self.recent
+        if (
+            recent is not None
+            and recent.constants == modes
+            and len(recent.inputs) == len(inputs)
+            and all(map(fits, inputs, recent.inputs))
+        ):
+            return recent
         try:
-            key = mode, in_inference(), dtypes.default.floating, *map(describe, inputs)
+            key = *modes, *map(describe, inputs)
         except Unsupported:
             inputs.clear()
-            key = mode, in_inference(), dtypes.default.floating
+            key = modes
         root = self.roots.get(key)
         if root is None:
             if len(self.roots) >= MAX_ROOTS:
                 self.eager["calls with other shapes or modes than the first ones"] = ""
                 return None
             root = self.root(key, len(inputs))
+        root.constants, root.inputs = modes, list(key[3:])
+        self.recent = root
         return root
 
     def root(self, key: tuple[object, ...], count: int = 0) -> Entry:
@@ -166,8 +180,13 @@ class Compiled:
         place = user_frame.describe(*user_frame.user_location())
         if cause != "the call returns":
             self.ends[f"{cause}{' in ' + place if place else ''}"] += 1
+        steps = len(path), max((each.size for each in path), default=0)
+        if path and path[0].brief is None:
+            path[0].brief = not is_worthwhile(steps)
+            if path[0].brief:
+                path[0].function = None
         if cursor.steps is not None:
-            cursor.steps += ((len(path), max((each.size for each in path), default=0)),)
+            cursor.steps += (steps,)
 
 
 def is_worthwhile(steps: tuple[int, int]) -> bool:

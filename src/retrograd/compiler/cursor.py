@@ -37,9 +37,20 @@ from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
-from .entries import NOTHING, SEQUENCES, Arguments, Entry, Places, Unsupported, describe_number, fresh_inputs
+from .entries import (
+    NOTHING,
+    SEQUENCES,
+    Arguments,
+    Entry,
+    Places,
+    Unsupported,
+    describe_number,
+    fresh_inputs,
+    fresh_matcher,
+)
 from .pure_functions import (
     CLASS_LOSS,
+    CLEARS_GRAD,
     COMPOSITION,
     FACTORY,
     METADATA,
@@ -47,6 +58,7 @@ from .pure_functions import (
     PURE,
     PURE_OF_ONE,
     READS,
+    clears_grad,
     has_valid_classes,
     kind_of,
 )
@@ -63,6 +75,8 @@ if TYPE_CHECKING:
 MAX_ENTRIES, MAX_SEGMENTS = 200, 64
 #: Largest number of entries that differ only in constants; further calls of the function run in eager mode.
 MAX_VARIANTS = 4
+#: Number of calls of an entry after which the comparison of its arguments is generated.
+MATCHED = 16
 #: Description of operations that are not deferred for this reason.
 INTERCEPTED = "operations while a mode, a handler or a transformation is active, such as autocast or vmap"
 #: Whether reference counts are exact, so that they show which results the program can still reach.
@@ -103,21 +117,21 @@ class Cursor:
     ``values`` are the tensors of the segment, ``expected`` is the entry that the next call is compared with, and
     ``mode`` is the recording mode of the segment. ``learned`` has the places of the tensors of a segment whose calls are
     being recorded, and ``last`` is the entry of the last recorded call; outside of such a segment, ``last`` is None.
-    ``computing`` are the segments that have ended and are not yet computed, and ``stamp`` counts the changes of this
-    state. ``blocked`` is nonzero while a mode or handler that the call entered is active, and after the call has ended.
+    ``computing`` are the segments that have ended and are not yet computed, ``stamp`` counts the changes of this state,
+    and ``turn`` the segments. ``blocked`` is nonzero while a mode or handler that the call entered is active, and after the call has ended.
     ``steps`` has the numbers of steps and elements of the segments that this call has recorded, or None if a segment was
     deferred.
     """
 
     __slots__ = (
         "blocked", "checks", "computing", "expected", "held", "last", "learned", "mode", "root", "stamp", "steps", "thread",
-        "values",
+        "turn", "values",
     )  # fmt: skip
     expected: Entry
     root: Entry
 
     def __init__(self, held: Compiled, root: Entry, inputs: list[Tensor]) -> None:
-        self.held, self.thread, self.blocked, self.stamp = held, get_ident(), 0, 0
+        self.held, self.thread, self.blocked, self.stamp, self.turn = held, get_ident(), 0, 0, 0
         self.learned: Places | None = None
         self.last: Entry | None = None
         self.steps: tuple[tuple[int, int], ...] | None = ()
@@ -145,6 +159,9 @@ class Cursor:
         """Begin a segment without tensors at ``root``, and return those of the present segment."""
         pending = Pending()
         pending.last = None
+        expected = self.held.firsts.get(self.turn + 1, NOTHING)
+        if expected.parent is not root:
+            expected = root.next
         values: list[Tensor] = []
         checks: list[tuple[Tensor, Array, int]] = []
         # Note [Re-entrancy]
@@ -156,10 +173,11 @@ class Cursor:
         self.values = values
         self.checks = checks
         self.root = root
-        self.expected = root.next
+        self.expected = expected
         self.mode = mode
         self.last = self.learned = None
         self.stamp += 1
+        self.turn += 1
         if pending.last is not None:
             self.computing.append(pending)
         return pending
@@ -288,6 +306,12 @@ class Cursor:
 
         The result is ``GO_ON`` if the function must compute the result itself.
         """
+        if (
+            self.expected.known
+            and self.expected.called is function
+            and (found := self.continued(args, kwargs)) is not None
+        ):
+            return found
         kind = kind_of(function)
         if kind is METADATA or kind is COMPOSITION or self.thread != get_ident():
             return GO_ON
@@ -298,6 +322,12 @@ class Cursor:
                 if kind is OTHER:
                     self.complete("a signal handler calls a function")
                 return GO_ON
+        if kind is CLEARS_GRAD:
+            if not kwargs and clears_grad(function, args):
+                return self.plainly(function, args, kwargs)
+            return self.broken_by(function, args, kwargs, False)
+        if kind is OTHER:
+            return self.broken_by(function, args, kwargs, False)
         given = (*args, *kwargs.values())
         if kind is PURE_OF_ONE:
             kind = OTHER if has_further_tensors(given) else PURE
@@ -314,6 +344,44 @@ class Cursor:
         if kind is FACTORY and not any(isinstance(each, Tensor) for each in given):
             return self.plainly(function, args, kwargs)
         return self.broken_by(function, args, kwargs, kind is READS or is_mask_index(function, given))
+
+    def continued(self, args: Args, kwargs: Kwargs) -> PyTree:
+        """Return the result of the expected function, a lazy tensor if it is deferred; None if another call is expected."""
+        entry, stamp, values = self.expected, self.stamp, self.values
+        if (
+            self.last is not None
+            or recording() is not self.mode
+            or self.thread != get_ident()
+            or len(args) != entry.positional
+            or len(values) + len(entry.inputs) != entry.place
+            or tuple(kwargs) != entry.names
+        ):
+            return None
+        self.expected = NOTHING  # so that a call in between arrives at the cursor, and changes the stamp
+        if entry.match is None:
+            entry.hits += 1
+            if entry.hits > MATCHED:
+                entry.match = fresh_matcher(entry)
+            fresh = fresh_inputs(entry, (*args, *kwargs.values()), values)
+        else:
+            fresh = entry.match(values, (*args, *kwargs.values()) if kwargs else args)
+        if fresh is None:
+            return None
+        if entry.brief:
+            if self.stamp == stamp:
+                self.expected = entry
+            return self.plainly(entry.called, args, kwargs)
+        checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in fresh]
+        result = new(Lazy)
+        result._creation_meta = entry
+        fresh.append(result)
+        if self.stamp != stamp:  # Note [Re-entrancy]
+            return None
+        self.checks += checks
+        values += fresh
+        self.expected = entry.next
+        self.stamp += 1
+        return result
 
     def watched(self, function: Function, args: Args, kwargs: Kwargs, watcher: Watcher) -> PyTree:
         """Return the result of the function, which runs in eager mode; ``watcher`` notes whether it reads elements."""
@@ -339,9 +407,13 @@ class Cursor:
 
     def broken_by(self, function: Function, args: Args, kwargs: Kwargs, reads: bool) -> PyTree:
         """Compute the pending results, run the function, which may not be deferred, and return its result."""
+        if function in self.held.breaking and not self.values and self.last is None and not self.computing:
+            return self.plainly(function, args, kwargs)
         name = name_of(function)
         if self.held.fullgraph and reads:
             raise self.broken(f"calls {name}()")
+        if not reads:
+            self.held.breaking.add(function)
         if getattr(function, "_retrograd_disabled", False):
             self.held.eager[name] = "it is excluded from compilation"
         else:
@@ -378,6 +450,9 @@ class Cursor:
                     continue
             except Unsupported:
                 continue
+            if entry.brief:
+                self.held.firsts[self.turn] = self.expected = entry
+                return self.plainly(function, args, kwargs)
             if entry.reason is not None:
                 self.run(f"{name_of(function)}() is not deferred, because {entry.reason}")
                 return self.plainly(function, args, kwargs)
@@ -391,6 +466,8 @@ class Cursor:
                 return None
             self.checks += checks
             parent.next = entry
+            if parent.parent is None:
+                self.held.firsts[self.turn] = entry
             values += fresh
             self.expected = entry.next
             self.stamp += 1

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy import int64, ndarray
 
+from ..core.lazy_tensor import Lazy
 from ..core.tensor import Tensor
 from ..kernels.gather_scatter import all_in_range
+from ..optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from ..core.typing import Args, Function
 
 #: Kinds of functions: deferred; deferred if only the first argument is a tensor; new tensors, without operands;
 #: metadata, which no deferred operation changes; reads of elements; losses of class indices, deferred if the indices are
-#: known to be in range; compositions of functions, which are deferred one by one. All other functions have the kind
-#: ``OTHER``.
+#: known to be in range; compositions of functions, which are deferred one by one; functions that set ``grad`` to None.
+#: All other functions have the kind ``OTHER``.
 PURE, PURE_OF_ONE, FACTORY, METADATA, READS, OTHER = "pure", "pure of one", "factory", "metadata", "reads", "other"
-CLASS_LOSS, COMPOSITION = "class loss", "composition"
+CLASS_LOSS, COMPOSITION, CLEARS_GRAD = "class loss", "composition", "clears grad"
 
 #: Elementwise operations and views whose errors or results depend on more than their arguments.
 IMPURE = frozenset(
@@ -129,6 +131,8 @@ def _kind(function: Function) -> str:
         if op.kind in ("pointwise", "view"):
             return OTHER if op.name in IMPURE else PURE if op.kind == "pointwise" else PURE_OF_ONE
     name = getattr(function, "__name__", "")
+    if function is Optimizer.zero_grad or getattr(function, "__self__", None) is vars(Tensor)["grad"]:
+        return CLEARS_GRAD
     held = vars(Tensor).get(name)
     return OTHER if held.__class__ is property else _by_name(name)  # a setter; the getters are in _kinds
 
@@ -145,6 +149,16 @@ def kind_of(function: Function) -> str:
     if kind is None:
         kind = _kinds[function] = _kind(function)
     return kind
+
+
+def clears_grad(function: Function, args: Args) -> bool:
+    """Whether the call of ``function``, whose kind is ``CLEARS_GRAD``, sets ``grad`` of tensors to None.
+
+    ``grad`` is no operand of a deferred operation; the tensor that it was may be, and is not changed.
+    """
+    if len(args) != 2 or args[0].__class__ is Lazy:
+        return False
+    return args[1] is True if function is Optimizer.zero_grad else args[1] is None
 
 
 def has_valid_classes(args: Args) -> bool:

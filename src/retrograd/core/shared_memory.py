@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from .typing import Array
 
 #: Weak references to the arrays that own such memory, by identity.
-_owners: dict[int, ReferenceType[Array]] = {}
+SHARED: dict[int, ReferenceType[Array]] = {}
 
 
 def share(array: Array) -> Array:
     """Note that the program has ``array``, which is also that of a tensor, and return it."""
     owner = array if array.base is None else memory_owner(array)
     key = id(owner)
-    if key not in _owners:
-        _owners[key] = ref(owner, lambda reference: _owners.pop(key, None))
+    if key not in SHARED:
+        SHARED[key] = ref(owner, lambda reference: SHARED.pop(key, None))
     return array
 
 
 def is_shared(array: Array) -> bool:
     """Whether the program has an array that shares the memory of ``array``."""
-    return bool(_owners) and id(array if array.base is None else memory_owner(array)) in _owners
+    return bool(SHARED) and id(array if array.base is None else memory_owner(array)) in SHARED
