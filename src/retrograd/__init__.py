@@ -125,7 +125,8 @@ _COMING = {
         "use_deterministic_algorithms",
     ),
     "sparse": (
-        "smm", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "spmm", "sspaddmm",
+        "dsmm", "hsmm", "hspmm", "saddmm", "smm", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+        "sparse_csr_tensor", "spmm", "sspaddmm",
     ),
     "streams": ("Event", "Stream"),
     "private_names": (

@@ -46,7 +46,8 @@ FUNCTIONS = [
     "S[1].to_dense()", "S[1, 0]", "S.narrow(1, 1, 2).to_dense()", "A.sparse_mask(S).to_dense()", "S.sparse_mask(R).to_dense()",
     "S.norm()", "S.to_sparse_csr() @ A", "(S.to_sparse_csr() @ R.to_sparse_csr()).to_dense()", "S.to_sparse_csc().to_dense()",
     "A.to_sparse().to_dense() * A", "A.to_sparse(1).sum(1).to_dense()", "torch.sparse.sampled_addmm(S, A, B).to_dense()",
-    "torch.bmm(torch.stack([S, R]), torch.stack([A, B]))", "torch.smm(S, A).to_dense()", "torch.matmul(S, torch.stack([A, B]))",
+    "torch.bmm(torch.stack([S, R]), torch.stack([A, B]))", "torch.smm(S, A).to_dense()", "torch.hspmm(S, A).to_dense()",
+    "torch.dsmm(S, A)", "torch.matmul(S, torch.stack([A, B]))",
     "torch.nn.functional.linear(A, S, B[0])",
 ]  # fmt: skip
 
@@ -64,6 +65,16 @@ def test_derivatives_match_finite_differences(expression: str) -> None:
         x.requires_grad_(False)
     assert torch.autograd.gradcheck(function, (values, others, a, b))
     assert torch.autograd.gradgradcheck(function, (values, others, a, b))
+
+
+def test_hspmm_keeps_the_rows_that_the_matrix_has() -> None:
+    s = torch.sparse_coo_tensor([[0, 2, 0], [1, 0, 1]], [3.0, 4.0, 5.0], (3, 2))
+    product = torch.hspmm(s, torch.arange(4.0).reshape(2, 2))
+    assert (product.sparse_dim(), product.dense_dim(), product.is_coalesced()) == (1, 1, False)
+    assert product._indices().tolist() == [[0, 2]]
+    assert product._values().tolist() == [[16.0, 24.0], [0.0, 4.0]]
+    with pytest.raises(RuntimeError, match="hspmm: Argument #3: Expected dim 0 size 2, got 3"):
+        torch.hspmm(s, torch.ones(3, 2))
 
 
 @pytest.mark.parametrize("coalesced", [True, False])
@@ -247,6 +258,9 @@ ABOUT_LAYOUT = [
     "empty_like",
     "new_empty",
     "smm",
+    "hsmm",
+    "hspmm",
+    "saddmm",
     "sspaddmm",
     "new_zeros",
     "sparse_coo_tensor",

@@ -24,6 +24,7 @@ from .creation import (
     spdiags,
 )
 from .functions import _addmm, _mm, log_softmax, sampled_addmm, softmax
+from .functions import hspmm as _hspmm
 from .functions import smm as _smm
 from .functions import sparse_sum as sum
 from .functions import spmm as _spmm
@@ -69,8 +70,9 @@ def _install() -> None:
 
 
 _install()
-spmm, smm, sspaddmm = interceptable(_spmm), interceptable(_smm), interceptable(_sspaddmm)
-for _function in (spmm, smm, sspaddmm):
+spmm, smm, sspaddmm, hspmm = map(interceptable, (_spmm, _smm, _sspaddmm, _hspmm))
+dsmm, saddmm, hsmm = spmm, sspaddmm, hspmm  # further names of the same functions
+for _function in (spmm, smm, sspaddmm, hspmm):
     _function.__module__ = __name__  # where pickle finds the function
 __all__ = [
     "addmm", "check_sparse_tensor_invariants", "from_scipy", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags",

@@ -353,7 +353,7 @@ def _sparse_product(a: SparseTensor, b: SparseTensor, node: str) -> SparseTensor
     return like(coo(kernels.coordinates_of(flat, sizes), values, sizes, True), layout, node)
 
 
-@implements("spmm", "dsmm")
+@implements("spmm")
 def spmm(input: Any, mat2: Any) -> Any:
     """Return the product of two matrices, as :func:`mm`."""
     return mm(input, mat2) if _is_sparse(input, mat2) else FUNCTIONS["mm"](input, mat2)
@@ -437,7 +437,30 @@ def _addmm(input: Any, a: Any, b: Any, beta: Any, alpha: Any, node: str) -> Any:
     return add(input if beta == 1 else mul(input, beta), _mm(a, b, node), alpha=alpha)
 
 
-@implements("smm", "hspmm")
+@implements()
+def hspmm(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
+    """Return the product of a sparse and a dense matrix with one sparse dimension: the rows that ``mat1`` has.
+
+    >>> import retrograd as torch
+    >>> a = torch.sparse_coo_tensor([[0, 2], [1, 0]], [3.0, 4.0], (3, 2))
+    >>> torch.hspmm(a, torch.eye(2))
+    tensor(indices=tensor([[0, 2]]),
+           values=tensor([[0., 3.],
+                          [4., 0.]]),
+           size=(3, 2), nnz=2, layout=torch.sparse_coo)
+    """
+    if not is_coo(mat1) or _is_sparse(mat2):
+        raise unsupported("hspmm() of these tensors", sparse_coo)
+    if mat2.dim() != 2:
+        raise RuntimeError(f"hspmm: Argument #3: matrices expected, got {mat2.dim()}D tensor")
+    if mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"hspmm: Argument #3: Expected dim 0 size {mat1.shape[1]}, got {mat2.shape[0]}")
+    dense = _mm(mat1, mat2, "MmBackward0")
+    rows = numpy.unique(mat1._pattern.coordinates()[0])
+    return coo(rows[None], gather("IndexSelectBackward0", dense, rows, 1), tuple(dense.shape), False)
+
+
+@implements()
 def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
     """Return the product of a sparse and a dense matrix as a sparse matrix."""
     dense = _mm(input, mat2, "MmBackward0")
