@@ -1,12 +1,14 @@
-"""The class ``device``, the default device, and the array module (NumPy or CuPy) of each device.
+"""The class ``device``, the default device, and the array module (NumPy, CuPy or ``kernels.meta``) of each device.
 
-CuPy is imported on first use. Without CuPy, any use of a GPU raises an error with the package to install.
+CuPy is imported on first use. Without CuPy, any use of a GPU raises an error with the package to install. The module of
+the device ``meta``, whose arrays have no elements, is also imported on first use.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy
@@ -215,7 +217,7 @@ def gpu_count() -> int:
 
 
 def array_module_of(array: object) -> ArrayModule:
-    """Return the array module of ``array``: ``numpy`` or ``cupy``.
+    """Return the array module of ``array``: ``numpy``, ``cupy`` or that of meta arrays.
 
     Raises NotImplementedError for the ``_array`` of a sparse tensor, which is no array.
     """
@@ -223,28 +225,49 @@ def array_module_of(array: object) -> ArrayModule:
         return numpy
     if hasattr(array, "not_an_array"):
         raise array.not_an_array()
-    return sys.modules["cupy"]
+    return meta() if is_meta(array) else sys.modules["cupy"]
+
+
+def meta() -> ArrayModule:
+    """Return the array module of the device ``meta``, which is imported by the first call."""
+    return import_module("retrograd.kernels.meta").META
+
+
+def is_meta(array: object) -> bool:
+    """Whether ``array`` is on the device ``meta``."""
+    return hasattr(array, "layout_only")
+
+
+NO_DATA: Final = "Cannot copy out of meta tensor; no data!"
 
 
 def array_module_for(target: device) -> ArrayModule:
-    """Return the array module of the device ``target``; raise RuntimeError for devices other than the CPU and CUDA."""
+    """Return the array module of ``target``; raise RuntimeError for devices other than the CPU, CUDA and ``meta``."""
     if target.type == "cpu":
         return numpy
     if target.type == "cuda":
         return cupy()
-    raise RuntimeError(f"retrograd has no device of type '{target.type}': it has 'cpu' and, through CuPy, 'cuda'")
+    if target.type == "meta":
+        return meta()
+    raise RuntimeError(
+        f"retrograd has no device of type '{target.type}': it has 'cpu', 'meta' and, through CuPy, 'cuda'"
+    )
 
 
 def device_of(array: object) -> device:
     """Return the device on which ``array`` is stored."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return CPU
-    return device("cuda", int(array.device.id))  # type: ignore[attr-defined]
+    return device("meta") if is_meta(array) else device("cuda", int(array.device.id))  # type: ignore[attr-defined]
 
 
 def to_device(array: Array, target: device) -> Array:
     """Return ``array`` on the device ``target``: ``array`` itself if it is on this device, else a copy."""
     source = device_of(array)
+    if target.type == "meta":
+        return array if source.type == "meta" else meta().asarray(array)
+    if source.type == "meta":
+        raise NotImplementedError(NO_DATA)
     if target.type == "cpu":
         return array if source.type == "cpu" else sys.modules["cupy"].asnumpy(array)
     gpu = array_module_for(target)

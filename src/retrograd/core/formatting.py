@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from .devices import is_meta
+
 if TYPE_CHECKING:
     from .typing import Array
 
@@ -232,7 +234,7 @@ def tensor_text(
     """Return the text of a tensor.
 
     Args:
-        array: The elements, as a NumPy array.
+        array: The elements, as a NumPy array, or a meta array, which has none.
         dtype: Name of the dtype as PyTorch prints it (``torch.float32``); shown unless it is one of the defaults.
         default_dtype: Name of the default floating dtype.
         default_complex: Name of the default complex dtype.
@@ -245,7 +247,12 @@ def tensor_text(
     """
     indent = len(prefix)
     suffixes = [] if device is None else [f"device='{device}'"]
-    if array.size == 0:
+    if is_meta(array):
+        numbers = "..." if contents is None else contents
+        suffixes.append(f"size={tuple(array.shape)}")
+        if dtype != default_dtype:
+            suffixes.append(f"dtype={dtype}")
+    elif array.size == 0:
         if array.ndim != 1:
             suffixes.append(f"size={tuple(array.shape)}")
         if dtype != default_dtype:

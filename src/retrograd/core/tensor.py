@@ -314,7 +314,7 @@ class Tensor:
     is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the memory is on the CPU.")
     is_sparse = property(lambda self: False, doc="Whether the layout is ``torch.sparse_coo``.")
     is_quantized = property(lambda self: False, doc="False: quantized tensors are not supported.")
-    is_meta = property(lambda self: False, doc="False: meta tensors are not supported.")
+    is_meta = property(lambda self: devices.is_meta(self._array), doc="Whether there are no elements, only a layout.")
     is_mkldnn = property(lambda self: False, doc="False.")
     is_mps = property(lambda self: False, doc="False.")
     is_xpu = property(lambda self: False, doc="False.")
@@ -849,7 +849,9 @@ def share_memory(a: Array, b: Array) -> bool:
 
 def address(array: Array) -> int:
     """Return the memory address (in bytes) of the first element of ``array``."""
-    return int(array.ctypes.data if isinstance(array, numpy.ndarray) else array.data.ptr)
+    if isinstance(array, numpy.ndarray):
+        return int(array.ctypes.data)
+    return array.offset if devices.is_meta(array) else int(array.data.ptr)  # type: ignore[attr-defined]
 
 
 def offset_in_memory(array: Array) -> int:

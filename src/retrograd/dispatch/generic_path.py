@@ -347,6 +347,8 @@ def _same_device(op: Op, arrays: Arrays) -> Arrays:
     gpu = next((place for place in places if place.type != "cpu"), None)
     if gpu is None:
         return arrays
+    if gpu.type == "meta":
+        devices.meta().check_devices(arrays)
     if any(hasattr(each, "dtype") and each.ndim and devices.device_of(each) == devices.CPU for each in arrays):
         raise RuntimeError(
             f"Expected all tensors to be on the same device, but found at least two devices, {gpu} and cpu!"

@@ -122,7 +122,7 @@ def logsigmoid(np: Any, x: Any) -> Any:
 
 
 def _cdf(np: Any, x: Any) -> Any:
-    if np.__name__ == "numpy":
+    if np.__name__ != "cupy":
         from scipy.special import ndtr
     else:
         from cupyx.scipy.special import ndtr

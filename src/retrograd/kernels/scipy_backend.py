@@ -16,7 +16,7 @@ SHORT = 2
 @cache
 def library(module: str) -> Any:
     """Return SciPy's module of special functions if ``module`` is "numpy", else CuPy's."""
-    return import_module("scipy.special" if module == "numpy" else "cupyx.scipy.special")
+    return import_module("cupyx.scipy.special" if module == "cupy" else "scipy.special")
 
 
 def special(np: Any, name: str, *operands: Any) -> Any:
@@ -47,7 +47,7 @@ def airy_ai(np: Any, x: Any) -> Any:
 
     Above 103.892 the result is 0, because the value is below the smallest float; at infinity it is nan, as in PyTorch.
     """
-    if np.__name__ == "numpy":
+    if np.__name__ != "cupy":
         values = library("numpy").airy(x)[0]
     else:
         values = np.asarray(library("numpy").airy(np.asnumpy(x))[0])

@@ -156,7 +156,7 @@ def text_of(x: Tensor, prefix: str = "tensor(", contents: str | None = None, mor
     """
     device = x.device
     return formatting.tensor_text(
-        numpy_array_of(x),
+        x._array if x.is_meta else numpy_array_of(x),
         dtype=repr(x.dtype),
         default_dtype=repr(dtypes.default.floating),
         default_complex=repr(dtypes.default.complex),

@@ -20,6 +20,7 @@ from ...core.tensor import (
     preserve_format,
 )
 from ...dispatch.declare import op, public
+from ...dispatch.generic_path import apply
 from ...kernels import copying
 from ...runtime.user_frame import warn
 from ..engine_ops import to_dtype
@@ -107,7 +108,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     place, target, force, layout = parse_to_arguments(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
-        result = to_device(result, place)
+        result = apply(to_device.op, (result,), (place,))
     if target is not None and target is not result.dtype:
         result = cast_to(result, target)
     if layout is not preserve_format:
@@ -226,7 +227,7 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 def legacy_type_name(x: Tensor) -> str:
     """Return the name of the legacy type of ``x``, such as ``torch.FloatTensor`` or ``torch.cuda.LongTensor``."""
-    return f"torch.{'cuda.' if x.is_cuda else ''}{dtypes.scalar_name(x.dtype)}Tensor"
+    return f"torch.{'' if x.is_cpu else f'{x.device.type}.'}{dtypes.scalar_name(x.dtype)}Tensor"
 
 
 @public(function=False)
@@ -266,6 +267,8 @@ def item(input: Tensor) -> Any:
     array = input._array
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    if devices.is_meta(array):
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     return float(array.item()) if array.dtype.kind == "V" else array.item()
 
 
@@ -292,9 +295,10 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     array = input._array
     if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
         return share(array)
-    if input.is_cuda and not force:
+    if not input.is_cpu and not force:
         raise TypeError(
-            "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            f"can't convert {input.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            "memory first."
         )
     if input.dtype is dtypes.bfloat16 and not force:
         raise TypeError("Got unsupported ScalarType BFloat16")

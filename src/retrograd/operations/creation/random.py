@@ -165,8 +165,8 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
     """
     if in_vmap():
         return draw(sample, shape)
-    array = sample(shape)
     place = devices.get_default_device() if device is None else devices.as_device(device)
+    array = devices.meta().empty(shape, sample((0,)).dtype) if place.type == "meta" else sample(shape)
     if place is devices.CPU and requires_grad is False:
         return wrap(array)
     return new_leaf(array if place.type == "cpu" else devices.to_device(array, place), requires_grad)
@@ -183,6 +183,9 @@ def _drawn_like(
     """
     if in_vmap():
         return draw(sample, input._array.shape)
+    place = devices.as_device(device or input.device)
+    if place.type == "meta":
+        return new_leaf(empty_array_like(devices.meta(), input, kind, order), requires_grad)
     drawn = _ordered(input, kind, order, sample, serial)
     return _drawn(lambda shape: drawn, drawn.shape, device or input.device, requires_grad)
 
@@ -454,8 +457,9 @@ def normal(
         shape = numpy.broadcast_shapes(*shapes)
     if in_vmap():
         return draw(lambda full: samplers.normal(stream, full, kind), shape) * std + mean
-    noise = samplers.normal(stream, shape, kind)
-    operands = [each if isinstance(each, Tensor) else wrap(numpy.asarray(each).astype(kind)) for each in (mean, std)]
+    np = devices.array_module_of(tensors[0]._array)
+    noise = samplers.normal(stream, shape, kind) if np is numpy else np.empty(shape, kind)
+    operands = [each if isinstance(each, Tensor) else wrap(np.asarray(each).astype(kind)) for each in (mean, std)]
     block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
     return block(*operands, noise)
 
@@ -482,7 +486,7 @@ def bernoulli_block(np: Any, self: Any, /, stream: Any) -> Any:
     ``stream`` is the state of the random number generator.
     """
     _check_probabilities(np, self)
-    return samplers.bernoulli(stream, self.shape, self.dtype, self)
+    return np.empty_like(self) if devices.is_meta(self) else samplers.bernoulli(stream, self.shape, self.dtype, self)
 
 
 bernoulli_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -512,7 +516,7 @@ def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
         raise dtypes.unsupported("poisson_cpu", self.dtype)
     if np.any(self < 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return samplers.poisson(stream, self)
+    return np.empty_like(self) if devices.is_meta(self) else samplers.poisson(stream, self)
 
 
 poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -530,6 +534,8 @@ def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
 
     ``count`` and ``prob`` hold one element for each sample. ``stream`` is the state of the random number generator.
     """
+    if devices.is_meta(count):
+        return np.empty(numpy.broadcast_shapes(count.shape, prob.shape), count.dtype)
     return samplers.binomial(stream, count, prob)
 
 
@@ -565,6 +571,8 @@ def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacemen
     A row is a vector along the last dimension. An index is drawn with a probability proportional to its weight. If
     ``replacement`` is false, no index is drawn twice for a row. ``stream`` is the state of the random number generator.
     """
+    if devices.is_meta(self):
+        return np.empty((*self.shape[:-1], count), numpy.int64)
     rows = self.reshape(-1, self.shape[-1])
     return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
@@ -593,8 +601,9 @@ def multinomial(
     if not weights.size:
         if weights.ndim == 1 or len(weights):
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-        return wrap(numpy.empty((0, num_samples), numpy.int64))
-    samplers.check_weights(numpy, weights)
+        return wrap(devices.array_module_of(weights).empty((0, num_samples), numpy.int64))
+    if not input.is_meta:
+        samplers.check_weights(numpy, weights)
     return multinomial_block(input, _stream(generator), num_samples, replacement)
 
 
@@ -664,6 +673,8 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     if _writable_directly(x):
         assign(x, sample(array.shape))
         return x
+    if devices.is_meta(array):
+        return modify(_OVERWRITE[node].op, (x,), (array,))
     order = dims_by_stride(array)
     dense = array.flags.c_contiguous
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
@@ -777,6 +788,8 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
     kind, stream = input._array.dtype, _stream(generator)
     if kind.kind == "c":
         raise dtypes.unsupported("bernoulli_scalar_cpu_", kind)
+    if isinstance(p, Tensor) and input.is_meta:
+        p = 0.5  # the values of the samples do not matter
     if isinstance(p, Tensor):
         probabilities = expand(p, input._array.shape)._array
         _check_probabilities(numpy, probabilities)
