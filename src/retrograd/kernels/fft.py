@@ -16,9 +16,11 @@ UNSCALED, BY_ROOT, BY_SIZE = 0, 1, 2
 
 
 def _transforms(np: Any) -> Any:
-    """Return the module of FFT functions: SciPy's if ``np`` is NumPy, CuPy's if ``np`` is CuPy."""
+    """Return the module of FFT functions: SciPy's if ``np`` is NumPy, CuPy's if ``np`` is CuPy, or that of meta arrays."""
     if np.__name__ == "numpy":
         import scipy.fft as module
+    elif np.__name__ == "meta":
+        module = np.fft
     else:
         import cupyx.scipy.fft as module
     return module

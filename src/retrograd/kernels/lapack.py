@@ -136,6 +136,8 @@ def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tup
     vector; the dimensions before them are those of the batch, which are broadcast. ``function`` receives one item of
     each array and returns a tuple of arrays. Element k of the result stacks element k of all these tuples.
     """
+    if np.__name__ == "meta":
+        return np.map_matrices(function, *stacks)
     arrays, small, one = [], True, np is cpu
     for array, count in stacks:
         arrays.append(array if np is cpu else np.asnumpy(array))
@@ -585,7 +587,7 @@ def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[A
 
 def exponential(np: Any, x: Any) -> Any:
     """Return the matrix exponentials of the square matrices in ``x``."""
-    if not x.size:
+    if not x.size or np.__name__ == "meta":
         return x.copy()
     if hasattr(np, "asnumpy"):
         return np.asarray(exponential(cpu, np.asnumpy(x)))

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.devices import is_meta
+
 Step = Callable[[Any, int, Any, Any], Any]
 
 
@@ -22,7 +24,7 @@ def recurrence(np: Any, x: Any, degree: Any, first: Any, step: Step) -> Any:
     """
     before, last = np.ones_like(x), first
     out = np.where(degree < 0, 0, np.where(degree == 0, before, last)).astype(x.dtype)
-    most = int(degree.max()) if degree.size else 0
+    most = int(degree.max()) if degree.size and not is_meta(degree) else 0
     k = 1
     while k < most:
         before, last = last, step(x, k, last, before)

@@ -16,8 +16,10 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided
 
+from ...core.dtypes import HALF_PRECISION
 from ...core.rule_namespace import RULE_NAMESPACES
-from . import functions
+from ...core.tensor import Tensor
+from . import fft, functions, matrices
 from .array import RULES, MetaArray, NoValuesError, fresh
 
 __all__ = ["META", "MetaArray", "NoValuesError"]
@@ -105,6 +107,7 @@ for _name, _function in {
     "empty": _empty, "zeros": _empty, "ones": _empty, "full": _full, "arange": _arange, "linspace": _linspace,
     "eye": _eye, "identity": _eye, "asarray": _asarray, "asanyarray": _asarray, "array": _array,
     "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": _asnumpy,
+    "triu_indices": _triangle, "fft": fft, "map_matrices": matrices.map_matrices,
     "check_devices": functions.check_devices,
     "tri": lambda n, m=None, k=0, dtype=float: _eye(n, m, dtype=dtype),
     "lib": SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_as_strided)),
@@ -113,14 +116,27 @@ for _name, _function in {
 
 
 class _Rules:
-    """The namespace ``F`` of derivative rules for gradients that are meta arrays."""
+    """The namespace ``F`` of derivative rules for gradients that are meta arrays: the kernels of all operations."""
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(RULE_NAMESPACES[numpy.ndarray], name)
-        if isinstance(found, partial) and found.args and found.args[0] is numpy:
-            found = partial(found.func, META, *found.args[1:], **found.keywords)
+        function = getattr(RULE_NAMESPACES[Tensor], name, None)
+        op = getattr(function, "op", None)
+        found = partial(_in_single_precision if op.opmath else op.kernel, *([op.kernel] if op.opmath else []), META) if op else (
+            getattr(RULE_NAMESPACES[numpy.ndarray], name)
+        )
         setattr(self, name, found)
         return found
+
+
+def _in_single_precision(kernel: Any, np: Any, *args: Any, **named: Any) -> Any:
+    """Return the result of ``kernel``, for which float16 and bfloat16 operands are converted to float32."""
+    short = getattr(args[0], "dtype", None)
+    if short not in HALF_PRECISION:
+        return kernel(np, *args, **named)
+    wide = [each.astype(numpy.float32) if getattr(each, "dtype", None) in HALF_PRECISION else each for each in args]
+    result = kernel(np, *wide, **named)
+    parts = [each.astype(short) if each.dtype == numpy.float32 else each for each in (result if isinstance(result, tuple) else (result,))]
+    return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
 RULE_NAMESPACES[MetaArray] = _Rules()

@@ -32,15 +32,19 @@ class MetaArray(NDArrayOperatorsMixin):
     """Array without elements. Its attributes and methods are those of a ``numpy.ndarray``.
 
     ``layout`` is a NumPy array with the shape, the dtype and the strides, whose elements must not be accessed.
-    ``base`` is the array that a view belongs to. ``verdict`` is the truth value of the result of ``any`` (False) and
-    ``all`` (True): a kernel's checks of values do not apply.
+    ``base`` is the array that a view belongs to.
+
+    Kernels check values, in conditions such as ``(index < 0).any()`` and ``index.max() >= size``. On a meta array the
+    checks find nothing: ``any`` is false, ``all`` is true, a maximum is below every bound and a minimum above.
+    ``verdict`` is this truth value, or None; ``bound`` is "max" or "min" if the array is the result of that reduction.
+    All other conditions raise NoValuesError.
     """
 
-    __slots__ = ("__weakref__", "base", "layout", "verdict")
+    __slots__ = ("__weakref__", "base", "bound", "layout", "verdict")
     layout_only = True  # devices.is_meta
 
     def __init__(self, layout: Any, base: MetaArray | None = None, verdict: bool | None = None) -> None:
-        self.layout, self.base, self.verdict = layout, base, verdict
+        self.layout, self.base, self.verdict, self.bound = layout, base, verdict, ""
 
     shape = property(lambda self: self.layout.shape)
     dtype = property(lambda self: self.layout.dtype)
@@ -77,6 +81,10 @@ class MetaArray(NDArrayOperatorsMixin):
     # -- values
 
     def item(self, *index: Any) -> Any:
+        if index and isinstance(index[0], MetaArray) and index[0].bound:  # the element at the position of the maximum
+            found = fresh((), self.dtype)
+            found.bound = index[0].bound
+            return found
         raise NoValuesError("Tensor.item() cannot be called on meta tensors")
 
     __float__ = __int__ = __index__ = __complex__ = item
@@ -135,10 +143,18 @@ class MetaArray(NDArrayOperatorsMixin):
         """Real part, a view."""
         return self.view_as(self.layout.real) if self.dtype.kind == "c" else self
 
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
+
     @property
     def imag(self) -> MetaArray:
         """Imaginary part, a view."""
         return self.view_as(self.layout.imag) if self.dtype.kind == "c" else fresh(self.shape, self.dtype)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag[...] = value
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> MetaArray:
         """Return a view of another shape if the layout allows it, else a new array."""

@@ -88,12 +88,27 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, **named: Any) -> Any:
     small = _run(ufunc, *inputs, **named)
     if isinstance(small, tuple):
         return tuple(like(each, shape) for each in small)
+    if not shape and (bound := next((each.bound for each in inputs if isinstance(each, MetaArray) and each.bound), "")):
+        found = fresh((), small.dtype)
+        found.verdict = CHECKS.get((ufunc.__name__, bound if isinstance(inputs[0], MetaArray) else ""))
+        return found
     if out is not None:
         target = out[0]
         if target.dtype != small.dtype and not numpy.can_cast(small.dtype, target.dtype, "same_kind"):
             raise numpy._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", small.dtype, target.dtype, 0)
         return _delivered(fresh(shape, small.dtype), target)
     return like(small, shape)
+
+
+#: The truth value of a comparison of a maximum or minimum with a bound; see the class ``MetaArray``.
+CHECKS = {
+    (name, bound): value
+    for bound, true, false in (("max", "less", "greater"), ("min", "greater", "less"))
+    for name, value in (
+        (true, True), (f"{true}_equal", True), (false, False), (f"{false}_equal", False),
+        ("isnan", False), ("isinf", False), ("isfinite", True),
+    )
+}  # fmt: skip
 
 
 def generalized(ufunc: Any, inputs: Sequence[Any], **named: Any) -> Any:
@@ -145,6 +160,7 @@ def reduce(ufunc: Any, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     small = ufunc.reduce(prototype(x), axis=axis, dtype=dtype, keepdims=keepdims, **named)
     found = like(small, _reduced(x.shape, axis, keepdims))
     found.verdict = {"logical_or": False, "logical_and": True}.get(ufunc.__name__)
+    found.bound = {"maximum": "max", "minimum": "min"}.get(ufunc.__name__, "")
     return _delivered(found, out)
 
 
@@ -221,14 +237,14 @@ def imag(x: Any) -> Any:
 # --- Reductions, scans and orders -----------------------------------------------------------------------------------
 
 
-def _reduction(function: Any, verdict: bool | None = None) -> None:
+def _reduction(function: Any, verdict: bool | None = None, bound: str = "") -> None:
     def made(x: Any, axis: Any = None, *args: Any, out: Any = None, keepdims: bool = False, **named: Any) -> Any:
         x = as_meta(x)
         keep = {"keepdims": True} if keepdims else {}
         named.pop("where", None)
         small = _run(function, x, axis, *args, **keep, **named)
         found = like(small, _reduced(x.shape, axis, keepdims))
-        found.verdict = verdict
+        found.verdict, found.bound = verdict, bound
         return _delivered(found, out)
 
     RULES[function] = made
@@ -242,6 +258,10 @@ for _each in (
     _reduction(_each)
 _reduction(numpy.any, False)
 _reduction(numpy.all, True)
+for _each in (numpy.max, numpy.amax, numpy.argmax, numpy.nanmax):
+    _reduction(_each, bound="max")
+for _each in (numpy.min, numpy.amin, numpy.argmin, numpy.nanmin):
+    _reduction(_each, bound="min")
 
 
 def _scan(function: Any) -> None:
@@ -255,12 +275,6 @@ def _scan(function: Any) -> None:
 
 for _each in (numpy.cumsum, numpy.cumprod):
     _scan(_each)
-
-
-@rule(numpy.sort, numpy.argsort)
-def sort(x: Any, axis: Any = -1, **named: Any) -> Any:
-    """Return an array of the shape of ``x``."""
-    raise AssertionError
 
 
 def _order(function: Any) -> None:
@@ -300,6 +314,12 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """Return the positions of ``x``."""
     return fresh(shape_of(x), numpy.int64)
+
+
+@rule(numpy.isin)
+def isin(element: Any, test_elements: Any, **named: Any) -> Any:
+    """Return a mask of ``element``."""
+    return fresh(shape_of(element), bool)
 
 
 @rule(numpy.diff)

@@ -39,7 +39,7 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(numpy, array, size):
         return
-    if array.size and (int(array.max()) >= size or int(array.min()) < low):
+    if array.size and (array.max() >= size or array.min() < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
 
 

@@ -475,7 +475,7 @@ def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
             continue
         size = x._array.shape[dim]
         each = each.astype(numpy.int64, copy=False)
-        if each.size and (int(each.max()) >= size or int(each.min()) < -size):
+        if each.size and (each.max() >= size or each.min() < -size):
             if nothing:
                 each = numpy.zeros_like(each) if size else each[:0]
             else:

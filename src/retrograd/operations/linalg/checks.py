@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtypes
+from ...core.devices import is_meta
 from ...core.tensor import Tensor
 from ...dispatch.declare import ARRAYS, TENSORS, exported, op
 
@@ -125,6 +126,8 @@ def first_failure(info: Any) -> tuple[str, int] | None:
     ``info`` is an integer array with the return code of LAPACK for each matrix of a batch. ``prefix`` is the start of
     an error message, such as "(Batch element 2): ". For a single matrix, whose ``info`` is 0-d, ``prefix`` is empty.
     """
+    if is_meta(info):
+        return None
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):
         if code:
