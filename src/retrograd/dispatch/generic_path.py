@@ -208,10 +208,12 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     arrays: Any = [each._array if isinstance(each, Tensor) else each for each in tensors]
     if op.check is not None:
         op.check(*arrays)
-    np = numpy
+    np, kernel = numpy, op.kernel
     if not all([each.__class__ is numpy.ndarray for each in arrays]):
         arrays = _same_device(op, arrays)
         np = devices.array_module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
+        if np.__name__ == "meta":
+            kernel = np.kernel_of(op)
     target = None
     heeded = errors.get()
     if op.kind == "pointwise":
@@ -234,14 +236,16 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
             target = op.result or short[0]
     try:
         errors.set(IGNORED)
-        result = op.kernel(np, *inputs, *params[: op.positional], **keywords)
+        result = kernel(np, *inputs, *params[: op.positional], **keywords)
         if target is not None:
             result = retype(op, result, target)
     except ValueError as error:
         if op.kind == "pointwise":
             raise broadcast_error(tensors) or error from None
         raise
-    except RuntimeError:
+    except RuntimeError as error:
+        if np.__name__ == "meta" and isinstance(error, np.NO_VALUES):
+            raise np.no_values(op.shown) from None
         if inputs is not arrays:  # it may name dtypes
             _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
         raise

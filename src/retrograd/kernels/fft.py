@@ -54,7 +54,7 @@ def _applied(np: Any, transform: Any, x: Any, dims: Sequence[int], **options: An
     """
     order = _order(x, dims)
     result = transform(x.transpose(order), axes=tuple(range(x.ndim - len(dims), x.ndim)), **options)
-    return result.transpose(tuple(np.argsort(np.asarray(order)).tolist()))
+    return result.transpose(tuple([order.index(axis) for axis in range(x.ndim)]))
 
 
 def _by_stride(x: Any, dims: Sequence[int]) -> list[int]:

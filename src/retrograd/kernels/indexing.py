@@ -121,6 +121,8 @@ def add(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask. If an
     element is selected repeatedly, all of its values are added.
     """
+    if np.__name__ == "meta":
+        return x
     if x.dtype == bool:
         np.logical_or.at(x, _key(picks), values)
         return x
@@ -269,7 +271,7 @@ def ranks_in_groups(np: Any, mask: Any, index: Any, shape: tuple[int, ...], dim:
     Elements of a group are combined by ``scatter_reduce`` with the same element of an array of this ``shape``, at
     ``index`` along ``dim``.
     """
-    if not mask.ndim:
+    if not mask.ndim or np.__name__ == "meta":
         return np.where(mask, 0, -1)
     ranks, chosen = np.full(mask.shape, -1, np.int64), np.nonzero(mask)
     groups = np.ravel_multi_index((*chosen[:dim], index[chosen], *chosen[dim + 1 :]), shape or (1,))

@@ -344,6 +344,8 @@ def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
     If ``back`` is true, the inverse permutation of the rows is applied.
     """
     size = x.shape[-2]
+    if np.__name__ == "meta":
+        return np.empty((*np.broadcast_shapes(x.shape[:-2], pivots.shape[:-1]), *x.shape[-2:]), x.dtype)
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
     if len(flat) == 1:
         rows = list(range(size))

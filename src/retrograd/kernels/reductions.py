@@ -529,7 +529,7 @@ def _variance_of_few(np: Any, x: Any, count: int, left: float) -> Any:
     are added up as Python floats, which is faster than NumPy.
     """
     size = x.size
-    if not 0 < size <= ONES_PRODUCT or x.dtype.kind != "f":
+    if not 0 < size <= ONES_PRODUCT or x.dtype.kind != "f" or x.__class__ is not numpy.ndarray:
         return None
     if size > SMALL_ROW:
         flat = x.ravel().astype(np.float64)

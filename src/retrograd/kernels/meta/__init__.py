@@ -20,7 +20,8 @@ from ...core.dtypes import HALF_PRECISION
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor
 from . import fft, functions, matrices
-from .array import RULES, MetaArray, NoValuesError, fresh
+from .array import RULES, MetaArray, NoItemError, NoValuesError, fresh, no_values
+from .kernels import KERNELS
 
 __all__ = ["META", "MetaArray", "NoValuesError"]
 
@@ -49,7 +50,8 @@ def _empty(shape: Any, dtype: Any = numpy.float64, order: str = "C", **named: An
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **named: Any) -> MetaArray:
-    return fresh(_sizes(shape), numpy.asarray(fill_value).dtype if dtype is None else dtype)
+    kind = (fill_value if isinstance(fill_value, MetaArray) else numpy.asarray(fill_value)).dtype
+    return fresh(_sizes(shape), kind if dtype is None else dtype)
 
 
 def _arange(*bounds: Any, dtype: Any = None, **named: Any) -> MetaArray:
@@ -91,7 +93,7 @@ def _indices(dimensions: Any, dtype: Any = int, **named: Any) -> MetaArray:
 def _triangle(n: int, k: int = 0, m: int | None = None) -> Any:
     found = numpy.triu_indices(n, k, m) if n * (m or n) <= 1 << 20 else None
     if found is None:
-        raise NoValuesError("triu_indices")
+        raise no_values("triu_indices")
     return tuple(map(functions.as_meta, found))
 
 
@@ -108,11 +110,16 @@ for _name, _function in {
     "eye": _eye, "identity": _eye, "asarray": _asarray, "asanyarray": _asarray, "array": _array,
     "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": _asnumpy,
     "triu_indices": _triangle, "fft": fft, "map_matrices": matrices.map_matrices,
-    "check_devices": functions.check_devices,
+    "no_values": no_values, "NO_VALUES": (NoValuesError, NoItemError), "kernel_of": lambda op: KERNELS.get(op.name, op.kernel), "check_devices": functions.check_devices,
     "tri": lambda n, m=None, k=0, dtype=float: _eye(n, m, dtype=dtype),
     "lib": SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_as_strided)),
 }.items():  # fmt: skip
     setattr(META, _name, _function)
+
+
+def kernel_of(op: Any) -> Any:
+    """Return the kernel of the operation ``op`` for meta arrays."""
+    return KERNELS.get(op.name, op.kernel)
 
 
 class _Rules:
@@ -121,9 +128,12 @@ class _Rules:
     def __getattr__(self, name: str) -> Any:
         function = getattr(RULE_NAMESPACES[Tensor], name, None)
         op = getattr(function, "op", None)
-        found = partial(_in_single_precision if op.opmath else op.kernel, *([op.kernel] if op.opmath else []), META) if op else (
-            getattr(RULE_NAMESPACES[numpy.ndarray], name)
-        )
+        if op is None:
+            found = getattr(RULE_NAMESPACES[numpy.ndarray], name)
+        elif op.opmath:
+            found = partial(_in_single_precision, kernel_of(op), META)
+        else:
+            found = partial(kernel_of(op), META)
         setattr(self, name, found)
         return found
 

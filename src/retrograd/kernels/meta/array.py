@@ -23,6 +23,23 @@ class NoValuesError(NotImplementedError):
     """Error of a function that needs the elements of a meta array."""
 
 
+def no_values(name: str) -> NoValuesError:
+    """Return PyTorch's error for the operation ``name``, the shape of whose result depends on elements."""
+    if name == "nonzero":
+        return NoValuesError(
+            "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct "
+            "data-independent implementation does not exist."
+        )
+    return NoValuesError(
+        f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
+        "registered. The result depends on the elements, which meta tensors do not have."
+    )
+
+
+class NoItemError(RuntimeError):
+    """Error of the conversion of a meta array to a number."""
+
+
 @cache
 def _element(dtype: numpy.dtype[Any]) -> Any:
     return numpy.zeros((), dtype)
@@ -75,7 +92,7 @@ class MetaArray(NDArrayOperatorsMixin):
     def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
         rule = RULES.get(function)
         if rule is None:
-            raise NoValuesError(f"{function.__name__} of a meta array")
+            raise no_values(function.__name__)
         return rule(*args, **named)
 
     # -- values
@@ -85,7 +102,7 @@ class MetaArray(NDArrayOperatorsMixin):
             found = fresh((), self.dtype)
             found.bound = index[0].bound
             return found
-        raise NoValuesError("Tensor.item() cannot be called on meta tensors")
+        raise NoItemError("Tensor.item() cannot be called on meta tensors")
 
     __float__ = __int__ = __index__ = __complex__ = item
 
@@ -385,7 +402,7 @@ def indexed(x: MetaArray, index: Any) -> MetaArray:
             each = numpy.asarray(each)
         if isinstance(each, (MetaArray, numpy.ndarray)) and each.dtype.kind == "b":
             if isinstance(each, MetaArray):
-                raise NoValuesError("nonzero")
+                raise no_values("nonzero")
             arrays += each.nonzero()
         else:
             arrays.append(each)

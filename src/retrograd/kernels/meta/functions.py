@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from .array import RULES, MetaArray, NoValuesError, fresh, like, prototype
+from .array import RULES, MetaArray, fresh, like, no_values, prototype
 
 Rule = Callable[..., Any]
 
@@ -106,6 +106,11 @@ CHECKS = {
     for bound, true, false in (("max", "less", "greater"), ("min", "greater", "less"))
     for name, value in (
         (true, True), (f"{true}_equal", True), (false, False), (f"{false}_equal", False),
+    )
+} | {
+    (name, bound): value
+    for bound in ("max", "min", "sum")
+    for name, value in (
         ("isnan", False), ("isinf", False), ("isfinite", True),
     )
 }  # fmt: skip
@@ -114,7 +119,7 @@ CHECKS = {
 def generalized(ufunc: Any, inputs: Sequence[Any], **named: Any) -> Any:
     """Return the result of a generalised ufunc such as ``matmul``, whose signature names the core dimensions."""
     if "axes" in named or "axis" in named:
-        raise NoValuesError(f"{ufunc.__name__} with axes")
+        raise no_values(f"{ufunc.__name__} with axes")
     left, right = ufunc.signature.split("->")
     sizes: dict[str, int] = {}
     batches = []
@@ -160,7 +165,7 @@ def reduce(ufunc: Any, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     small = ufunc.reduce(prototype(x), axis=axis, dtype=dtype, keepdims=keepdims, **named)
     found = like(small, _reduced(x.shape, axis, keepdims))
     found.verdict = {"logical_or": False, "logical_and": True}.get(ufunc.__name__)
-    found.bound = {"maximum": "max", "minimum": "min"}.get(ufunc.__name__, "")
+    found.bound = {"maximum": "max", "minimum": "min", "add": "sum"}.get(ufunc.__name__, "")
     return _delivered(found, out)
 
 
@@ -193,7 +198,7 @@ def at(ufunc: Any, x: Any, indices: Any, *values: Any) -> None:
 def where(condition: Any, *branches: Any) -> Any:
     """Return the result of ``numpy.where`` with two branches; with none, the result depends on values."""
     if not branches:
-        raise NoValuesError("nonzero")
+        raise no_values("nonzero")
     check_devices([condition, *branches])
     shape = numpy.broadcast_shapes(*map(shape_of, (condition, *branches)))
     return like(_run(numpy.where, condition, *branches), shape)
@@ -335,13 +340,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 def _refused(name: str) -> Rule:
     def made(*args: Any, **named: Any) -> Any:
-        raise NoValuesError(name)
+        raise no_values(name)
 
     return made
 
 
 for _each, _name in {
-    numpy.nonzero: "nonzero", numpy.flatnonzero: "nonzero", numpy.argwhere: "nonzero", numpy.unique: "unique",
+    numpy.nonzero: "nonzero", numpy.flatnonzero: "nonzero", numpy.argwhere: "nonzero", numpy.unique: "_unique2",
     numpy.bincount: "bincount", numpy.histogram: "histogram", numpy.histogramdd: "histogramdd", numpy.compress: "masked_select",
     numpy.extract: "masked_select", numpy.array_equal: "equal", numpy.allclose: "allclose",
 }.items():  # fmt: skip
@@ -446,7 +451,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     if axis is None:
         x, axis = as_meta(x).reshape(-1), 0
     if isinstance(repeats, MetaArray):
-        raise NoValuesError("repeat_interleave")
+        raise no_values("repeat_interleave")
     shape, times = list(x.shape), numpy.asarray(repeats)
     shape[axis] = int(times.sum()) if times.ndim and times.size > 1 else shape[axis] * int(times.reshape(()))
     return fresh(shape, x.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
+from ...core.devices import array_module_of, is_meta
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import innermost_batch, slicewise
@@ -70,6 +71,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if input.is_meta:
+        return wrap(array_module_of(input._array).empty((size, input._array.ndim), numpy.int64))
     indices = _nonzero_indices(input._array)[:size]
     result = numpy.full((size, input._array.ndim), fill_value, numpy.int64)
     result[: len(indices)] = indices
@@ -106,7 +109,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         return ()
     array = indices._array[..., None].astype(numpy.int64)
     with numpy.errstate(all="ignore"):
-        coordinates = array // numpy.asarray(steps[::-1]) % numpy.asarray(tuple(sizes))
+        np = array_module_of(array)
+        coordinates = array // np.asarray(steps[::-1]) % np.asarray(tuple(sizes))
     return unbind(wrap(coordinates), -1)
 
 
@@ -337,7 +341,7 @@ def _sorted_by(rows: Tensor, sorter: Tensor) -> Tensor:
             + dtypes.scalar_name(sorter.dtype)
         )
     array = sorter._array
-    if array.size and (int(array.min()) < 0 or int(array.max()) >= array.shape[-1]):
+    if array.size and (array.min() < 0 or array.max() >= array.shape[-1]):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
     return wrap(numpy.take_along_axis(rows._array, array, -1))
 
@@ -371,6 +375,8 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
         raise dtypes.unsupported("searchsorted_out_cpu", edges.dtype)
     if edges.dtype == dtypes.bfloat16.numpy:
         edges = edges.astype(numpy.float32)
+    if is_meta(edges):
+        return wrap(array_module_of(edges).empty(points.shape, numpy.int32 if int32 else numpy.int64))
     positions = searching.searchsorted(numpy, points, edges, right)
     if positions is not None:
         pass
@@ -426,4 +432,5 @@ def isin(
     for each in given:
         if isinstance(each, Tensor) and each._array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(each.dtype)}")
-    return wrap(numpy.asarray(numpy.isin(arrays[0], arrays[1], invert=invert)))
+    found = numpy.isin(arrays[0], arrays[1], invert=invert)
+    return wrap(found if is_meta(found) else numpy.asarray(found))

@@ -8,7 +8,7 @@ import numpy
 
 from ...compat.lazy_imports import load_part
 from ...core import dtypes
-from ...core.devices import array_module_of
+from ...core.devices import array_module_of, is_meta
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
 from ...dispatch.declare import ARRAYS, TENSORS, op, public
@@ -349,6 +349,8 @@ embedding_bag_backward.derivative(
 
 
 def _check_offsets(indices: Any, offsets: Any) -> None:
+    if is_meta(offsets):
+        return
     if offsets.size and offsets[0] != 0:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
@@ -363,6 +365,8 @@ def _check_offsets(indices: Any, offsets: Any) -> None:
 
 
 def _check_rows(indices: Any, count: int) -> None:
+    if is_meta(indices):
+        return
     bad = array_module_of(indices).flatnonzero((indices < 0) | (indices >= count))
     if bad.size:
         raise RuntimeError(
@@ -401,7 +405,7 @@ def _embedding_bag(
     np = array_module_of(index)
     bags, sizes = embedding_kernels.bag_indices(np, index.size, start)
     share = per_sample_weights
-    if padding_idx is not None:
+    if padding_idx is not None and not is_meta(index):
         kept = index != _padding(padding_idx, weight)
         index, inside = index[kept], bags[kept]
         sizes = np.bincount(inside, minlength=sizes.size)
@@ -511,9 +515,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         largest = -1
     else:
         flat = index.reshape(-1)
-        if flat[flat.argmin()] < 0:
+        if flat.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
-        largest = int(flat[flat.argmax()])
+        largest = num_classes - 1 if is_meta(index) and num_classes != -1 else int(flat[flat.argmax()])
     classes = largest + 1 if num_classes == -1 else num_classes
     if largest >= classes:
         raise RuntimeError("Class values must be smaller than num_classes.")

@@ -792,7 +792,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif innermost_batch((var,)) is None and bool((var < 0).any()):
+    elif innermost_batch((var,)) is None and bool((var._array < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():

@@ -521,7 +521,7 @@ def _check_unpooling(x: Any, indices: Any, size: tuple[int, ...], rank: int) -> 
     if x.dtype.kind not in "fV":
         raise unsupported(f"max_unpool{rank}d", x.dtype)
     volume = math.prod(size)
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= volume):
+    if indices.size and (indices.min() < 0 or indices.max() >= volume):
         bad = int(indices[(indices < 0) | (indices >= volume)][-1])
         raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})")
 

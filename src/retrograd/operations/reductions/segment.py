@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from ...core.devices import array_module_of
 from ...core.dtypes import unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import public, variant
@@ -78,7 +79,7 @@ def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe:
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     what, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)
-    array = numpy.asarray(given._array, numpy.int64)
+    array = array_module_of(given._array).asarray(given._array, numpy.int64)
     if array.ndim > data.ndim:
         raise RuntimeError(f"Expected data.dim() >= {what}_value.dim() to be true, but got false.")
     if axis not in (array.ndim - 1, array.ndim - 1 - data.ndim):
@@ -106,6 +107,8 @@ def _segment_index(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
     number of segments as its index.
     """
     size, segments = data.shape[axis], counts.shape[-1]
+    if data.is_meta:
+        return wrap(array_module_of(data._array).empty((*data.shape[: axis + 1], *data.shape[axis + 1 :]), numpy.int64))
     index = numpy.full((*counts.shape[:-1], size), segments)
     for row in numpy.ndindex(counts.shape[:-1]):
         for number, (start, count) in enumerate(zip(starts[row], counts[row], strict=True)):

@@ -204,7 +204,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
         a = _weights("aweights", aweights, count, "floating point", aweights.dtype.category == dtypes.FLOATING)
         w = a if w is None else mul(w, a)
     total = wrap(numpy.asarray(count)) if w is None else sum(w)
-    sliced = innermost((total,)) is not None  # under vmap, elements cannot be tested
+    sliced = innermost((total,)) is not None or total.is_meta  # elements cannot be tested
     if w is not None and not sliced and not bool(total):
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     average = div(sum(rows if w is None else mul(rows, w), 1), total)
@@ -465,6 +465,8 @@ def histc(input: Tensor, bins: int = 100, min: Any = 0, max: Any = 0, *, out: An
         raise dtypes.unsupported("histogram_cpu", array.dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if input.is_meta:
+        return wrap(array_module_for(input.device).empty(bins, array.dtype))
     low, high = float(min), float(max)
     if low == high and array.size:
         low, high = float(array.min()), float(array.max())

@@ -486,6 +486,10 @@ def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.dtype not in (dtypes.int64, dtypes.int32):
         raise dtypes.unsupported("repeat_interleave_cpu", array.dtype)
+    if counts.is_meta:
+        if output_size is None:
+            raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        return wrap(array_module_of(array).empty(output_size, array.dtype))
     if array.size and int(array.min()) < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != int(array.sum()):
