@@ -216,7 +216,7 @@ def convolve(
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return y.astype(dtype, copy=False)
     plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
-    if plan.empty:
+    if plan.empty or np.__name__ == "meta":
         y = np.zeros(shape, x.dtype)
     elif plan.pointwise:
         y = np.matmul(w.reshape(groups, plan.single, -1), x.reshape(plan.batch, groups, -1, plan.rest * plan.out[0]))
@@ -302,7 +302,7 @@ def input_adjoint(
     if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
-    if plan.empty:
+    if plan.empty or np.__name__ == "meta":
         x = np.zeros(shape, y.dtype)
     elif plan.pointwise:
         matrix = w.reshape(groups, plan.single, -1).swapaxes(1, 2)
@@ -366,7 +366,7 @@ def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: An
         return result.astype(dtype, copy=False)
     plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
     w = np.zeros(shape, y.dtype)
-    if plan.empty:
+    if plan.empty or np.__name__ == "meta":
         return w.astype(dtype, copy=False)
     if plan.depthwise:
         weights = w.reshape(groups, plan.single, *plan.kernel)

@@ -160,7 +160,7 @@ def recurrence(np: Any, factor: Any, summand: Any, dim: int, backward: bool) -> 
         steps = np.concatenate([steps[:0], steps[:1], steps[:-1]])
     else:
         view = out
-    size = view.shape[0]
+    size = 0 if np.__name__ == "meta" else view.shape[0]
     if size <= SERIAL_STEPS or view[:1].size > SERIAL_WIDTH:
         for k in range(1, size):
             view[k] += steps[k] * view[k - 1]

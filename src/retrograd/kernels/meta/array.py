@@ -205,7 +205,7 @@ class MetaArray(NDArrayOperatorsMixin):
     def astype(self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True) -> Any:
         """Return a new array of another dtype."""
         target = numpy.dtype(dtype)
-        if not copy and target == self.dtype:
+        if not copy and target == self.dtype and (order != "C" or self.flags.c_contiguous):
             return self
         if order == "C" or (order == "A" and not (self.flags.f_contiguous and not self.flags.c_contiguous)):
             return fresh(self.shape, target)
@@ -323,7 +323,7 @@ def _prototype(shape: tuple[int, ...], order: tuple[int, ...], repeated: tuple[b
     for axis in order[::-1]:
         if not repeated[axis]:
             strides[axis] = step
-            step *= shape[axis] or 1
+            step *= CLIPPED  # also of a single element: no two strides are equal, so that the order is not lost
     count = step // dtype.itemsize
     memory = numpy.zeros(count, dtype) if dtype.kind in "iu" else numpy.ones(count, dtype)
     return as_strided(memory, shape, tuple(strides), writeable=False)

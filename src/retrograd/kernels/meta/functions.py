@@ -685,7 +685,9 @@ def _fresh_like(x: Any, dtype: Any, shape: Any, order: str = "K") -> MetaArray:
     model = as_meta(x)
     dtype = model.dtype if dtype is None else dtype
     if shape is not None:
-        return fresh((shape,) if isinstance(shape, int) else shape, dtype)
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        keeps = order == "K" and len(sizes) == model.ndim
+        return like(numpy.empty_like(prototype(model), dtype), sizes) if keeps else fresh(sizes, dtype)
     return model.astype(dtype, order)
 
 

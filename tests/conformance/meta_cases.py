@@ -1,0 +1,76 @@
+"""Samples on the device ``meta``, compared with the same samples on the CPU: layouts of results and of gradients."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import retrograd as torch
+from tests.conformance.samples import Sample
+
+
+class Outcome(NamedTuple):
+    """Comparison of one sample: ``difference`` is empty if the layouts agree; ``error`` is what meta tensors raised."""
+
+    difference: str = ""
+    error: Exception | None = None
+
+
+def layout(value: Any) -> Any:
+    """Return shape, dtype, strides and node of a tensor, or the class of another object."""
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    node = None if value.grad_fn is None else type(value.grad_fn).__name__
+    return tuple(value.shape), value.dtype, value.stride(), node
+
+
+def leaves(sample: Sample, device: str) -> dict[str, Any]:
+    """Return the inputs of a sample as leaves on a device."""
+    tensors = {name: torch.tensor(array).to(device) for name, array in sample.arrays().items()}
+    for each in tensors.values():
+        if each.is_floating_point() or each.is_complex():
+            each.requires_grad_(sample.smooth)
+    return tensors
+
+
+def gradients(outs: list[Any], tensors: dict[str, Any]) -> list[Any]:
+    """Return the gradients of the inputs, for gradients of ones of all results."""
+    outs = [each for each in outs if isinstance(each, torch.Tensor) and each.requires_grad]
+    inputs = [each for each in tensors.values() if each.requires_grad]
+    if not outs or not inputs:
+        return []
+    return list(torch.autograd.grad(outs, inputs, [torch.ones_like(each) for each in outs], allow_unused=True))
+
+
+def compare(sample: Sample) -> Outcome | None:
+    """Compare a sample on the device ``meta`` with the CPU; None if the CPU refuses it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        here = leaves(sample, "cpu")
+        try:
+            outs = sample.evaluate(torch, here)
+        except Exception:
+            return None
+        there = leaves(sample, "meta")
+        try:
+            with torch.device("meta"):
+                found = sample.evaluate(torch, there)
+        except Exception as error:
+            return Outcome(error=error)
+        tensors = [each for each in found if isinstance(each, torch.Tensor)]
+        if not all(each.is_meta for each in tensors):
+            return Outcome("a result is on the CPU")
+        expected, got = list(map(layout, outs)), list(map(layout, found))
+        if got != expected:
+            return Outcome(f"{got}, expected {expected}")
+        try:
+            wanted = gradients(outs, here)
+        except Exception:
+            return Outcome()
+        try:
+            given = gradients(found, there)
+        except Exception as error:
+            return Outcome(error=error)
+        expected, got = list(map(layout, wanted)), list(map(layout, given))
+        return Outcome("" if got == expected else f"gradients {got}, expected {expected}")
