@@ -237,6 +237,8 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     try:
         errors.set(IGNORED)
         result = kernel(np, *inputs, *params[: op.positional], **keywords)
+        if np.__name__ == "meta":
+            result = np.as_meta(result)
         if target is not None:
             result = retype(op, result, target)
     except ValueError as error:

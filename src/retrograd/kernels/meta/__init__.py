@@ -110,7 +110,7 @@ for _name, _function in {
     "eye": _eye, "identity": _eye, "asarray": _asarray, "asanyarray": _asarray, "array": _array,
     "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": _asnumpy,
     "triu_indices": _triangle, "fft": fft, "map_matrices": matrices.map_matrices,
-    "no_values": no_values, "NO_VALUES": (NoValuesError, NoItemError), "kernel_of": lambda op: KERNELS.get(op.name, op.kernel), "check_devices": functions.check_devices,
+    "as_meta": functions.as_results, "no_values": no_values, "NO_VALUES": (NoValuesError, NoItemError), "kernel_of": lambda op: KERNELS.get(op.name, op.kernel), "check_devices": functions.check_devices,
     "tri": lambda n, m=None, k=0, dtype=float: _eye(n, m, dtype=dtype),
     "lib": SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_as_strided)),
 }.items():  # fmt: skip

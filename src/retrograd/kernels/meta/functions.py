@@ -44,6 +44,11 @@ def as_meta(x: Any, dtype: Any = None) -> MetaArray:
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
+def as_results(result: Any) -> Any:
+    """Return the result of a kernel, an array or a tuple of arrays, as meta arrays."""
+    return tuple(map(as_results, result)) if isinstance(result, tuple) else as_meta(result)
+
+
 def _run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """Return the result of NumPy's ``function`` for the prototypes of the arguments."""
     with numpy.errstate(all="ignore"):

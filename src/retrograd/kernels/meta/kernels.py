@@ -23,10 +23,25 @@ def _kernel(*names: str) -> Any:
     return register
 
 
-@_kernel("index_put_block", "masked_scatter_block")
+@_kernel("index_put_block")
 def _written(np: Any, self: MetaArray, *args: Any, **named: Any) -> MetaArray:
     """Return an array of the shape of ``self`` in C order."""
     return self.copy("C")
+
+
+@_kernel("masked_scatter_block")
+def _masked_scatter(np: Any, self: Any, mask: Any, source: Any) -> MetaArray:
+    return fresh(numpy.broadcast_shapes(self.shape, mask.shape), self.dtype)
+
+
+@_kernel("masked_gather")
+def _masked_gather(np: Any, self: MetaArray, mask: Any, shape: tuple[int, ...]) -> MetaArray:
+    return fresh(shape, self.dtype)
+
+
+@_kernel("embedding_bag_backward")
+def _embedding_bag_backward(np: Any, grad_output: MetaArray, *args: Any, count: int = 0, **named: Any) -> MetaArray:
+    return fresh((count, grad_output.shape[1]), grad_output.dtype)
 
 
 @_kernel("masked_product")

@@ -861,7 +861,7 @@ def take_backward(np: Any, self: Any, index: Any, /, shape: tuple[int, ...]) -> 
     ``self`` is the gradient of the result of ``take``. ``index`` holds, for each element of ``self``, its index in the
     flattened zeros.
     """
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     return indexing.add(np, np.zeros(size, self.dtype), (np.where(index < 0, index + size, index),), self).reshape(
         shape
     )

@@ -719,6 +719,9 @@ def rrelu(
     array = input._array
     if array.dtype.kind not in "fV" or array.dtype == numpy.float16:
         raise unsupported("rrelu_with_noise_out_cpu", array.dtype)
+    if input.is_meta:
+        slopes = wrap(devices.meta().zeros(array.shape, array.dtype))
+        return modify(rrelu_with_noise.op, (input, slopes), ()) if inplace else rrelu_with_noise(input, slopes)
     wide = upcast_all_half(numpy_array_of(input))[0]
     noise = numpy.ones(array.shape, wide.dtype)
     low = wide <= 0

@@ -333,7 +333,9 @@ def _smoothed_cross_entropy(
     if reduction == "mean":
         counted = wrap(~ignored._array)
         if weight is None:
-            even = sum(even) / int(counted._array.sum())
+            even = sum(even) / (1 if input.is_meta else int(counted._array.sum()))
+        elif input.is_meta:
+            even = sum(even) / sum(weight)
         else:
             even = sum(even) / sum(wrap(weight._array[target._array[counted._array]]))
     elif reduction == "sum":

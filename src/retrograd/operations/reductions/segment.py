@@ -58,7 +58,7 @@ def segment_reduce(
     index = _segment_index(data, starts, counts, axis)
     name, empty = _KINDS[reduce]
     segments = counts.shape[-1]
-    loose = bool((index == segments).any())  # some elements are in no segment
+    loose = bool((index._array == segments).any())  # some elements are in no segment
     shape = [*counts.shape[:-1], segments + loose, *data.shape[axis + 1 :]]
     begin = full(shape, empty if initial is None else initial, dtype=data.dtype, device=data.device)
     if name == "mean" and initial is not None:

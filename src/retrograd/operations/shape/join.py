@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from sys import _getframe
 from typing import Any
 
+import math
+
 import numpy
 
 from ...core import anomaly_mode, dtypes
@@ -623,6 +625,9 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r == 0:
         return wrap(numpy.zeros(0, input._array.dtype))
     grids = meshgrid(*[input] * r, indexing="ij")
+    if input.is_meta:
+        count = math.comb(input._array.size + (r - 1) * with_replacement, r)
+        return stack([each.reshape(-1)[:count] for each in grids], 1)
     places = numpy.indices([input._array.size] * r)
     before = numpy.less_equal if with_replacement else numpy.less
     mask = wrap(numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True))

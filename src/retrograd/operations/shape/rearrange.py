@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import devices, dtypes
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, public
 from ...kernels import rearrangement
@@ -126,7 +126,7 @@ def _triangle_indices(name: str, keep: Any) -> None:
         if target not in (dtypes.int64, dtypes.int32):
             raise dtypes.unsupported(name, target.numpy)
         rows, columns = numpy.nonzero(keep(numpy.ones((row, col), bool), offset))
-        return wrap(numpy.stack([rows, columns]).astype(target.numpy))
+        return wrap(devices.to_device(numpy.stack([rows, columns]).astype(target.numpy), devices.as_device(device)))
 
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = (

@@ -277,7 +277,7 @@ def _overlapped(
     end = start + length if length is not None else total - start
     cut = min(end, total)
     signal, envelope = (slice_block(each, 1, start, cut, 1) for each in (signal, envelope))
-    if bool((abs(envelope.detach()) < 1e-11).any()):
+    if bool((abs(envelope.detach())._array < 1e-11).any()):
         raise RuntimeError(f"{call}window overlap add min: 1")
     result = signal / envelope
     if single:
