@@ -492,3 +492,14 @@ def test_properties_of_ordinary_tensors_do_not_ask_sparse_tensors() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch_function.interceptor, "intercept", None)
         assert x.shape == (2,) and x.dtype is torch.float32 and not x.requires_grad
+
+
+def test_sparse_products_refuse_dense_operands_and_other_objects() -> None:
+    dense = torch.ones(2, 2)
+    for call in (lambda: torch.smm(dense, dense), lambda: dense.sspaddmm(dense, dense)):
+        with pytest.raises(RuntimeError, match="can only be called on sparse tensors"):
+            call()
+    with pytest.raises(TypeError, match=r"smm\(\): argument 'mat2' \(position 1\) must be Tensor, not bool"):
+        dense.smm(False)
+    with pytest.raises(TypeError, match=r"sspaddmm\(\): argument 'input' \(position 1\) must be Tensor, not ellipsis"):
+        torch.sspaddmm(..., dense, dense)

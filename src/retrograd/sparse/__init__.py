@@ -12,7 +12,8 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..dispatch.intercept import interceptable
-from ..operations.tensor_methods import name_for_pickle
+from ..dispatch.public_wrapper import public_wrapper
+from ..operations.tensor_methods import add_method, name_for_pickle
 from . import conversion
 from .conversion import from_scipy, to_scipy
 from .creation import (
@@ -63,14 +64,16 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 def _install() -> None:
     """Set the methods that dense tensors share with sparse ones as attributes of Tensor."""
-    for name in (*conversion.METHODS, "smm", "sspaddmm"):
-        function = interceptable(_IMPLEMENTED[name])
-        setattr(Tensor, name, function)
+    for name in conversion.METHODS:
+        setattr(Tensor, name, interceptable(_IMPLEMENTED[name]))
         name_for_pickle(name)
+    for name in ("smm", "sspaddmm"):
+        add_method(name, _IMPLEMENTED[name])
 
 
 _install()
-spmm, smm, sspaddmm, hspmm = map(interceptable, (_spmm, _smm, _sspaddmm, _hspmm))
+smm, sspaddmm, hspmm = (public_wrapper(each, "torch", each.__name__) for each in (_smm, _sspaddmm, _hspmm))
+spmm = interceptable(_spmm)
 dsmm, saddmm, hsmm = spmm, sspaddmm, hspmm  # further names of the same functions
 for _function in (spmm, smm, sspaddmm, hspmm):
     _function.__module__ = __name__  # where pickle finds the function

@@ -463,6 +463,7 @@ def hspmm(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
 @implements()
 def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
     """Return the product of a sparse and a dense matrix as a sparse matrix."""
+    _check_sparse(input)
     dense = _mm(input, mat2, "MmBackward0")
     rows = numpy.unique(input._pattern.coordinates()[0])
     flat = (rows[:, None] * dense.shape[1] + numpy.arange(dense.shape[1])).reshape(-1)
@@ -473,7 +474,13 @@ def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
 @implements()
 def sspaddmm(input: SparseTensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> SparseTensor:
     """Return ``beta * input + alpha * (mat1 @ mat2)`` for sparse ``input`` and ``mat1``, as a sparse matrix."""
+    _check_sparse(input)
     return add(mul(input, beta), smm(mat1, mat2), alpha=alpha)
+
+
+def _check_sparse(input: Tensor) -> None:
+    if not isinstance(input, SparseTensor):
+        raise RuntimeError("tensor.sspaddmm(...) can only be called on sparse tensors")
 
 
 @implements()
