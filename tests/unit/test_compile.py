@@ -421,6 +421,16 @@ def test_backward_frees_the_graph() -> None:
         out.backward()
 
 
+def test_second_backward_pass_through_results_that_save_nothing() -> None:
+    compiled = torch.compile(lambda a: (a * 2, a.mean(0)))
+    for _ in range(3):
+        a = x(3, 4)
+        double, mean = compiled(a)
+        torch.autograd.backward([double.sum(), mean.sum()])
+        mean.sum().backward()
+        torch.testing.assert_close(a.grad, torch.full((3, 4), 2 + 2 / 3))
+
+
 def test_modified_saved_tensors_raise() -> None:
     compiled = torch.compile(lambda a, b: (a * b).exp())
     a, b = x(3), x(3, grad=False)

@@ -326,18 +326,32 @@ def test_hooks_on_unrecorded_view_do_not_run() -> None:
     assert calls == []
 
 
-def test_resized_leaf_keeps_hooks_and_old_graphs() -> None:
+def test_leaf_of_another_shape_keeps_its_edge_and_hooks() -> None:
     x = torch.ones(2, requires_grad=True)
     y = (x * 3).sum()
     seen: list[Any] = []
     x.register_hook(lambda grad: seen.append(tuple(grad.shape)))
     with torch.no_grad():
         x.unsqueeze_(0)
-    assert torch.autograd.grad((x * 2).sum(), x)[0].shape == (1, 2) and seen == [(1, 2)]
-    assert torch.autograd.grad(y + x.sum(), x, retain_graph=True)[0].tolist() == [[1.0, 1.0]]
+    assert torch.autograd.grad((x * 2).sum(), x)[0].shape == (2,) and seen == [(2,)]
+    assert torch.autograd.grad(y + x.sum(), x, retain_graph=True)[0].tolist() == [4.0, 4.0]
     x.data = torch.ones(3)
-    (x * 2).sum().backward()
-    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 - got \[3\] but expected shape compatible"):
+        (x * 2).sum().backward()
+    y.backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_leaf_of_another_shape_without_graph_gets_gradients_of_the_new_shape() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    y = (x * 3).sum()
+    with torch.no_grad():
+        x.transpose_(0, 1)
+    del y
+    assert torch.autograd.grad((x * 2).sum(), x)[0].shape == (3, 2)
+    x.register_hook(lambda grad: None)
+    (x * x.exp()).sum().backward()
+    assert x.grad.shape == (3, 2)
 
 
 def test_out_must_not_overlap_inputs() -> None:

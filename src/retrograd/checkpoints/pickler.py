@@ -13,6 +13,7 @@ from ..core.devices import device
 from ..core.dtypes import dtype
 from ..core.size import Size
 from ..core.tensor import Tensor, layout, strided
+from ..dispatch.transform_tensor import TransformTensor
 from ..nn.parameter import Parameter, is_lazy
 from ..operations.creation.random import Generator
 from .storages import Call, StorageRef, StorageTable, TorchName, reduce_sparse, reduce_tensor
@@ -40,6 +41,8 @@ class Pickler(_PythonPickler):  # type: ignore[misc]
         """Write ``obj`` and the objects that ``obj`` contains."""
         if isinstance(obj, TorchName):
             obj = self.names.setdefault((obj.module, obj.name), obj)
+        elif isinstance(obj, TransformTensor):
+            obj = obj.stored()
         if id(obj) in self.memo:
             super().save(obj)
         elif isinstance(obj, TorchName):

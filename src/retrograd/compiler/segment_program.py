@@ -570,7 +570,7 @@ class BackwardProgram:
         self.places = [place for place, each in enumerate(part.saved) if each in used]
         self.program = Program("backward", [*grads, *[part.saved[place] for place in self.places]], steps, found)
         self.run, self.mask, self.checked = self.program.run, mask, checked
-        self.whole = len(self.places) == len(part.saved)
+        self.whole = 0 < len(self.places) == len(part.saved)
 
 
 def as_contiguous(array: Array) -> Array:

@@ -317,16 +317,16 @@ def _visit(
         heap: Priority queue of the nodes to run.
         wanted: Dict from edges to requested gradients.
         inner: Dict from each requested edge that is not a leaf to whether the edge leads to another requested edge. The
-            value is None, not False, in ``backward(inputs=…)``, which runs the hooks before the node (PyTorch runs it).
+            value is None, not False, in ``backward(inputs=…)``, which runs the node also if no gradient is passed on.
         apply: Method of the profiler that is called instead of :func:`_apply`, or None.
     """
     if edge in inner:
         if not inner[edge]:
             if edge.hooks is not None:
                 grad = run_tensor_hooks(edge.hooks, grad, record)
-                if inner[edge] is None and edge.hooks.before and edge.single:  # their results have no use
-                    run_node_pre_hooks(edge, (grad,), record)
             wanted[edge] = grad  # type: ignore[index]
+            if inner[edge] is None and edge.single:
+                _run_unused(edge, grad, keep, record)  # type: ignore[arg-type]  # a Node
             return _WAITING
         # Before the hooks, as in PyTorch: they change only the gradients passed on.
         wanted[edge] = grad  # type: ignore[index]
@@ -338,6 +338,24 @@ def _visit(
         if edge.hooks.before and edge.single:
             grad = run_node_pre_hooks(edge, (grad,), record)[0]
     return (apply or _apply)(edge, grad, edges, keep, record, several)  # type: ignore[arg-type]  # a Node
+
+
+def _run_unused(node: Node, grad: Gradient, keep: bool, record: bool) -> None:
+    """Run ``node`` and its hooks without computing gradients of its inputs, as in ``backward(inputs=…)``.
+
+    The saved values are freed unless ``keep`` is true.
+    """
+    if grad is None:
+        return
+    hooks, unused = node.hooks, (None,) * len(node.edges)
+    if hooks is not None and hooks.before:
+        grad = run_node_pre_hooks(node, (grad,), record)[0]
+    if record:
+        node.vjp_recorded(grad, unused, keep)
+    else:
+        node.vjp(grad, unused, keep)
+    if hooks is not None and hooks.after:
+        run_node_post_hooks(node, None if len(unused) == 1 else unused, grad, record)
 
 
 def _collect_output_grad(output: OutputEdge, grad: Gradient, several: dict[Node, list[Gradient]], heap: Heap) -> None:

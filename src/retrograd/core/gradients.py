@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy
 from .dtypes import dtype_of
 from .error_context import describe_recording
 from .grad_mode import recording
-from .graph import AccumulateGrad
+from .graph import AccumulateGrad, Node, edges_of_other_shape
 from .rule_namespace import rule_namespace_of
 from .tensor import Tensor, strided, wrap
 
@@ -29,6 +30,8 @@ def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> G
         return _sparse_gradient(grad, edge)
     level = rule_namespace_of(grad)
     shape = grad.shape if grad.__class__ is not Tensor else grad._array.shape
+    if edges_of_other_shape and edge.__class__ is AccumulateGrad:
+        _take_shape_of_leaf(edge)
     if shape != edge.shape:
         if not is_broadcastable(edge.shape, shape):
             index = next((i for i, each in enumerate(node.edges) if each is edge), 0)
@@ -44,6 +47,18 @@ def validate_gradient(grad: Gradient, edge: GradientTarget, node: HasEdges) -> G
             grad = level.real(grad)
         grad = level.to_dtype(grad, dtype_of(edge.dtype))
     return grad
+
+
+def _take_shape_of_leaf(edge: AccumulateGrad) -> None:
+    """Give the gradient edge of a leaf the leaf's shape, if this has changed and no graph from before exists any more."""
+    shape = edge.array.shape
+    if shape != edge.shape:
+        changed = edges_of_other_shape[-1]
+        for holder in gc.get_referrers(edge):
+            nodes = (each for each in (holder, *gc.get_referrers(holder)) if isinstance(each, Node))
+            if any(node.number > changed for node in nodes):
+                return
+        edge.shape = shape
 
 
 def _sparse_gradient(grad: Tensor, edge: GradientTarget) -> Gradient:

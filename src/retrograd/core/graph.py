@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 next_number = count(0, -1).__next__
 
 #: Not empty once a tensor in a graph has changed its shape while it was not recorded: its gradient edge keeps the shape.
-#: Only then must functions that record a node compare the shape of an operand's edge with that of its array.
-edges_of_other_shape: list[bool] = []
+#: Only then must functions that record a node compare the shape of an operand's edge with that of its array. The item is
+#: the number that a node had at the last change.
+edges_of_other_shape: list[int] = []
+
+
+def note_other_shape() -> None:
+    """Note that the shape of a gradient edge is no longer that of its tensor."""
+    edges_of_other_shape[:] = [next_number()]
 
 
 class Handle:

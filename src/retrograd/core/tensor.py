@@ -32,7 +32,7 @@ from .devices import device
 from .dtypes import dtype
 from .error_context import with_remedy
 from .grad_mode import in_inference
-from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref, edges_of_other_shape, hooks_of
+from .graph import AccumulateGrad, Handle, HookList, Node, OutputEdge, dead_ref, hooks_of, note_other_shape
 from .size import Size, size_of
 from .torch_function import GO_ON, HANDLERS, OVERRIDING, intercepted
 
@@ -602,7 +602,7 @@ class Tensor:
         if edge.__class__ is not AccumulateGrad:
             return
         if edge.dtype != self._array.dtype or (anew and edge.shape != self._array.shape):
-            edges_of_other_shape.append(True)
+            note_other_shape()  # the gradients of old graphs have the old shape
             self._grad_edge = AccumulateGrad(self, self._array, self._version_counter)
             self._grad_edge.hooks = edge.hooks
             return
@@ -611,7 +611,7 @@ class Tensor:
             if unused:
                 edge.shape = self._array.shape
             else:
-                edges_of_other_shape.append(True)
+                note_other_shape()
 
     def detach(self) -> Tensor:
         """Return a tensor that shares the memory of this tensor and is not part of the graph."""
@@ -777,7 +777,7 @@ class Retain:
                 tensor._grad = tensor.grad + grad
 
 
-def _references_to_edge(x: Any) -> int:  # a Tensor, or the sample below
+def _references_to_edge(x: Tensor | SimpleNamespace) -> int:
     """Return the reference count of the gradient edge of ``x``; a graph that contains the edge has references to it."""
     edge = x._grad_edge
     return sys.getrefcount(edge)

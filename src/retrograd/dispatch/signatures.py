@@ -32,7 +32,7 @@ TAKE_NUMBERS = frozenset(
 OTHER_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 USUAL_NAMES = {other: usual for usual, names in OTHER_NAMES.items() for other in names}
 #: Parameters for an int that PyTorch treats as a size, so that it accepts any object with ``__index__``.
-SIZES = frozenset({"n", "m", "k", "high", "low", "start", "length"})
+SIZES = frozenset({"n", "m", "k", "high", "index", "low", "start", "length"})
 #: The names of types in PyTorch's errors, where they differ from those in signatures.txt.
 SHOWN = {
     "int[]": "tuple of ints", "float[]": "tuple of floats", "Tensor[]": "tuple of Tensors",

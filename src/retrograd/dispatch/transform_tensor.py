@@ -10,6 +10,7 @@ an operation looks for wrapper tensors only if the class of an operand is not ex
 
 from __future__ import annotations
 
+import copy
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -163,6 +164,28 @@ class TransformTensor(WrapperTensor):
     item, tolist, numpy, __array__, data_ptr = map(_inner_method, ("item", "tolist", "numpy", "__array__", "data_ptr"))
     __bool__, __float__, __int__ = map(_inner_method, ("__bool__", "__float__", "__int__"))
     __complex__, __index__ = map(_inner_method, ("__complex__", "__index__"))
+
+    #: PyTorch's name of the class, for errors.
+    shown: ClassVar[str] = "TensorWrapper"
+
+    def stored(self) -> Tensor:
+        """Return the tensor without wrappers that is copied or pickled in place of this one.
+
+        Raises NotImplementedError while a transformation of ``torch.func`` is active, to which this tensor belongs.
+        """
+        if self._run.alive and self._run.strict:
+            raise NotImplementedError(f"Cannot access storage of {self.shown}")
+        inner = self._inner
+        return inner.stored() if isinstance(inner, TransformTensor) else inner
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
+        return copy.deepcopy(self.stored(), memo)
+
+    def __copy__(self) -> Tensor:
+        return copy.copy(self.stored())
+
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
+        return self.stored().__reduce_ex__(protocol)  # type: ignore[return-value, arg-type]
 
     def become(self, other: Tensor) -> None:
         """Replace the inner tensor and all other attributes of ``self`` by those of the tensor ``other``.

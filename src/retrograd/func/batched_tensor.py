@@ -73,6 +73,7 @@ class Batch(TransformTensor):
     __slots__ = ()
     _run: VmapRun
     _dim: int
+    shown = "BatchedTensorImpl"
 
     @property
     def _array(self) -> Any:  # type: ignore[override]

@@ -13,7 +13,7 @@ from ..compat.pickle_names import pickled_as
 from ..core.tensor import Tensor, leaf_sharing_memory
 from ..core.torch_function import DISABLED
 from ..dispatch.operand_promotion import PLAIN
-from ..dispatch.transform_tensor import WrapperTensor
+from ..dispatch.transform_tensor import TransformTensor, WrapperTensor
 from ..operations.creation.conversion import numpy_array_of
 from ..operations.creation.factory import empty
 from ..operations.tensor_protocols import rebuild as rebuild_tensor
@@ -62,6 +62,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             return leaf_sharing_memory(cls, data, requires_grad)
         if not isinstance(data, Tensor):
             data = data.detach()
+        elif isinstance(data, TransformTensor) and not data._run.strict:
+            return leaf_sharing_memory(cls, data.stored(), requires_grad)
         created = data.detach()._set_requires_grad(requires_grad)
         if type(created) is not type(data):
             raise RuntimeError(DETACHED.format(type(data).__name__, type(created).__name__))

@@ -223,12 +223,19 @@ def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
     quick = {bool, int} if target.category < dtypes.FLOATING else {bool, int, float}
     values = flat if set(map(type, flat)) <= quick else [_number(each, target) for each in flat]
     if target.category != dtypes.INTEGER:
-        return numpy.array(values, target.numpy)
+        return numpy.array([*map(float, values)] if target.numpy.kind == "V" else values, target.numpy)
     limits = numpy.iinfo(target.numpy)
-    if values and not (-limits.max if not target.is_signed else limits.min) <= min(values) <= max(values) <= limits.max:
-        if target.itemsize == 8:
+    if values:
+        low, high = min(values), max(values)
+        if target is dtypes.uint64:
+            if low < 0:
+                raise OverflowError("can't convert negative int to unsigned")
+            if high > limits.max:
+                raise OverflowError("int too big to convert")
+        elif low < -(2**63) or high >= 2**63:
             raise ValueError("Overflow when unpacking long long")
-        raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+        elif low < (limits.min if target.is_signed else -limits.max) or high > limits.max:
+            raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
     return numpy.array(values, numpy.uint64 if target is dtypes.uint64 else numpy.int64).astype(target.numpy)
 
 
@@ -238,16 +245,22 @@ def _number(value: Any, target: dtype) -> Any:
     ``value`` is an element of the argument ``data`` of ``tensor``. Raise TypeError or RuntimeError if ``value`` cannot
     be converted.
     """
+    whole = target is dtypes.bool_ or target.category == dtypes.INTEGER
+    if whole and isinstance(value, numpy.floating) and not isinstance(value, float):
+        raise TypeError(f"'{type_name(value)}' object cannot be interpreted as an integer")
     if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
         if value.__class__ is Tensor and value._array.size != 1:
             _refuse_several(target)
         value = value.item()
     if target.category == dtypes.INTEGER:
-        if isinstance(value, float):
-            if value - value != 0:
+        if isinstance(value, float) and target is not dtypes.uint64:
+            limits = numpy.iinfo(target.numpy)
+            if not float(limits.min) <= value <= float(limits.max):
                 raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
-            return int(value)
+            return int(value) if value < 2.0**63 else -(2**63)
         if not isinstance(value, int):
+            if target is dtypes.uint64:
+                raise TypeError("an integer is required")
             raise TypeError(f"'{type_name(value)}' object cannot be interpreted as an integer")
         return int(value)
     if target is dtypes.bool_:

@@ -598,6 +598,11 @@ def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
         key = _numpy_key(index)
         if key is None or (given is not value and given.dtype is not array.dtype):
             return False
+        if array.dtype is INT64 and any(
+            isinstance(each, Tensor) and share_memory(each._array, array)
+            for each in (index if kind is tuple else (index,))
+        ):
+            return False
     counter = x._counter
     version = counter[0] if counter else 0
     try:

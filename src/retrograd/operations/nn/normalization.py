@@ -566,7 +566,7 @@ def _batch_norm(
     running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
     """Return ``nn.functional.batch_norm`` of the arguments. ``cudnn_enabled`` has no effect."""
-    if not input._array.size and input.ndim > 1:  # no statistics; the parameters may have another dtype
+    if not input._array.size:  # no statistics; the parameters may have another dtype
         result = input.clone() if weight is None else input * weight[0]
         return result if bias is None else result + bias[0]
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]

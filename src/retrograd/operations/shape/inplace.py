@@ -11,7 +11,7 @@ import numpy
 
 from ...core import dtypes
 from ...core.grad_mode import in_inference, recording
-from ...core.graph import AccumulateGrad, edges_of_other_shape, hooks_of
+from ...core.graph import AccumulateGrad, hooks_of, note_other_shape
 from ...core.tensor import Tensor, contiguous_strides, memory_owner
 from ...core.views import bump_version, check_in_place
 from ...dispatch.declare import public
@@ -57,7 +57,7 @@ def _define_in_place_view(name: str, out_of_place: Any) -> None:
         edge = viewed._grad_edge if recording() else None
         if edge is None or edge is input._grad_edge:  # not recorded: the edge keeps the shape of before
             if input._grad_edge.__class__ is not AccumulateGrad and viewed._array.shape != input._array.shape:
-                edges_of_other_shape.append(True)
+                note_other_shape()
             input._array = viewed._array
             bump_version(input)
             input._renew_leaf()
