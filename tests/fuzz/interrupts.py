@@ -373,6 +373,28 @@ def compiled_call() -> Prepared:
     return lambda: deferred(x, w, held), observe
 
 
+@torch.compile
+def deferred_step(x: Any, w: Any, held: list[Any]) -> None:
+    """Run the backward pass of a pending result; ``held`` gets a result without a graph."""
+    held.append((((w.detach() * 3).tanh() + 1).cos() * 2).exp())
+    loss = ((((x * 3).tanh() + w) * 2 - x).exp().sin() * w).sum()
+    loss.backward()
+
+
+@program
+def compiled_backward() -> Prepared:
+    x, w = leaf(), leaf(2.0, 3.0, 4.0, 5.0)
+    held: list[Any] = []
+
+    def observe() -> Observed:
+        return {"x": seen(x, x.grad), "w": seen(w, w.grad), "held": seen(*held) if held else seen(None)}
+
+    for _ in range(3):
+        deferred_step(leaf(), leaf(), [])
+    w.grad = torch.ones(4)
+    return lambda: deferred_step(x, w, held), observe
+
+
 # --- Blocks -----------------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from retrograd.compiler import compiled_function, segments
+from retrograd.compiler import compiled_function, cursor, segments
 from retrograd.compiler.cursor import MAX_ENTRIES
 from retrograd.compiler.entries import Places, same_constant
 from retrograd.compiler.explanation import Explanation
@@ -34,8 +34,9 @@ from tests.conformance.samples import FAMILIES, samples
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turn failures of a program into errors, and defer also segments of few steps."""
+    """Turn failures of a program into errors, defer also segments of few steps, and generate comparisons at once."""
     monkeypatch.setattr(segments, "strict", True)
+    monkeypatch.setattr(cursor, "MATCHED", 0)
     monkeypatch.setattr(compiled_function, "FEWEST_STEPS", [0, 0, 0])
 
 
@@ -387,6 +388,159 @@ def test_gradients_of_a_whole_step_accumulate() -> None:
     close(weight.grad, 2 * weight * x(40, 3, grad=False) ** 2)
 
 
+def _weights() -> tuple[Any, Any]:
+    return x(3, 4).clone().detach().requires_grad_(), x(4).clone().detach().requires_grad_()
+
+
+def _raises(loss: Any) -> str:
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        return str(error)[:50]
+    return ""
+
+
+def _steps() -> dict[str, tuple[Any, bool]]:
+    """Return functions of an input and two leaves that call ``backward``, and whether one program computes it."""
+
+    def added(a: Any, v: Any, w: Any) -> Any:
+        loss = (a @ v * w).tanh().sum()
+        loss.backward()
+        return loss, loss.requires_grad, v.grad.clone(), w.grad.clone(), v.grad._version
+
+    def prediction(a: Any, v: Any, w: Any) -> Any:
+        predicted = torch.tanh(a @ v + w)
+        loss = (predicted - 1).square().mean()
+        v.grad = w.grad = None
+        loss.backward()
+        return predicted.detach(), _raises(loss), _raises(predicted.sum()), v.grad, w.grad
+
+    def other_graph(a: Any, v: Any, w: Any) -> Any:
+        shared = (w * 2).tanh()
+        loss, other = (shared * shared).sum(), (shared.exp() * v).sum()
+        loss.backward()
+        return _raises(other), w.grad.clone(), v.grad
+
+    def separate_graph(a: Any, v: Any, w: Any) -> Any:
+        loss, other = (w * w).sum(), v.exp()
+        loss.backward()
+        return _raises(other.sum()), w.grad.clone(), v.grad.clone()
+
+    def nothing_saved(a: Any, v: Any, w: Any) -> Any:
+        loss = (w + 1).sum()
+        return _raises(loss), _raises(loss), w.grad.clone(), v.grad
+
+    def scalar(a: Any, v: Any, w: Any) -> Any:
+        one, two = w[:1].detach().requires_grad_(), w[0].detach().requires_grad_()
+        loss = one + two
+        loss.backward()
+        one.grad.add_(1)
+        return one.grad, two.grad, loss
+
+    def result_of_a_graph(a: Any, v: Any, w: Any) -> Any:
+        b = w * 3
+        b.tolist()
+        loss = (b.exp() * w).sum()
+        loss.backward()
+        return w.grad.clone()
+
+    def hooked(a: Any, v: Any, w: Any) -> Any:
+        handle = w.register_hook(lambda grad: grad * 2)
+        loss = (w * w).sum()
+        loss.backward()
+        handle.remove()
+        return w.grad.clone()
+
+    def retained(a: Any, v: Any, w: Any) -> Any:
+        loss = (w * w).sum()
+        loss.backward(retain_graph=True)
+        loss.backward(torch.tensor(2.0))
+        return w.grad.clone()
+
+    def several(a: Any, v: Any, w: Any) -> Any:
+        with torch.no_grad():
+            message = _raises((w * w).sum())
+        return message, _raises(w * w), v.grad
+
+    def twice(a: Any, v: Any, w: Any) -> Any:
+        for _ in range(2):
+            loss = torch.nn.functional.linear(a, v.t(), w).relu().sum()
+            loss.backward()
+            with torch.no_grad():
+                v.sub_(v.grad * 0.1)
+        return v.grad.clone(), v._version, loss.detach()
+
+    merged = added, prediction, nothing_saved, scalar, twice
+    found = (*merged, other_graph, separate_graph, result_of_a_graph, hooked, retained, several)
+    return {each.__name__: (each, each in merged) for each in found}
+
+
+@pytest.mark.parametrize("name", _steps())
+def test_backward_of_a_pending_loss(name: str) -> None:
+    function, merged = _steps()[name]
+    compiled, (v, w), again = torch.compile(function), _weights(), _weights()
+    a = x(5, 3, grad=False)
+    for _ in range(4):
+        for one, two in zip(_flat(compiled(a, v, w)), _flat(function(a, *again)), strict=True):
+            if isinstance(one, torch.Tensor):
+                close(one, two)
+                assert one.requires_grad == two.requires_grad
+            else:
+                assert one == two
+    assert ("def forward_and_backward(" in str(explained(compiled))) == merged
+
+
+def test_explain_shows_why_a_program_has_no_backward_pass() -> None:
+    v, w = _weights()
+    compiled = torch.compile(_steps()["other_graph"][0])
+    for _ in range(3):
+        compiled(None, v, w)
+    reason = "backward() is not part of the program, because another result keeps values that its gradient needs"
+    assert reason in explained(compiled).eager_reasons
+
+
+def test_leaves_that_occur_twice_get_one_gradient() -> None:
+    def function(v: Any, w: Any) -> Any:
+        loss = (v.exp() * w).sum()
+        loss.backward()
+        return v.grad.clone(), v.grad._version
+
+    compiled, one, two = torch.compile(function), _weights()[1], _weights()[1]
+    for turn in range(4):
+        found = compiled(one, one)
+        expected = function(two, two)
+        close(found[0], expected[0])
+        assert found[1] == expected[1] == turn
+
+
+def test_grad_is_cleared_within_a_segment() -> None:
+    v, w = _weights()
+    optimizer = torch.optim.SGD([v, w], lr=0.1)
+    v.grad, w.grad = torch.ones(3, 4), torch.ones(4)
+
+    def function(a: Any) -> Any:
+        old = w.grad * 2
+        loss = (a @ v + w).square().sum() + old.sum() * 0
+        optimizer.zero_grad()
+        w.grad = None
+        loss.backward()
+        return old, w.grad
+
+    compiled = torch.compile(function)
+    for turn in range(3):
+        old, new = compiled(x(5, 3, grad=False))
+        assert torch.equal(old, (torch.ones(4) if not turn else last) * 2)
+        last = new
+    found = explained(compiled)
+    assert len(found.break_reasons) == 1 and "backward() is called" in found.break_reasons[0]
+    v.grad = torch.ones(3, 4)
+    compiled = torch.compile(lambda a: ((a @ v).sum() * 2, v.grad, optimizer.zero_grad(False)))
+    for _ in range(3):
+        v.grad.fill_(1)
+        assert not compiled(x(5, 3, grad=False))[1].any()
+    assert "zero_grad() is called" in explained(compiled).break_reasons[0]
+
+
 def test_compiled_call_is_one_node() -> None:
     out = torch.compile(lambda a: (a * 2).exp())
     a = x(3)
@@ -618,6 +772,27 @@ def test_segments_of_few_steps_run_in_eager_mode(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         large = compiled(x(100_000))
     assert type(large.grad_fn).__name__ == "CompiledFunctionBackward"
+
+
+def test_short_segments_within_a_call_run_in_eager_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_function, "FEWEST_STEPS", [10, 4, 2])
+
+    def function(a: Any) -> Any:
+        b = a
+        for _ in range(12):
+            b = b * 0.5 + a
+        held.append(b.tolist())
+        return (a * 2).exp(), b
+
+    held: list[Any] = []
+    compiled = torch.compile(function)
+    for _ in range(4):
+        for one, two in zip(compiled(x(3)), function(x(3)), strict=True):
+            close(one, two)
+    assert type(compiled(x(3))[0].grad_fn).__name__ == "ExpBackward0"
+    assert explained(compiled).graph_count == 1
+    assert any("segments of few steps" in each for each in explained(compiled).eager_reasons)
+    assert all(each == held[0] for each in held)
 
 
 def test_only_reachable_results_are_computed() -> None:

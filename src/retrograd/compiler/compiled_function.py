@@ -93,10 +93,10 @@ def leave(cursor: Cursor, outer: Cursor | None) -> None:
 class Compiled:
     """State of a compiled function: the trees of its entries, by mode, and what is known of its segments.
 
-    ``count`` is the number of entries, and ``recent`` is the root of the last call. ``ends`` are the reasons why segments ended, with the line, in calls that were
-    recorded. ``eager`` has the names of functions that ran in eager mode, with the reasons, and descriptions of calls
-    that did, with empty strings. ``breaking`` are the functions among them that end a segment in every call.
-    ``firsts`` has the entries with which the segments of the last call began, by their number.
+    ``count`` is the number of entries, ``recent`` the root of the last call, and ``firsts`` has the entries with which the
+    segments of the last call began, by their number. ``ends`` are the reasons why segments ended, with the line, in calls
+    that were recorded. ``eager`` has the names of functions that ran in eager mode, with the reasons, and descriptions of
+    calls that did, with empty strings. ``breaking`` are the functions among them that end a segment in every call.
     """
 
     def __init__(self, function: Function, fullgraph: bool) -> None:

@@ -25,14 +25,16 @@ from sys import getrefcount
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from ..core import dtypes, torch_function
+from ..core import anomaly_mode, dtypes, engine, torch_function
 from ..core.deferral import active_cursor, set_cursor
 from ..core.grad_mode import in_inference, recording, restore_recording
+from ..core.graph import AccumulateGrad
 from ..core.lazy_tensor import Lazy, fill
 from ..core.pytree import tree_leaves
 from ..core.tensor import Tensor, new
 from ..core.torch_function import GO_ON
 from ..core.views import version_of
+from ..dispatch.operand_promotion import F32, F64
 from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
@@ -49,6 +51,7 @@ from .entries import (
     fresh_matcher,
 )
 from .pure_functions import (
+    BACKWARD,
     CLASS_LOSS,
     CLEARS_GRAD,
     COMPOSITION,
@@ -118,9 +121,9 @@ class Cursor:
     ``mode`` is the recording mode of the segment. ``learned`` has the places of the tensors of a segment whose calls are
     being recorded, and ``last`` is the entry of the last recorded call; outside of such a segment, ``last`` is None.
     ``computing`` are the segments that have ended and are not yet computed, ``stamp`` counts the changes of this state,
-    and ``turn`` the segments. ``blocked`` is nonzero while a mode or handler that the call entered is active, and after the call has ended.
-    ``steps`` has the numbers of steps and elements of the segments that this call has recorded, or None if a segment was
-    deferred.
+    and ``turn`` the segments. ``blocked`` is nonzero while a mode or handler that the call entered is active, and after
+    the call has ended. ``steps`` has the numbers of steps and elements of the segments that this call has recorded, or
+    None if a segment was deferred.
     """
 
     __slots__ = (
@@ -247,9 +250,13 @@ class Cursor:
             self.held.observe(self, last.path(), cause)
         self.compute(pending, cause)
 
-    def compute(self, pending: Pending, cause: str | None) -> None:
-        """Compute the results of a segment, because of ``cause``, or, if this is None, once without a new program."""
-        values, last = pending.values, pending.last
+    def compute(self, pending: Pending, cause: str | None, loss: int | None = None) -> bool:
+        """Compute the results of a segment, because of ``cause``, or, if this is None, once without a new program.
+
+        If ``loss`` is the place of a result, the same program runs its backward pass, and the result is true. It is false
+        if that is not possible.
+        """
+        values, last, merged = pending.values, pending.last, False
         if last is not None:
             self.steps = None
             for x, array, version in pending.checks:
@@ -266,9 +273,13 @@ class Cursor:
                 if before is not pending.mode:
                     restore_recording(pending.mode)  # type: ignore[arg-type]
                 if len(values) == last.place + 1 and (cause is not None or last.segments):
-                    segment = self.segment(values, last, cause)
-                    if segment is not None:
-                        segment.run(values)
+                    if loss is not None and values[loss].__class__ is Lazy:
+                        segment = self.segment(values, last, cause, loss)
+                        merged = segment is not None and segment.run_backward(values)
+                    if not merged:
+                        segment = self.segment(values, last, cause)
+                        if segment is not None:
+                            segment.run(values)
                 else:
                     for x in values:
                         if x.__class__ is Lazy:
@@ -279,22 +290,28 @@ class Cursor:
                 set_cursor(active)
             if pending in self.computing:
                 self.computing.remove(pending)
+        return merged
 
     @staticmethod
-    def segment(values: list[Tensor], last: Entry, cause: str | None) -> Segment | None:
-        """Return the program for the path to ``last`` and the results that are still referred to; None without any."""
+    def segment(values: list[Tensor], last: Entry, cause: str | None, loss: int | None = None) -> Segment | None:
+        """Return the program for the path to ``last`` and the results that are still referred to; None without any.
+
+        The program includes the backward pass from the result at the place ``loss``.
+        """
         picked = last.picked
         if picked is None:
             places = [each.place for each in last.path()]
             picked = last.picked = picker(places)
-        counts = tuple(map(getrefcount, picked(values)))
+        counts: tuple[object, ...] = tuple(map(getrefcount, picked(values)))
+        if loss is not None:
+            counts = *counts, "loss", loss
         if counts in last.segments:
             return last.segments[counts]
         places = [each.place for each in last.path()]
-        live = tuple([k for k, count in zip(places, counts, strict=True) if count > UNREACHED or not EXACT])
-        key = None, *live
+        live = tuple([k for k, count in zip(places, counts) if count > UNREACHED or not EXACT or k == loss])  # noqa: B905
+        key = loss, None, *live
         if key not in last.segments:
-            last.segments[key] = Segment(last, live, values, cause or "another call follows") if live else None
+            last.segments[key] = Segment(last, live, values, cause or "another call follows", loss) if live else None
         if len(last.segments) < MAX_SEGMENTS:
             last.segments[counts] = last.segments[key]
         return last.segments[key]
@@ -328,6 +345,10 @@ class Cursor:
             return self.broken_by(function, args, kwargs, False)
         if kind is OTHER:
             return self.broken_by(function, args, kwargs, False)
+        if kind is BACKWARD:
+            if self.backward(args, kwargs):
+                return None
+            kind = READS
         given = (*args, *kwargs.values())
         if kind is PURE_OF_ONE:
             kind = OTHER if has_further_tensors(given) else PURE
@@ -382,6 +403,36 @@ class Cursor:
         self.expected = entry.next
         self.stamp += 1
         return result
+
+    def backward(self, args: Args, kwargs: Kwargs) -> bool:
+        """Compute the pending results and the backward pass from the one that is args[0] by one program.
+
+        Return False if that is not possible: then the backward pass must run, but results may have been computed.
+        """
+        loss, values = args[0], self.values
+        if (
+            loss.__class__ is not Lazy
+            or self.held.fullgraph
+            or self.last is not None
+            or self.mode is not True
+            or self.computing
+            or not all(each is None or each is False for each in (*args[1:], *kwargs.values()))
+            or AccumulateGrad.hooked
+            or engine.observers
+            or anomaly_mode.setting.enabled
+        ):
+            return False
+        entry = loss._creation_meta
+        if not (entry.graded and entry.size == 1 and entry.dtype in (F32, F64)):
+            return False
+        last = self.parent()
+        if len(values) != last.place + 1 or entry.place > last.place or values[entry.place] is not loss:
+            return False
+        pending = self.detach(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode)
+        if not self.compute(pending, "backward() is called", entry.place):
+            return False
+        self.held.eager.pop("backward", None)
+        return True
 
     def watched(self, function: Function, args: Args, kwargs: Kwargs, watcher: Watcher) -> PyTree:
         """Return the result of the function, which runs in eager mode; ``watcher`` notes whether it reads elements."""

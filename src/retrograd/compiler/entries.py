@@ -73,15 +73,16 @@ class Entry:
 
     ``children`` are the entries that have followed this one, and ``next`` is the one that is expected to follow.
     ``segments`` are the compiled segments that end here, by the reference counts of their results. ``brief`` is true if
-    the first segment that began here was not worth deferring, and None if none did; then the call runs in eager mode. ``small`` is true for
-    a root if the calls that begin here are not worth deferring, and ``replays`` are those of a function that the user has
-    declared pure.
+    the first segment that began here was not worth deferring, and None if none did; then the call runs in eager mode.
+    ``small`` is true for a root if the calls that begin here are not worth deferring, and ``replays`` are those of a
+    function that the user has declared pure. ``match`` is the function of :func:`fresh_matcher`, or None before ``hits``
+    calls.
     """
 
     __slots__ = (
-        "aliases", "brief", "called", "children", "constants", "contiguous", "dtype", "function", "graded", "hits", "inputs",
-        "known", "match", "names", "next", "parent", "picked", "place", "places", "positional", "reason", "replays", "same", "segments", "shape", "size",
-        "small", "strides",
+        "aliases", "brief", "called", "children", "constants", "contiguous", "dtype", "function", "graded", "hits",
+        "inputs", "known", "match", "names", "next", "parent", "picked", "place", "places", "positional", "reason",
+        "replays", "same", "segments", "shape", "size", "small", "strides",
     )  # fmt: skip
     function: Function | None
     called: Function
@@ -497,11 +498,11 @@ def fresh_matcher(entry: Entry) -> Callable[[Sequence[Tensor], Sequence[Constant
             differs(f"{name}.__class__ not in INPUTS")
             lines.append(f"    array = {name}._array")
             differs(
-                f"array.__class__ is not ndarray or array.shape != {shape} or array.strides != {strides} or "
+                f"(array.__class__ is not ndarray or array.shape != {shape} or array.strides != {strides} or "
                 f"array.dtype != t_{name} or owners or {name}._counter {'!=' if inference else '=='} () or "
-                f"{name}._view is not None or {name}._grad_edge is {'' if graded else 'not '}None) and (not fits({name}, d_{name})"
+                f"{name}._view is not None or {name}._grad_edge is {'' if graded else 'not '}None) and "
+                f"not fits({name}, d_{name})"
             )
-            lines[-1] = lines[-1].replace("if array", "if (array", 1).replace(": return", "): return")
 
     for name, place, constant in zip(given, entry.places, entry.constants, strict=True):
         compare(name, place, constant)

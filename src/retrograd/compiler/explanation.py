@@ -58,6 +58,9 @@ def _eager_reasons(held: compiled_function.Compiled) -> list[str]:
     for root in held.roots.values():
         if root.small:
             found.append(f"calls with few steps on few elements ({_count(_length(root), 'step')} in a row at most)")
+    if not all(root.small for root in held.roots.values()):
+        brief = dict.fromkeys(name_of(entry.called) for entry in held.entries() if entry.brief)
+        found += [f"segments of few steps on few elements that begin with {name}()" for name in brief]
     found += [f"{name_of(entry.called)}(): {entry.reason}" for entry in held.entries() if entry.reason is not None]
     found += [f"{name}(): {reason}" if reason else name for name, reason in held.eager.items()]
     found += [each.reason for each in held.segments() if each.reason]

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 #: Kinds of functions: deferred; deferred if only the first argument is a tensor; new tensors, without operands;
 #: metadata, which no deferred operation changes; reads of elements; losses of class indices, deferred if the indices are
-#: known to be in range; compositions of functions, which are deferred one by one; functions that set ``grad`` to None.
-#: All other functions have the kind ``OTHER``.
+#: known to be in range; compositions of functions, which are deferred one by one; functions that set ``grad`` to None;
+#: ``backward``. All other functions have the kind ``OTHER``.
 PURE, PURE_OF_ONE, FACTORY, METADATA, READS, OTHER = "pure", "pure of one", "factory", "metadata", "reads", "other"
-CLASS_LOSS, COMPOSITION, CLEARS_GRAD = "class loss", "composition", "clears grad"
+CLASS_LOSS, COMPOSITION, CLEARS_GRAD, BACKWARD = "class loss", "composition", "clears grad", "backward"
 
 #: Elementwise operations and views whose errors or results depend on more than their arguments.
 IMPURE = frozenset(
@@ -98,7 +98,7 @@ READ_NAMES = frozenset(
     """
     item tolist numpy __bool__ __float__ __int__ __index__ __complex__ __array__ __format__ __repr__ __contains__ __iter__
     equal allclose is_nonzero untyped_storage storage data_ptr __dlpack__ __reduce_ex__ __deepcopy__ nonzero unique
-    unique_consecutive masked_select argwhere bincount histc backward
+    unique_consecutive masked_select argwhere bincount histc
     """.split()  # noqa: SIM905
 )
 
@@ -109,6 +109,8 @@ CLASS_LOSSES, COMPOSITIONS = frozenset({"cross_entropy", "nll_loss"}), frozenset
 
 def _by_name(name: str) -> str:
     """Return the kind of the functions of this name."""
+    if name == "backward":
+        return BACKWARD
     if name in CLASS_LOSSES:
         return CLASS_LOSS
     if name in COMPOSITIONS:
@@ -131,7 +133,7 @@ def _kind(function: Function) -> str:
         if op.kind in ("pointwise", "view"):
             return OTHER if op.name in IMPURE else PURE if op.kind == "pointwise" else PURE_OF_ONE
     name = getattr(function, "__name__", "")
-    if function is Optimizer.zero_grad or getattr(function, "__self__", None) is vars(Tensor)["grad"]:
+    if function is Optimizer.zero_grad or function is vars(Tensor)["grad"].fset:
         return CLEARS_GRAD
     held = vars(Tensor).get(name)
     return OTHER if held.__class__ is property else _by_name(name)  # a setter; the getters are in _kinds

@@ -53,8 +53,12 @@ if TYPE_CHECKING:
     from .typing import Operand
 
 
-def compile_segment(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> SegmentProgram:
+def compile_segment(
+    function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor], loss: int | None = None
+) -> SegmentProgram:
     """Return the :class:`SegmentProgram` of ``function``, which is recorded with samples of ``inputs``.
+
+    If ``loss`` is not None, the program also computes the gradients of the result with this index, which has one element.
 
     ``function(*inputs)`` must return a sequence of tensors, and must be straight-line and pure: it calls the same
     operations whatever the elements of ``inputs`` are, and uses no other tensors. The program is valid for tensors that
@@ -63,13 +67,17 @@ def compile_segment(function: Callable[..., Sequence[Tensor]], inputs: Sequence[
     A result is never a view: one that shares the memory of a value that is no result is a tensor of its own.
 
     Raises :class:`Unrecorded` if the function cannot be recorded, or if one of its results shares memory with an input
-    or another result.
+    or another result, or if the backward pass from ``loss`` would not free all graphs of the results.
     """
-    return Context().run(_compile, function, inputs, bool(recording()), in_inference())
+    return Context().run(_compile, function, inputs, loss, bool(recording()), in_inference())
 
 
 def _compile(
-    function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor], recorded: bool, inference: bool
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    loss: int | None,
+    recorded: bool,
+    inference: bool,
 ) -> SegmentProgram:
     """Record ``function`` and return its program (helper of :func:`compile_segment`, run in an empty context).
 
@@ -89,7 +97,7 @@ def _compile(
                 raise Unrecorded(f"result {index} is an input or a view of one")
             if any(value.root is each.root for each in outs[:index]):
                 raise Unrecorded(f"result {index} shares its memory with another result")
-        program = SegmentProgram(recorder, [each._value for each in given], outs)
+        program = SegmentProgram(recorder, [each._value for each in given], outs, loss)
         recorder.release()
         return program
 
@@ -111,11 +119,17 @@ class SegmentProgram:
 
     ``steps`` are the recorded operations, ``count`` is the number of results, and ``parts`` describe the nodes in the
     graph, in the order in which they are created. ``source`` is the text of ``run``.
+
+    With the index ``loss`` of a result, the program includes the backward pass from this result: ``run`` returns its
+    gradients for the inputs with the indices ``leaves``, and the nodes of the results save nothing, as if the backward
+    pass had freed what they saved.
     """
 
-    run: Callable[[Sequence[Tensor], Sequence[Tensor]], None]
+    run: Callable[[Sequence[Tensor], Sequence[Tensor]], list[Array]]
 
-    def __init__(self, recorder: Recorder, inputs: Sequence[Value], outs: Sequence[Value]) -> None:
+    def __init__(
+        self, recorder: Recorder, inputs: Sequence[Value], outs: Sequence[Value], loss: int | None = None
+    ) -> None:
         self.steps, self.count = list(recorder.tape.steps), len(outs)
         self.parts = [GraphPart(*each) for each in _graph_parts(self.steps, outs)]
         plain, instead = eliminate_common_subexpressions(
@@ -127,6 +141,10 @@ class SegmentProgram:
         forward = _optimised(plain)
         for part in self.parts:
             part.choose_saved(recorder, plain, forward, instead, outs)
+        self.leaves: list[int] = []
+        if loss is not None:
+            self._merge_backward(recorder, inputs, outs, outs[loss])
+            return
         saved = list(dict.fromkeys(each for part in self.parts for each in part.saved))
         made = [*outs, *(each for each in saved if each.kind is not INPUT and each not in outs)]
         forward = eliminate_dead_code(push_transposes(forward, made), made)
@@ -136,6 +154,43 @@ class SegmentProgram:
         for part in self.parts:
             every = tuple(range(len(part.outs)))
             part.generate(every, [recorder.standing[each]._inner._array for each in part.saved])
+
+    def _merge_backward(self, recorder: Recorder, inputs: Sequence[Value], outs: Sequence[Value], loss: Value) -> None:
+        """Generate a program that also computes the gradients of ``loss``, and ``run``, which returns them."""
+        self._free_saved_values(loss)
+        graded = [each for each in inputs if each.graded]
+        before = len(recorder.tape.steps)
+        one = recorder.input(wrap(numpy.ones(loss.shape, loss.dtype)))
+        found = differentiate(recorder, [loss], [one], graded, self.steps)
+        steps, instead = eliminate_common_subexpressions(
+            list(map(copy, [*self.steps, *recorder.tape.steps[before:]])), [*outs, *[each.root for each in outs]]
+        )
+        pairs = [(k, each._value) for k, each in zip(graded, found, strict=True) if each is not None]
+        self.leaves = [inputs.index(k) for k, _ in pairs]
+        made = [*outs, *[instead.get(each, each) for _, each in pairs]]
+        steps = eliminate_dead_code(push_transposes(_optimised(eliminate_dead_code(steps, made)), outs), made)
+        used = {value for step in steps for value in step.values()} | {*made}
+        given = [each for each in (*inputs, one._value) if each in used]
+        self.forward = Program("forward_and_backward", given, steps, made)
+        self.source, self.run = self._caller(inputs, outs, one._value)
+
+    def _free_saved_values(self, loss: Value) -> None:
+        """Make the parts of the graph those that remain after a backward pass from ``loss``; they save nothing.
+
+        Raises :class:`Unrecorded` if saved values would remain.
+        """
+        maker = {value: step for step in self.steps for value in step.results}
+        reached, pending = {loss}, [loss]
+        while pending:
+            step = maker.get(pending.pop())
+            for each in () if step is None else _graded_operands(step):
+                if each not in reached:
+                    reached.add(each)
+                    pending.append(each)
+        for part in self.parts:
+            part.freed = part.mask_of([index for index, each in enumerate(part.outs) if each in reached])
+            if not all(not each or each & part.freed for each in part.masks) or (part.saved and not part.freed):
+                raise Unrecorded("another result keeps values that its gradient needs")
 
     @property
     def programs(self) -> list[Program]:
@@ -149,8 +204,13 @@ class SegmentProgram:
             found += [program.source, *(loop.source for loop in program.loops)]
         return "\n\n".join(found)
 
-    def _caller(self, inputs: Sequence[Value], outs: Sequence[Value]) -> tuple[str, Callable[..., None]]:
-        """Generate ``run``; return its source text and the function."""
+    def _caller(
+        self, inputs: Sequence[Value], outs: Sequence[Value], one: Value | None = None
+    ) -> tuple[str, Callable[..., list[Array]]]:
+        """Generate ``run``; return its source text and the function.
+
+        ``one`` is the incoming gradient if the program includes a backward pass, otherwise None.
+        """
         space: dict[str, object] = {
             "forward": self.forward.run, "new": new, "current": current_edge, "next_number": next_number,
             "location": user_frame.user_location, "Output": OutputEdge, "Lazy": Lazy, "Tensor": Tensor,
@@ -161,10 +221,14 @@ class SegmentProgram:
             *[f"    {', '.join(tensors[each] for each in inputs)}, = inputs"] * bool(inputs),
             *[f"    {', '.join(tensors[each] for each in outs)}, = results"] * bool(outs),
         ]
-        arrays = ", ".join(f"{tensors[each]}._array" for each in self.forward.inputs)
-        made = ", ".join(each.name for each in self.forward.outputs if each is not None)
+        arrays = ", ".join("one" if each is one else f"{tensors[each]}._array" for each in self.forward.inputs)
+        names = [each.name for each in self.forward.outputs if each is not None]
+        grads = [f"grad{k}" for k in range(len(outs), len(names))] if one is not None else []
+        made = ", ".join([*names[: len(names) - len(grads)], *grads])
         lines += [f"    {made}, = forward({arrays})"] * bool(made)
-        checked = dict.fromkeys(each for part in self.parts for each in part.checked)
+        if one is not None:
+            space["one"] = numpy.ones(one.shape, one.dtype)
+        checked = dict.fromkeys(each for part in self.parts for each in part.checked if part.freed is None)
         for each in checked:
             name, x = f"c{each.name}", tensors[each]
             if each.kind is INPUT:
@@ -187,6 +251,7 @@ class SegmentProgram:
                 f"        {name}.__class__ = Tensor",
                 f"        {name}._creation_meta = 0",
             ]
+        lines.append(f"    return [{', '.join(grads)}]")
         return "\n".join(lines), compile_source("<compiled segment>", lines, space, "run")
 
 
@@ -306,7 +371,10 @@ class GraphPart:
         saved: Values that a node saves.
         checked: Inputs and results of the segment whose version a node checks.
         programs: The backward programs, by the indices of those of ``outs`` that receive a gradient.
+        freed: The steps whose saved values the program's own backward pass has freed, as bits; None if it has none.
     """
+
+    freed: int | None = None
 
     def __init__(self, steps: list[Step], outs: list[Value], edges: list[Value]) -> None:
         self.steps, self.outs, self.edges = steps, outs, edges
@@ -431,11 +499,19 @@ class GraphPart:
             f"{name}.number = next_number()",
             f"{name}.shape, {name}.dtype, {name}.hooks = {first.shape}, dtype_{name}, None",
             f"{name}.code, {name}.instruction = location()",
-            f"{name}.saved = ({''.join(f'{self._array(each, tensors)}, ' for each in self.saved)})",
-            f"{name}.counters = ({''.join(f'c{each.name}, ' for each in self.checked)})",
-            f"{name}.versions = ({''.join(f'c{each.name}[0], ' for each in self.checked)})",
-            f"{name}.freed = 0",
         ]
+        if self.freed is not None:
+            saved = None if self.freed else ()
+            lines.append(
+                f"{name}.saved, {name}.counters, {name}.versions, {name}.freed = {saved}, (), (), {self.freed}"
+            )
+        else:
+            lines += [
+                f"{name}.saved = ({''.join(f'{self._array(each, tensors)}, ' for each in self.saved)})",
+                f"{name}.counters = ({''.join(f'c{each.name}, ' for each in self.checked)})",
+                f"{name}.versions = ({''.join(f'c{each.name}[0], ' for each in self.checked)})",
+                f"{name}.freed = 0",
+            ]
         if len(self.outs) == 1:
             edges[first] = name
         else:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING
 
+from ..core.accumulate import visit_leaf
+from ..core.graph import AccumulateGrad
 from ..core.lazy_tensor import Lazy, fill
 from ..core.tensor import Tensor
 from ..runtime.codegen import compile_source
+from ..runtime.fp_warnings import IGNORED, errors
 from .recorder import Unrecorded
 from .segment_program import compile_segment
 
@@ -34,11 +37,14 @@ class Segment:
     an input. Then the program reads the view, so that the graph of other results leads to it. If a result of the program
     is the base of a live view that other results depend on, or if the program cannot be compiled, ``program`` is None,
     and all operations run one by one, because ``reason``. ``cause`` describes what ended the segment when it was
-    compiled.
+    compiled. If ``loss`` is the place of a result, the program includes the backward pass from it, which
+    :meth:`run_backward` runs.
     """
 
-    def __init__(self, last: Entry, live: Sequence[int], values: Sequence[Tensor], cause: str) -> None:
-        self.cause, self.reason = cause, ""
+    def __init__(
+        self, last: Entry, live: Sequence[int], values: Sequence[Tensor], cause: str, loss: int | None = None
+    ) -> None:
+        self.cause, self.reason, self.loss = cause, "", loss
         self.entries, self.live = last.path(), set(live)
         self.program: SegmentProgram | None = None
         by_place = {each.place: each for each in self.entries}
@@ -65,7 +71,11 @@ class Segment:
                 used.update(entry.used())
                 steps.append(entry)
         self.inputs = sorted(each for each in used if each in first or each not in by_place)
-        if any(each.place in used and each.graded for each in self.then):
+        if loss is not None and (views or loss not in made):
+            self.reason = "backward() is not part of the program, because a result is a view"
+        elif loss is not None and not all(map(_is_leaf, [values[k] for k in self.inputs])):
+            self.reason = "backward() is not part of the program, because an input was computed before it"
+        elif any(each.place in used and each.graded for each in self.then):
             self.reason = "a live view of a result is an operand"
         elif self.results:
             for entry in self.first:
@@ -75,16 +85,22 @@ class Segment:
             self.reason = "all results of a segment are views"
 
         self.picked_inputs, self.picked_results = picker(self.inputs), picker(self.results)
+        leaves = self.program.leaves if self.program is not None else ()
+        self.picked_leaves = picker([self.inputs[k] for k in leaves])
 
     def compile(self, steps: Sequence[Entry], inputs: Sequence[Tensor]) -> None:
         """Compile the program of ``steps`` for the sample tensors ``inputs``."""
         function = _straight_line(steps, self.inputs, self.results)
         try:
-            self.program = compile_segment(function, inputs)
+            self.program = compile_segment(
+                function, inputs, None if self.loss is None else self.results.index(self.loss)
+            )
         except Exception as error:
             if strict and not isinstance(error, Unrecorded):
                 raise
             self.reason = f"{type(error).__name__}: {error}"
+            if self.loss is not None:
+                self.reason = f"backward() is not part of the program, because {error}"
 
     def run(self, values: Sequence[Tensor]) -> None:
         """Compute the live results among ``values``, which are lazy tensors."""
@@ -106,6 +122,43 @@ class Segment:
             return
         for entry in self.then:
             fill(values[entry.place], entry.call(values))
+
+    def run_backward(self, values: Sequence[Tensor]) -> bool:
+        """Compute the live results among ``values`` and the gradients of the loss, and add these to ``grad`` of the leaves.
+
+        Return False, and change nothing, if the program has no backward pass, or if it does not apply to these values:
+        an input is not a leaf, or occurs twice.
+        """
+        if self.program is None:
+            return False
+        leaves, edges = self.picked_leaves(values), list[AccumulateGrad]()
+        for x in leaves:
+            edge = x._grad_edge
+            if edge.__class__ is not AccumulateGrad or x._view is not None or edge in edges:
+                return False
+            edges.append(edge)  # type: ignore[arg-type]
+        try:
+            grads = self.program.run(self.picked_inputs(values), self.picked_results(values))
+        except MemoryError:
+            raise
+        except Exception as error:
+            if strict:
+                raise
+            self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
+            return False
+        before = errors.get()
+        try:
+            errors.set(IGNORED)
+            while grads:
+                visit_leaf(edges.pop(), grads.pop(), False, False, None, True)
+        finally:
+            errors.set(before)
+        return True
+
+
+def _is_leaf(x: Tensor) -> bool:
+    """Whether the gradient of ``x``, if it has one, arrives at a leaf that is no view."""
+    return not x.requires_grad or (x._view is None and x._grad_edge.__class__ is AccumulateGrad)
 
 
 def picker(places: Sequence[int]) -> Callable[[Sequence[Tensor]], tuple[Tensor, ...]]:
