@@ -272,7 +272,8 @@ for _method in (
     "take", "repeat", "nonzero", "clip", "round", "dot", "searchsorted", "trace", "conjugate", "argpartition",
 ):  # fmt: skip
     setattr(MetaArray, _method, lambda self, *args, _f=getattr(numpy, _method), **named: RULES[_f](self, *args, **named))
-MetaArray.conj = MetaArray.conjugate  # type: ignore[attr-defined]
+_conjugate = MetaArray.conjugate  # type: ignore[attr-defined]
+MetaArray.conj = MetaArray.conjugate = lambda self: _conjugate(self) if self.dtype.kind == "c" else self  # type: ignore[attr-defined]
 
 
 def fresh(shape: Sequence[int], dtype: Any) -> MetaArray:

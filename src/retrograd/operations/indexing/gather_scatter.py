@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
+from ...core.devices import array_module_of
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...core.views import check_partial_overlap
 from ...dispatch.declare import TENSORS, op, public
@@ -317,7 +318,8 @@ def _scatter(
                 "PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
             )
         else:
-            src = wrap(numpy.full(index._array.shape, dtypes.number_to_array(src, input._array.dtype)))
+            np = array_module_of(input._array)
+            src = wrap(np.full(index._array.shape, dtypes.number_to_array(src, input._array.dtype)))
         return scatter_reduce_block, (input, index, src), (at, {"add": "sum", "multiply": "prod"}[reduce], True)
     if not isinstance(src, Tensor):
         return scatter_value, (input, index), (at, src)

@@ -150,7 +150,7 @@ def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causa
     scores = matmul(query * (root if scale >= 0 else -root), transpose(key, -2, -1) * root)
     if is_causal:
         rows, columns = scores._array.shape[-2:]
-        later = wrap(~numpy.tri(rows, columns, dtype=bool))
+        later = wrap(~array_module_of(query._array).tri(rows, columns, dtype=bool))
         scores = scores.masked_fill(later, -math.inf)
     if mask is not None:
         added = mask if mask._array.dtype.kind != "b" else _as_additive_mask(F.logical_not(mask), query.dtype)

@@ -6,11 +6,10 @@ written in this file, whereas the classes for other operations are created by a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from sys import _getframe
 from typing import Any
-
-import math
 
 import numpy
 
