@@ -105,6 +105,15 @@ for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
     setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
+#: Operations of ``foreach.py`` with an in-place form, and those with one form.
+_FOREACH = (
+    "abs", "acos", "add", "addcdiv", "addcmul", "asin", "atan", "ceil", "clamp_max", "clamp_min", "cos", "cosh", "div",
+    "erf", "erfc", "exp", "expm1", "floor", "frac", "lerp", "lgamma", "log", "log10", "log1p", "log2", "maximum",
+    "minimum", "mul", "neg", "pow", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "sub",
+    "tan", "tanh", "trunc",
+)  # fmt: skip
+_FOREACH_ONE = ("clone", "copy_", "max", "mm", "norm", "powsum", "zero_")
+
 #: Names loaded on demand (Note [Loading on demand] in ``compat/lazy_imports.py``), by the module that defines them.
 _COMING = {
     "compiler": ("compile",),
@@ -136,12 +145,14 @@ _COMING = {
         "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
         "sym_sum",
     ),
+    "foreach": tuple(f"_foreach_{_each}" for _each in (*_FOREACH, *(f"{_each}_" for _each in _FOREACH), *_FOREACH_ONE)),
+    "ao": ("quantization",),
     "futures": ("Future",),
     "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
     "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "accelerator",
-    "amp", "array_api", "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
+    "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
     "functional", "futures", "fx", "hub", "jit", "library", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn",
     "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal",
     "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
