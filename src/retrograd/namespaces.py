@@ -852,6 +852,12 @@ def _onnx() -> Names:
     return {"is_in_onnx_export() -> bool": False}
 
 
+@namespace("distributed.rpc")
+def _distributed_rpc() -> Names:
+    """Contents of the module ``torch.distributed.rpc`` as a dictionary, as PyTorch's without remote procedure calls."""
+    return {"is_available() -> bool": False}
+
+
 @namespace("classes")
 def _classes() -> Names:
     """Contents of the module ``torch.classes`` as a dictionary: C++ classes of loaded libraries, of which there are none."""

@@ -7,16 +7,86 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from . import foreach as _foreach
 from . import library as _library
 from . import nn as _nn
 from .core.tensor import Tensor
 from .dispatch.op import FUNCTIONS
 
-#: Basic operations without a function or method of their name.
-_RENAMED = {"_to_copy": "to", "_unsafe_view": "reshape", "_reshape_alias": "reshape", "alias": "detach"}
+#: Basic operations that are functions or methods of another name here.
+_RENAMED = {
+    "_to_copy": "to", "_unsafe_view": "reshape", "_reshape_alias": "reshape", "alias": "detach",
+    "_local_scalar_dense": "item", "_pin_memory": "pin_memory", "_conj": "conj", "_is_all_true": "all",
+    "_is_any_true": "any", "_sparse_addmm": "addmm", "sym_numel": "numel",
+}  # fmt: skip
+
+# Basic operations that have no function or method with these arguments.
+
+
+def _slice(self: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """Return ``self[start:end:step]`` along the dimension ``dim``."""
+    dim = dim + self.dim() if dim < 0 else dim
+    return self[(*[slice(None)] * dim, slice(start, end, step))]
+
+
+def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """Return ``self`` at the tensors ``indices``, one for each dimension; None takes the whole dimension."""
+    return self[tuple(slice(None) if each is None else each for each in indices)]
+
+
+def _index_put_impl_(
+    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    """Write ``values`` to ``self`` at the tensors ``indices``."""
+    return self.index_put_(indices, values, accumulate)
+
+
+def _copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Return ``src`` with the shape and the dtype of ``self``."""
+    return src.to(self.dtype).expand_as(self).clone()
+
+
+def _sym_size(self: Tensor, dim: int | None = None) -> Any:
+    """Return the shape, or the size of one dimension."""
+    return list(self.shape) if dim is None else self.shape[dim]
+
+
+def _sym_stride(self: Tensor, dim: int | None = None) -> Any:
+    """Return the strides, or the stride of one dimension."""
+    return list(self.stride()) if dim is None else self.stride(dim)
+
+
+def _softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """Return ``softmax`` along ``dim``, of float16 numbers in float32 if ``half_to_float``."""
+    return (self.float() if half_to_float else self).softmax(dim)
+
+
+def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """Return ``log_softmax`` along ``dim``, of float16 numbers in float32 if ``half_to_float``."""
+    return (self.float() if half_to_float else self).log_softmax(dim)
+
+
+def _convolution(input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+                 output_padding: Any, groups: int, *settings: bool) -> Tensor:  # fmt: skip
+    """Return ``convolution``; the settings of libraries, which PyTorch's operation has too, have no effect."""
+    convolution = FUNCTIONS["convolution"]
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def _lift_fresh(self: Tensor) -> Tensor:
+    """Return ``self``."""
+    return self
+
+
+_OWN = {
+    "lift_fresh": _lift_fresh,
+    "slice": _slice, "index": _index, "_index_put_impl_": _index_put_impl_, "copy": _copy, "sym_size": _sym_size,
+    "sym_stride": _sym_stride, "_softmax": _softmax, "_log_softmax": _log_softmax, "_convolution": _convolution,
+}  # fmt: skip
 
 
 class OpOverload:
@@ -84,10 +154,15 @@ class _OpNamespace(ModuleType):
 
 def _function(name: str) -> Any:
     """Return the function of retrograd for the name of a basic operation of PyTorch, or None."""
+    if name.startswith("_foreach_") and name in _foreach.NAMES:
+        return getattr(_foreach, name)
     name = _RENAMED.get(name, name)
-    places = (FUNCTIONS, vars(Tensor), vars(_nn.functional))
+    places = (_OWN, _PUBLIC, FUNCTIONS, vars(Tensor), vars(_nn.functional))
     return next((each[name] for each in places if callable(each.get(name))), None)
 
+
+#: The functions of ``torch`` that are operations, which take sparse tensors and subclasses too.
+_PUBLIC = {name: value for name, value in vars(sys.modules[__package__]).items() if name in FUNCTIONS}
 
 aten = _OpNamespace("aten")
 loaded_libraries: set[str] = set()

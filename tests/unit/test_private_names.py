@@ -207,6 +207,75 @@ def test_operations_by_name() -> None:
     fails(OSError, "Could not load this library: x.so", lambda: torch.ops.load_library("x.so"))
 
 
+def test_basic_operations_without_a_public_function() -> None:
+    aten, x = torch.ops.aten, torch.arange(6.0).reshape(2, 3)
+    assert aten.slice.Tensor(x, -1, 0, 2**63 - 1, 2).tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert aten.index.Tensor(x, [None, torch.tensor([1])]).tolist() == [[1.0], [4.0]]
+    assert aten.index.Tensor(x, [torch.tensor([1])]).tolist() == [[3.0, 4.0, 5.0]]
+    assert (aten.sym_size(x), aten.sym_size.int(x, 1), aten.sym_stride(x), aten.sym_numel(x)) == ([2, 3], 3, [3, 1], 6)
+    assert aten.copy(x, torch.zeros(3, dtype=torch.int64)).dtype == torch.float32
+    assert not aten._is_all_true(x > 0).item() and aten._local_scalar_dense(x[0, 1]) == 1.0
+    assert torch.equal(aten._softmax(x, 1, False), x.softmax(1)) and aten.lift_fresh(x) is x
+    assert torch.equal(aten._log_softmax(x, 1, False), x.log_softmax(1))
+    image, window = torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)
+    settings = [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, False, False
+    assert aten._convolution(image, window, None, *settings).tolist() == [[[[4.0, 4.0], [4.0, 4.0]]]]
+    assert aten._index_put_impl_(x, [torch.tensor([0]), torch.tensor([1])], torch.tensor([9.0]))[0, 1] == 9
+    assert aten.mm(torch.eye(2).to_sparse(), torch.ones(2, 2)).tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert aten._pin_memory.default.name() == "aten::_pin_memory"
+
+
+def test_text_of_tensors_by_parts() -> None:
+    from retrograd._tensor_str import _add_suffixes, _str_intern, _tensor_str
+
+    assert _tensor_str(torch.tensor([1, 2]), 7) == "[1, 2]" and _tensor_str(torch.ones(0), 4) == "[]"
+    assert _tensor_str(torch.eye(2), 7) == "[[1., 0.],\n        [0., 1.]]"
+    assert _add_suffixes("A([1]", ["a=1", "b=2"], 2, force_newline=False) == "A([1], a=1, b=2)"
+    assert _add_suffixes("A([1]", ["a=1", "b=2"], 2, force_newline=True) == "A([1],\n  a=1, b=2)"
+    assert _str_intern(torch.ones(2, dtype=torch.float64), tensor_contents="[x]") == "tensor([x], dtype=torch.float64)"
+
+
+def test_stubs_of_quantization_return_their_input() -> None:
+    from retrograd.ao import quantization
+    from retrograd.ao.nn.quantized import FloatFunctional
+
+    assert torch.quantization is quantization and torch.nn.quantized.FloatFunctional is FloatFunctional
+    wrapped = quantization.QuantWrapper(torch.nn.Linear(2, 1))
+    assert list(wrapped.state_dict()) == ["module.weight", "module.bias"]
+    assert repr(wrapped) == (
+        "QuantWrapper(\n  (quant): QuantStub()\n  (dequant): DeQuantStub()\n"
+        "  (module): Linear(in_features=2, out_features=1, bias=True)\n)"
+    )
+    x = torch.tensor([-1.0, 2.0])
+    functional = FloatFunctional()
+    assert functional.add(x, x).tolist() == [-2.0, 4.0] and functional.cat([x, x]).shape == (4,)
+    assert functional.mul(x, x).tolist() == [1.0, 4.0] and functional.matmul(x, x).item() == 5.0
+    assert functional.add_scalar(x, 1).tolist() == [0.0, 3.0] and functional.mul_scalar(x, 2).tolist() == [-2.0, 4.0]
+    fails(RuntimeError, "FloatFunctional is not intended to use the 'forward'", lambda: functional(x))
+    fails(TypeError, "Can't instantiate abstract class ObserverBase", lambda: quantization.ObserverBase(torch.float32))
+
+    class Rounding(quantization.FakeQuantizeBase):
+        def forward(self, x: Any) -> Any:
+            return x.round()
+
+        def calculate_qparams(self, **kwargs: Any) -> Any:
+            return None
+
+    rounding = Rounding()
+    rounding.disable_observer()
+    assert [each.item() for each in rounding.state_dict().values()] == [1, 0]
+    assert rounding.fake_quant_enabled.dtype == torch.uint8
+
+
+def test_graphs_of_torchscript_are_refused_when_one_is_asked_for() -> None:
+    from retrograd.jit import _get_trace_graph
+
+    fails(
+        RuntimeError, "torch.jit._get_trace_graph: retrograd does not record programs", lambda: _get_trace_graph(print)
+    )
+    assert not torch.distributed.rpc.is_available() and not hasattr(torch.distributed.rpc, "api")
+
+
 def test_metadata_of_torch_exists_while_the_hook_is_installed() -> None:
     with import_hook.installed():
         assert importlib.metadata.version("torch") == str(torch.__version__)

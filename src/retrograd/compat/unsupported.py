@@ -50,7 +50,8 @@ LEFT_OUT = {
         StaticModule TracingState Use Value fork wait import_ir_module\w* merge_type_from_type_comment parse_\w+
         unify_type_list""",
     "distribution over machines and processes": r"""
-        distributed\.(rpc|pipelining|elastic|launcher|run|optim|nn|utils|autograd|config|remote_device)
+        distributed\.rpc\.(?!is_available)\w+
+        distributed\.(pipelining|elastic|launcher|run|optim|nn|utils|autograd|config|remote_device)
         distributed\.(Reducer|Logger|GradBucket|BuiltinCommHookType|ProcessGroupGloo|\w+Options|BackendConfig)
         distributed\.(split|shrink)_group distributed\.algorithms\.(?!join)\w+ distributed\.(checkpoint|fsdp|tensor)\.\w+
         nn\.parallel\.(replicate|comm|DistributedDataParallelCPU)

@@ -179,6 +179,17 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
+_script_if_tracing = script_if_tracing
+
+
+def _get_trace_graph(f: Any, args: Any = (), kwargs: Any = None, **options: Any) -> NoReturn:
+    """Raise RuntimeError, because programs are not recorded as graphs of TorchScript."""
+    raise RuntimeError(
+        "torch.jit._get_trace_graph: retrograd does not record programs as graphs of TorchScript. To count operations, "
+        "use torch.utils.flop_counter.FlopCounterMode."
+    )
+
+
 def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
     """Return the module ``mod`` unchanged; raise RuntimeError if it is in training mode."""
     _warn_deprecated("freeze", "Please use `torch.compile` instead.")

@@ -36,5 +36,6 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [_name for _name in modules.__all__ if _name != "utils"]
 __getattr__ = module_getattr(
-    __name__, {"SyncBatchNorm": "modules.sync_batchnorm", "attention": "attention", "grad": "grad"}
+    __name__,
+    {"SyncBatchNorm": "modules.sync_batchnorm", "attention": "attention", "grad": "grad", "quantized": ".ao.nn"},
 )
