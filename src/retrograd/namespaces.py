@@ -812,28 +812,6 @@ def _accelerator() -> Names:
 # -- Exports and loaded operations ------------------------------------------------------------------------------------
 
 
-@namespace("fx")
-def _fx() -> Names:
-    """Contents of the module ``torch.fx`` as a dictionary: classes of PyTorch's programs, which have no instances."""
-    from .nn import Module
-
-    documented = {"__module__": "torch.fx", "__doc__": "Class of a part of PyTorch's programs. It has no instances."}
-    kinds = {name: type(name, (), dict(documented)) for name in ("Graph", "Node", "Proxy", "Tracer")}
-    return {"GraphModule": type("GraphModule", (Module,), dict(documented)), "experimental": PART, **kinds}
-
-
-@namespace("fx.experimental")
-def _fx_experimental() -> Names:
-    """Contents of the module ``torch.fx.experimental`` as a dictionary: only the submodule ``proxy_tensor``."""
-    return {"proxy_tensor": PART}
-
-
-@namespace("fx.experimental.proxy_tensor")
-def _fx_proxy_tensor() -> Names:
-    """Contents of the module as a dictionary: a function that returns None, because no program is recorded."""
-    return {"get_proxy_mode() -> Any": None}
-
-
 @namespace("_subclasses")
 def _subclasses() -> Names:
     """Contents of the module ``torch._subclasses`` as a dictionary: only the submodule ``fake_tensor``."""

@@ -7,17 +7,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import reduce
-from types import SimpleNamespace
-from typing import Any
+from functools import reduce, wraps
+from typing import Any, TypeVar
 
+from .compat.lazy_imports import load_part
 from .core.devices import device, get_default_device, gpu_count
 from .core.dtypes import bool_
 from .core.tensor import Tensor, preserve_format
+from .core.torch_function import has_torch_function
 from .dispatch.transform_tensor import active_levels
 from .operations.creation.conversion import parse_to_arguments
 from .operations.creation.from_data import tensor
 from .operations.nn.softmax import softmax_backward_data
+
+Callee = TypeVar("Callee", bound=Callable[..., Any])
+
+
+def _overridable(function: Callee) -> Callee:
+    """Return a wrapper of ``function`` whose calls ``__torch_function__`` of the arguments may override."""
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        found = [each for each in args if type(each) is not Tensor and has_torch_function(type(each))]
+        if found:
+            return load_part("overrides").handle_torch_function(wrapped, found, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]
+
 
 # -- Checks ------------------------------------------------------------------------------------------------------------
 
@@ -86,6 +103,7 @@ def _check_tensor_all(cond: Any, message: Callable[[], Any] | None = None) -> No
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
+@_overridable
 def _assert(condition: Any, message: str) -> None:
     """Raise AssertionError unless ``condition`` is true."""
     assert condition, message
@@ -118,16 +136,19 @@ class SymBool:
     __module__ = "torch"
 
 
+@_overridable
 def sym_int(a: Any) -> Any:
     """Return ``a`` as an int, rounded towards zero."""
     return math.trunc(a)
 
 
+@_overridable
 def sym_float(a: Any) -> Any:
     """Return ``a`` as a float."""
     return float(a)
 
 
+@_overridable
 def sym_not(a: Any) -> Any:
     """Return ``not a``."""
     return not a
@@ -138,11 +159,13 @@ def _sym_choice(choose: Callable[..., Any], a: Any, b: Any) -> Any:
     return float(chosen) if isinstance(a, float) or isinstance(b, float) else chosen
 
 
+@_overridable
 def sym_max(a: Any, b: Any) -> Any:
     """Return the greater one of two numbers, as a float if one of them is a float."""
     return _sym_choice(max, a, b)
 
 
+@_overridable
 def sym_min(a: Any, b: Any) -> Any:
     """Return the smaller one of two numbers, as a float if one of them is a float."""
     return _sym_choice(min, a, b)
@@ -198,6 +221,12 @@ class ScriptMethod:
     __module__ = "torch._C"
 
 
+class ScriptObject:
+    """Class of TorchScript's objects. It has no instances."""
+
+    __module__ = "torch._C"
+
+
 class PyTorchFileReader:
     """Class of PyTorch's readers of checkpoints. It has no instances."""
 
@@ -239,4 +268,24 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     return place, dtype, non_blocking, None if layout is preserve_format else layout
 
 
-_nn = SimpleNamespace(_parse_to=_parse_to)
+class _Functions:
+    """Namespace of the functions that PyTorch implements in C++, such as ``torch._C._linalg``.
+
+    It has the functions of the module ``part``, whose names here begin with ``prefix``.
+    """
+
+    def __init__(self, part: str, prefix: str, **own: Callable[..., Any]) -> None:
+        self._part, self._prefix = part, prefix
+        vars(self).update(own)
+
+    def __getattr__(self, name: str) -> Any:
+        module = load_part(self._part)
+        public = "logsigmoid" if name == "log_sigmoid" else name.removeprefix(self._prefix)
+        if not name.startswith(self._prefix) or public not in module.__all__:
+            shown = self._part.replace("nn.functional", "nn")
+            raise AttributeError(f"module 'torch._C._{shown}' has no attribute {name!r}", name=name, obj=self)
+        return getattr(module, public)
+
+
+_nn = _Functions("nn.functional", "", _parse_to=_parse_to)
+_fft, _linalg, _special = (_Functions(part, f"{part}_") for part in ("fft", "linalg", "special"))

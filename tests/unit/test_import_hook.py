@@ -161,7 +161,7 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
         ("torch.nested.nested_tensor", "nested tensors"),
         ("torch.align_tensors", "named tensors"),
         ("torch.export.export", "compiling and exporting programs"),
-        ("torch.fx.symbolic_trace", "compiling and exporting programs"),
+        ("torch.fx.experimental.proxy_tensor.make_fx", "compiling and exporting programs"),
         ("torch.onnx.export", "compiling and exporting programs"),
         ("torch.distributed.rpc", "distribution over machines and processes"),
         ("torch.nn.parallel.replicate", "distribution over machines and processes"),

@@ -410,11 +410,25 @@ def test_custom_operations() -> None:
     fails(RuntimeError, "Could not find the operator tests::none", lambda: torch.library.register_fake("tests::none"))
 
 
-def test_classes_of_programs_have_no_instances() -> None:
-    assert issubclass(torch.fx.GraphModule, torch.nn.Module) and not isinstance(torch.nn.ReLU(), torch.fx.GraphModule)
-    fails(
-        AttributeError, "module 'torch.fx' has no attribute 'symbolic_trace' (left out", lambda: torch.fx.symbolic_trace
+def test_namespaces_of_functions_in_c() -> None:
+    x = torch.rand(2, 3)
+    assert (
+        torch._C._nn.linear is torch.nn.functional.linear and torch._C._nn.log_sigmoid is torch.nn.functional.logsigmoid
     )
+    assert torch._C._linalg.linalg_norm(x) == x.norm() and torch._C._fft.fft_fft(x).shape == (2, 3)
+    fails(AttributeError, "module 'torch._C._linalg' has no attribute 'norm'", lambda: torch._C._linalg.norm)
+    fails(AttributeError, "module 'torch._C._nn' has no attribute 'nothing'", lambda: torch._C._nn.nothing)
+
+
+def test_checks_and_numbers_can_be_overridden() -> None:
+    class Own:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func.__name__, len(args)
+
+    assert torch._assert(Own(), "text") == ("_assert", 2)  # type: ignore[func-returns-value]
+    assert torch.sym_max(1, Own()) == ("sym_max", 2) and torch.sym_int(Own()) == ("sym_int", 1)
+    fails(AssertionError, "text", lambda: torch._assert(False, "text"))
 
 
 def test_flex_attention_is_attention_with_functions_of_positions() -> None:

@@ -227,6 +227,8 @@ class Overridable:
                 args, kwargs = self.hand.convert(*args, **kwargs)
             except TypeError:  # no arguments of this function's
                 return GO_ON
+            if self.name == "einsum" and len(args) == 2 and isinstance(args[1], (list, tuple)):
+                args = (args[0], *args[1])  # PyTorch's function calls itself with the operands one by one
             if self.name.startswith("autograd."):
                 args = tuple([tuple(each) if isinstance(each, (tuple, list)) else (each,) for each in args])
             if torch_function.state()[0] == ALL:

@@ -1,4 +1,8 @@
-"""The form of a call, read from the instructions of the calling code, for programs without source text."""
+"""What the calling code does, read from its instructions.
+
+The form of a call is read from them for programs without source text; whether a value is unpacked or asserted, for
+values that are recorded instead of computed (``torch.fx``).
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,22 @@ def decode_call(frame: FrameType) -> ast.expr:
         )
     args: list[ast.expr] = [ast.Constant(None)] * ((call.arg or 0) - len(names))
     return ast.Call(_loaded(before, function), args, [ast.keyword(name, ast.Constant(None)) for name in names])
+
+
+def unpacked_count(frame: FrameType) -> int | None:
+    """Return the number of variables into which ``frame`` is unpacking a value, or None if it does something else."""
+    import dis
+
+    running = next((each for each in dis.get_instructions(frame.f_code) if each.offset == frame.f_lasti), None)
+    return running.arg if running is not None and running.opname == "UNPACK_SEQUENCE" else None
+
+
+def is_asserting(frame: FrameType) -> bool:
+    """Whether ``frame`` is evaluating the condition of an ``assert`` statement."""
+    import dis
+
+    names = [each.opname for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti][:4]
+    return "JUMP" in names[0] and "LOAD_ASSERTION_ERROR" in names[1:]
 
 
 def _loaded(instructions: Sequence[Instruction], last: int) -> ast.expr:

@@ -28,6 +28,7 @@ from tests.conformance import (
     data_cases,
     distribution_cases,
     functional_cases,
+    fx_cases,
     layer_cases,
     linalg_cases,
     lr_scheduler_cases,
@@ -129,6 +130,18 @@ def sparse() -> Sections:
             for optimizer in sparse_cases.split(sparse_cases.OPTIMIZERS)
             for table in sparse_cases.TABLES
         },
+    }
+
+
+@recorder("fx")
+def fx() -> Sections:
+    """Programs traced with ``torch.fx``, and sessions that change graphs."""
+    return {
+        "programs": {name: fx_cases.traced(torch, name) for name in fx_cases.PROGRAMS},
+        "refused": {program: fx_cases.refusal(torch, program) for program in fx_cases.REFUSED},
+        "sessions": {name: fx_cases.session(torch, name) for name in fx_cases.SESSIONS},
+        "layers": {case: fx_cases.layer(torch, case) for case in fx_cases.LAYERS},
+        "names": fx_cases.qualified_names(torch, torch.fx.node._get_qualified_name),
     }
 
 

@@ -1,0 +1,5 @@
+"""``torch.fx.passes``: computations over graphs."""
+
+from . import shape_prop
+
+__all__ = ["shape_prop"]
