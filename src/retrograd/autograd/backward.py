@@ -349,9 +349,9 @@ def _gradients_of(
     if active_levels() and innermost([*outs, *inputs, *grads]) is not None:
         computed = gradients_of_tensors(outs, inputs, grads, keep, create_graph)
     else:
-        wanted: dict[Any, Any] = dict.fromkeys(edges)
+        wanted: dict[Any, Any] = dict.fromkeys([edge for edge in edges if edge.variable_ref is not dead_ref])
         engine.run_backward(roots, keep, create_graph, wanted, write=False)
-        computed = [wanted[edge] for edge in edges]
+        computed = [wanted.get(edge) for edge in edges]
     results: list[Any] = []
     for edge, gradient in zip(edges, computed, strict=True):
         if edge.variable_ref is dead_ref:

@@ -55,10 +55,8 @@ class Dual(TransformTensor):
             return _modified_dual(run, op, tensors[0], primals, tangents, params)
         result = apply(op, primals, params)
         outs = result if isinstance(result, tuple) else (result,)
-        found = [
-            make_dual_tensor(run, *each)
-            for each in zip(outs, tangents_of(op, primals, tangents, params, outs), strict=True)
-        ]
+        out_tangents = _recording(run, lambda: tangents_of(op, primals, tangents, params, outs))
+        found = [make_dual_tensor(run, *each) for each in zip(outs, out_tangents, strict=True)]
         return tuple(found) if isinstance(result, tuple) else found[0]
 
     def refuse_out(self, name: str) -> Exception:
@@ -88,7 +86,7 @@ class Dual(TransformTensor):
         ]
 
     def custom(self, function: Any, args: tuple[Any, ...]) -> Any:
-        return _apply_custom(self._run, function, args)
+        return _recording(self._run, lambda: _apply_custom(self._run, function, args))
 
     def joined(self, tensors: Sequence[Any], dim: Any, join: Callable[..., Any]) -> Any:
         primals = [primal_at(each, self._run) for each in tensors]
@@ -97,7 +95,7 @@ class Dual(TransformTensor):
         if not self._run.alive or in_inference() or all(each is None for each in tangents):
             return out
         filled = [zeros_as(a) if b is None else b for a, b in zip(primals, tangents, strict=True)]
-        return make_dual_tensor(self._run, out, join(filled, dim))
+        return make_dual_tensor(self._run, out, _recording(self._run, lambda: join(filled, dim)))
 
     def spread_as(self, made: Tensor) -> Any:
         found = copy_per_slice(self._inner, made)
@@ -245,14 +243,25 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
         members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
         if tangents[0] is not None and recording() and any(map(_is_recorded, members)):
             tangents = (F.clone_block(tangents[0], preserve_format), *tangents[1:])
-        tangent = tangents_of(op, before, tangents, params, (apply(op, before, params),))[0]
+        outs = (apply(op, before, params),)
+        tangent = _recording(run, lambda: tangents_of(op, before, tangents, params, outs))[0]
     modify(op, primals, params)
-    if tangent is None:
-        if tangents[0] is not None and x._array.dtype.kind in "fcV":
-            _set_tangent(run, x, zeros_as(x._tangent))
-    else:
-        _set_tangent(run, x, tangent)
+    if tangent is None and tangents[0] is not None and x._array.dtype.kind in "fcV":
+        tangent = zeros_as(x._tangent)
+    if tangent is not None:
+        _recording(run, lambda: _set_tangent(run, x, tangent))
     return x
+
+
+def _recording(run: Any, compute: Callable[[], Any]) -> Any:
+    """Return the result of ``compute()``, a computation with tangents, which :func:`torch.func.linearize` records."""
+    if not run.records_tangents:
+        return compute()
+    before = set_recording(True)
+    try:
+        return compute()
+    finally:
+        restore_recording(before)
 
 
 def _set_tangent(run: Any, x: Any, tangent: Any) -> None:

@@ -29,6 +29,7 @@ from ..core.views import (
     freed_error,
     modified_inplace_error,
     rebase_history,
+    version_of,
 )
 from ..dispatch.generic_path import INFERENCE_SAVED, NO_INFERENCE
 from ..dispatch.intercept import GO_ON, HANDLERS, intercept
@@ -69,9 +70,9 @@ class _SavedTensor:
     __slots__ = ("source", "version")
 
     def __init__(self, tensor: Tensor) -> None:
-        if tensor._version_counter is None:
+        if tensor._version_counter is None and not Tensor._in_transform():
             raise RuntimeError(f"{INFERENCE_SAVED} {NO_INFERENCE}")
-        self.source, self.version = tensor, tensor._version_counter[0]
+        self.source, self.version = tensor, version_of(tensor)
 
     def tensor(self, node: Any) -> Tensor:
         counter = self.source._version_counter

@@ -22,7 +22,7 @@ from ..runtime.specialization import INLINED_CODE
 from ..runtime.user_frame import FINAL, mark_final
 from .argument_errors import GIVEN_ON, explain, retry_with_override
 from .fallback import fall_back
-from .generic_path import INFERENCE_SAVED, NO_INFERENCE, check_cast, check_shape
+from .generic_path import check_cast, check_shape
 from .given_arguments import as_given
 from .intercept import ask_classes_of_call, intercept_call
 from .op import MISSING
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from ..core.typing import Array
     from .form import Form, PublicForm
-    from .op import Op
-    from .typing import ArgumentList, CallForm, DeclaredNode, Result
+    from .typing import ArgumentList, CallForm, Result
 
 __retrograd_call__ = True  # see user_frame.CALL_MARK
 
@@ -307,14 +306,6 @@ def check_result(x: Tensor, result: Array) -> None:
     """Raise RuntimeError if the array ``result`` cannot be written into ``x`` because of its shape or dtype."""
     check_shape(x, result.shape)
     check_cast(dtypes.dtype_of(result.dtype), x.dtype)
-
-
-def inference_error(op: Op, name: str, node: DeclaredNode) -> RuntimeError:
-    """Return the error for an inference tensor that a graph node would have to save for the backward pass.
-
-    ``name`` is the name of the tensor in the derivative rules of ``op``, and ``node`` is the graph node.
-    """
-    return RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}")
 
 
 def public_error(

@@ -17,7 +17,7 @@ from ..core import anomaly_mode, devices, dtypes, promotion, torch_function
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import Node, OutputEdge, next_number
 from ..core.saved_tensor_hooks import PackedValue, active_hooks, before_modification
-from ..core.tensor import Tensor, at_edge, memory_owner, new, offset_in_memory, wrap
+from ..core.tensor import Tensor, address, at_edge, memory_owner, new, offset_in_memory, share_memory, wrap
 from ..core.views import (
     bump_version,
     check_in_place,
@@ -38,7 +38,7 @@ from .saved_values import packed_class
 from .transform_tensor import innermost
 
 if TYPE_CHECKING:
-    from ..core.typing import Array, ArrayDType, ArrayModule, Edge, Edges, Function
+    from ..core.typing import Array, ArrayDType, ArrayModule, Edge, Edges, Function, VersionCounter
     from .op import Op
     from .typing import Arrays, DeclaredNode, KernelResult, Number, Operand, Operands, OperandSequence, Params, Result
 
@@ -454,9 +454,7 @@ def _keep(
             shared = isinstance(source, Tensor) and source._array is value
             cell = source._version_counter if shared else FIXED
             if cell is None:
-                raise RuntimeError(
-                    f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {type(node).__name__}. {NO_INFERENCE}"
-                )
+                cell = counter_of_inference(op, name, type(node))
             setattr(node, each.cell, None if source is None else cell)  # None: an optional tensor not given
             setattr(node, each.seen, cell[0])
             if hooks is not None and isinstance(source, Tensor):
@@ -469,6 +467,17 @@ def _keep(
         setattr(node, each.held, value)
     if hooks is not None:
         node.__class__ = packed_class(type(node))
+
+
+def counter_of_inference(op: Op, name: str, kind: type) -> VersionCounter:
+    """Return a version counter for an inference tensor that a node of the class ``kind`` saves inside a transform.
+
+    ``torch.func`` wraps the tensors that a transformed function reads. Elsewhere RuntimeError is raised. ``name`` is the
+    name of the tensor in the derivative rules of ``op``.
+    """
+    if not Tensor._in_transform():
+        raise RuntimeError(f"{INFERENCE_SAVED} It is {name} of {op.shown}, kept for {kind.__name__}. {NO_INFERENCE}")
+    return FIXED
 
 
 INFERENCE_SAVED = (
@@ -542,7 +551,7 @@ def modify(op: Op, tensors: Operands, params: Params) -> Tensor:
     # PyTorch fills expanded tensors, but fails in the backward pass; one that is recorded is refused here at once.
     accumulating = op.name == "index_put_block" and params[-1]
     overlapping = not recorded and not accumulating and op.name in _FILLS and overlaps(x)
-    check_in_place(x, recorded, overlapping)
+    check_in_place(x, recorded, overlapping or (op.name == "copy_block" and _have_same_elements(x, tensors[1])))
     edges = tuple([current_edge(each) if isinstance(each, Tensor) else None for each in tensors]) if graded else ()
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
@@ -580,6 +589,15 @@ def modify(op: Op, tensors: Operands, params: Params) -> Tensor:
     return x
 
 
+def _have_same_elements(x: Tensor, other: Operand) -> bool:
+    """Whether ``other`` is a tensor with the elements of ``x``, at the same places in memory."""
+    if not isinstance(other, Tensor) or not share_memory(x._array, other._array):
+        return False
+    one, two = x._array, other._array
+    layouts = (one.shape, one.strides, one.dtype), (two.shape, two.strides, two.dtype)
+    return layouts[0] == layouts[1] and address(one) == address(two)
+
+
 def _check_saved(op: Op, tensors: Operands, arrays: Arrays, edges: Edges) -> None:
     """Raise RuntimeError if an in-place operation would save an inference tensor, before anything is written.
 
@@ -589,10 +607,7 @@ def _check_saved(op: Op, tensors: Operands, arrays: Arrays, edges: Edges) -> Non
         if each.kind == "tensor" and each.index and any([edges[i] is not None for i in each.rules]):
             source = tensors[each.index]
             if isinstance(source, Tensor) and source._counter == () and source._array is arrays[each.index]:
-                node = node_class(op, in_place=True)
-                raise RuntimeError(
-                    f"{INFERENCE_SAVED} It is {each.name} of {op.shown}, kept for {node.__name__}. {NO_INFERENCE}"
-                )
+                counter_of_inference(op, each.name, node_class(op, in_place=True))
 
 
 def _record_modification(op: Op, tensors: Operands, arrays: Arrays, params: Params, edges: Edges) -> None:

@@ -50,14 +50,13 @@ from .argument_checks import check_call, use_numpy_names
 from .call_errors import (
     call_error,
     check_result,
-    inference_error,
     is_of_numpy,
     public_error,
     repeated,
 )
 from .fallback import PASSED, fall_back
 from .form import AXIS, COMPUTED, KEYWORD, METHOD, NEW_AXIS, POSITIONAL
-from .generic_path import complete_modification, watched
+from .generic_path import complete_modification, counter_of_inference, watched
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of_call, intercept_call
 from .node_classes import FIXED, SCALAR_GRADIENTS, counted
 from .op import MISSING
@@ -859,9 +858,10 @@ def save_value(
         else:
             version_counter = x[each.index]._counter
             if not version_counter:
-                if version_counter is not None:
-                    raise inference_error(form.op, each.name, node)
-                version_counter = x[each.index]._counter = [0, None]
+                if version_counter is None:
+                    version_counter = x[each.index]._counter = [0, None]
+                else:
+                    version_counter = counter_of_inference(form.op, each.name, node.__class__)
             setattr(node, each.held, a[each.index])
             setattr(node, each.cell, version_counter)
             setattr(node, each.seen, version_counter[0])

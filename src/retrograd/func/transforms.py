@@ -52,6 +52,13 @@ class JvpRun(TransformLevel):
     __slots__ = ()
 
 
+class LinearizeRun(JvpRun):
+    """One active call of :func:`linearize`, in which tangents are recorded also under ``no_grad``."""
+
+    __slots__ = ()
+    records_tangents = True
+
+
 # --- Aliases of arguments ---------------------------------------------------------------------------------------------
 
 
@@ -536,12 +543,6 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         check_dual(value, direction)
     run = JvpRun()
 
-    def primal_of_output(out: Any) -> Any:
-        primal = primal_at(out, run)
-        if primal.__class__ is Tensor and primal.requires_grad and any(primal is each for each in (out, *values)):
-            return F.alias(primal)  # an argument or a captured tensor: under no_grad the result is not in its graph
-        return primal
-
     def pushed() -> Any:
         duals = [
             make_dual_tensor(run, _without_inference(value), _without_inference(direction))
@@ -553,13 +554,21 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
                 f"with strict=True. f is defined{describe_definition(func)}. Remedy: compute the output from the inputs."
             )
-        result = tree_map(primal_of_output, output)
+        result = tree_map(lambda each: _primal_of_output(each, run, values), output)
         tangent = tree_map(lambda each: _tangent_or_zeros(each, run), output)
         if not has_aux:
             return result, tangent
         return result, tangent, tree_map(lambda each: primal_at(each, run), aux)
 
     return outside_inference(run.around)(pushed)
+
+
+def _primal_of_output(out: Any, run: TransformLevel, values: Sequence[Any]) -> Any:
+    """Return the primal of ``out``, a result of the function that ``run`` differentiates at ``values``."""
+    primal = primal_at(out, run)
+    if primal.__class__ is Tensor and primal.requires_grad and any(primal is each for each in (out, *values)):
+        return F.alias(primal)  # an argument or a captured tensor: under no_grad the result is not in its graph
+    return primal
 
 
 def _tangent_or_zeros(out: Any, run: TransformLevel) -> Any:
@@ -594,19 +603,32 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     >>> y, push(torch.tensor(1.0))
     (tensor(8.), tensor(12.))
     """
-    level = Level()
+    level, run = Level(), LinearizeRun()
     constant = not active_levels()
     values, structure = tree_flatten(primals)
 
-    def run() -> tuple[Any, list[Any], list[Any], Any]:
-        inputs = [level.make_alias(each) for each in values]
-        output, _ = _output("jvp", "jvp(f, primals, tangents)", func(*structure.unflatten(inputs)), False)
-        outs, spec = tree_flatten(output)
-        incoming = [placeholder([*inputs, out], out._array.shape, out._array.dtype) for out in outs]
-        return spec, outs, incoming, gradients_of_tensors(outs, inputs, incoming, True, True)
+    def recorded() -> tuple[TreeSpec, list[Any], list[Any], list[Any], list[Any]]:
+        directions = [placeholder(values, each._array.shape, each._array.dtype) for each in values]
+        level.own += [edge for each in directions for edge in _edges_of(each)]
+        duals = [make_dual_tensor(run, _without_inference(x), t) for x, t in zip(values, directions, strict=True)]
+        outs, spec = tree_flatten(func(*structure.unflatten(duals)))
+        shown = [_primal_of_output(each, run, values) for each in outs]
+        constants = [_constant_tangent(each) for each in outs]
+        live = [_tangent_or_zeros(out, run) for out, each in zip(outs, constants, strict=True) if each is _LIVE]
+        before = set_recording(True)
+        try:
+            incoming = [placeholder([*values, each], each._array.shape, each._array.dtype) for each in live]
+            level.own += [edge for each in incoming for edge in _edges_of(each)]
+            pairs = [pair for pair in zip(live, incoming, strict=True) if pair[0].requires_grad]
+            outputs, grads = [out for out, _ in pairs], [grad for _, grad in pairs]
+            return spec, shown, constants, incoming, gradients_of_tensors(outputs, directions, grads, True, True)
+        finally:
+            restore_recording(before)
 
-    spec, outs, incoming, gradients = _run_recorded(level, run)
-    level.own += [edge for each in incoming for edge in _edges_of(each)]
+    for each in values:
+        check_dual(each, each)
+    around = outside_inference(GradRun(level).around)
+    spec, outs, constants, incoming, gradients = around(lambda: run.around(recorded))
 
     @outside_inference
     def push(*tangents: Any) -> Any:
@@ -619,6 +641,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     f"tangent:{index} with shape {each.shape} in flattened pytree doesn't match the shape {value.shape} of "
                     "the corresponding primal."
                 )
+            if each.dtype is not value.dtype:
+                raise RuntimeError(
+                    f"tangent:{index} with dtype {each.dtype} in flattened pytree doesn't match the dtype {value.dtype} of "
+                    "the corresponding primal."
+                )
         level.recording = bool(recording())
         start = next_number()
         directions = [F.alias(each) if each.requires_grad else each for each in directions]
@@ -628,9 +655,21 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         )
         if constant:
             _cut_graph(tangents_out, directions, start)
-        return spec.unflatten(tangents_out)
+        results = iter(tangents_out)
+        return spec.unflatten([next(results) if each is _LIVE else each for each in constants])
 
-    return spec.unflatten([level.for_caller(each) for each in outs]), push
+    return spec.unflatten(outs), push
+
+
+#: What :func:`_constant_tangent` returns for a tensor that has a tangent.
+_LIVE = object()
+
+
+def _constant_tangent(out: Any) -> Any:
+    """Return the tangent of ``out``, a result of a linearized function, if it is no tensor of floats, else ``_LIVE``."""
+    if not isinstance(out, Tensor):
+        return out
+    return _LIVE if out.is_floating_point() or out.is_complex() else _zeros(out)
 
 
 def _cut_graph(results: Sequence[Any], inputs: Sequence[Any], start: int) -> None:
