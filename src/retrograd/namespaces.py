@@ -877,6 +877,7 @@ def _dynamo() -> Names:
         "config": PART,
         "_trace_wrapped_higher_order_op": PART,
         "eval_frame": PART,
+        "exc": PART,
         "optimize": optimize,
         "run": run,
         "graph_break": graph_break,
@@ -890,6 +891,14 @@ def _dynamo_eval_frame() -> Names:
     from .compiler import OptimizedModule
 
     return {"OptimizedModule": OptimizedModule, "is_dynamo_supported() -> bool": True}
+
+
+@namespace("_dynamo.exc")
+def _dynamo_exc() -> Names:
+    """Contents of the module ``torch._dynamo.exc`` as a dictionary: the errors of the compiler."""
+    from .compiler import errors
+
+    return {name: getattr(errors, name) for name in errors.__all__}
 
 
 @namespace("_dynamo._trace_wrapped_higher_order_op")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import copy
 import dis
+import importlib
 import itertools
 import math
 import pickle
@@ -526,11 +527,11 @@ def test_grad_is_cleared_within_a_segment() -> None:
         loss.backward()
         return old, w.grad
 
-    compiled = torch.compile(function)
-    for turn in range(3):
+    compiled, grads = torch.compile(function), [w.grad]
+    for _ in range(3):
         old, new = compiled(x(5, 3, grad=False))
-        assert torch.equal(old, (torch.ones(4) if not turn else last) * 2)
-        last = new
+        assert torch.equal(old, grads[-1] * 2)
+        grads.append(new)
     found = explained(compiled)
     assert len(found.break_reasons) == 1 and "backward() is called" in found.break_reasons[0]
     v.grad = torch.ones(3, 4)
@@ -1020,6 +1021,19 @@ def test_what_compile_gives() -> None:
     )
     assert f"{type(error.value).__module__}.{type(error.value).__name__}" == "torch._dynamo.exc.InvalidBackend"
     assert torch.compile(len, disable=True) is len
+
+
+def test_errors_are_those_of_dynamo() -> None:
+    exc = importlib.import_module("retrograd._dynamo.exc")
+    assert torch._dynamo.exc is exc
+    with pytest.raises(exc.Unsupported) as error:
+        torch.compile(lambda a: a * a.sum().item(), fullgraph=True)(torch.ones(2))
+    assert isinstance(error.value, exc.TorchDynamoException) and isinstance(error.value, RuntimeError)
+    with pytest.raises(exc.InvalidBackend):
+        torch.compile(len, backend="nonsense")
+    assert all(
+        issubclass(getattr(exc, name), exc.TorchDynamoException) for name in ("UserError", "BackendCompilerFailed")
+    )
 
 
 def test_compiled_modules_keep_their_interface() -> None:

@@ -20,6 +20,7 @@ from ..core.tensor import Tensor
 from ..nn import Module
 from ..operations.creation.from_data import from_numpy
 from . import compiled_function
+from .errors import InvalidBackend
 from .explanation import explain
 
 if TYPE_CHECKING:
@@ -28,12 +29,6 @@ if TYPE_CHECKING:
 _MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 #: Names of backends that return the function itself, and of those that compile it.
 _EAGER, _COMPILING = ("eager", "eager_noexcept", "aot_eager"), ("inductor", "cudagraphs")
-
-
-class InvalidBackend(RuntimeError):
-    """Error for a name that is not that of a backend."""
-
-    __module__ = "torch._dynamo.exc"
 
 
 class OptimizedModule(Module):

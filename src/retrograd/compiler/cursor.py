@@ -39,6 +39,7 @@ from ..dispatch.transform_tensor import active_levels
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
+from . import errors
 from .entries import (
     NOTHING,
     SEQUENCES,
@@ -91,14 +92,6 @@ EXACT = (
 #: The reference count of a result that only the cursor refers to, in :meth:`Cursor.segment`.
 _sample = [object(), object()]
 UNREACHED = next(map(getrefcount, picker((0, 1))(_sample)))  # type: ignore[arg-type]
-
-
-class GraphBreak(Exception):
-    """Error for a call that cannot be one graph, raised if the function was compiled with ``fullgraph=True``."""
-
-
-GraphBreak.__name__ = GraphBreak.__qualname__ = "Unsupported"
-GraphBreak.__module__ = "torch._dynamo.exc"
 
 
 class Pending:
@@ -472,10 +465,10 @@ class Cursor:
         self.run(f"{name}() is called")
         return self.plainly(function, args, kwargs)
 
-    def broken(self, cause: str) -> GraphBreak:
+    def broken(self, cause: str) -> errors.Unsupported:
         """Return the error for ``fullgraph=True``."""
         place = user_frame.describe(*user_frame.user_location())
-        return GraphBreak(
+        return errors.Unsupported(
             f"The function {cause}{' at ' + place if place else ''}, so it cannot be compiled as one graph. Remedy: remove "
             "this operation or fullgraph=True."
         )

@@ -25,6 +25,7 @@ from ..kernels import indexing
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
+from . import errors
 from .ir import CONSTANT, INPUT, RESULT, ExtraOp, Step, Tape, Value
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ SHAPE_ONLY = frozenset(
 )
 
 
-class Unrecorded(Exception):
-    """Error for a function that cannot be recorded; with ``fullgraph=True``, users get it for a compiled function."""
+class Unrecorded(errors.Unsupported):
+    """Error for a function that cannot be recorded."""
 
 
 Unrecorded.__name__ = Unrecorded.__qualname__ = "Unsupported"
