@@ -169,6 +169,32 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
+INDEX = torch.tensor([2, 0, -1])
+SEVERAL: dict[str, Any] = {
+    "threshold": lambda a: nn.functional.threshold(a, 0.1, 2.0) * 2,
+    "largest": lambda a: a.max(1).values * 2,
+    "largest and places": lambda a: [*torch.max(a, 0), *a.min(1, keepdim=True)],
+    "named": lambda a: (lambda found: (found.values, found.indices + 1))((a * 2).max(dim=1)),
+    "split": lambda a: [b * 2 for b in (a * 3).split(3, 1)],
+    "split into views": lambda a: [*a.split([1, 2]), a * 2],
+    "views and results": lambda a: (lambda b, c, d: (b * d, c))(*torch.chunk(a.exp(), 3)),
+    "chunk": lambda a: (lambda b, c: (b.sigmoid() * c.tanh()).sum())(*(a @ a.t() @ a).chunk(2, 1)),
+    "unbind": lambda a: [b * c for b, c in zip(a.unbind(), a.unbind(0), strict=True)],
+    "one of several": lambda a: a.chunk(2, 1)[1].exp(),
+    "topk": lambda a: [*a.topk(2)],
+    "sort": lambda a: a.sort(1, descending=True)[0].cumsum(1) * 2,
+    "sorted": lambda a: torch.sort(a.exp()),
+    "several": lambda a: [*torch.var_mean(a, 1), *a.aminmax(dim=1), *a.cummax(1), *a.kthvalue(2), *a.median(1), *a.mode(0)],
+    "several of one": lambda a: [*torch.std_mean(a), *a.aminmax(), *a.tensor_split(2, 1)],
+    "rows": lambda a: (a.exp()[INDEX] * 3, a[SHORT]),
+    "elements": lambda a: (a * 2)[INDEX, INDEX] * a[:, INDEX] + a[..., INDEX] - a[INDEX, None, 1:2],
+    "index_select": lambda a: a.index_select(1, PLACES) * torch.gather(a, 1, EXPANDED),
+    "embedding": lambda a: nn.functional.embedding(PLACES, a) * 2,
+}  # fmt: skip
+PLACES = torch.tensor([2, 1])
+SHORT, EXPANDED = INDEX.int(), PLACES.expand(3, 2)
+
+
 def _half(a: Any) -> Any:
     with torch.no_grad():
         return a / 2
@@ -183,6 +209,63 @@ SEGMENTS = {"a constant": 0, "without gradient": 2}
 def test_values_and_gradients_match_eager(name: str, grad: bool) -> None:
     compiled = agree(FUNCTIONS[name], x(3, 4, grad=grad))
     assert explained(compiled).graph_count == SEGMENTS.get(name, 1)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("grad", [True, False])
+def test_several_results_and_indices_are_deferred(name: str, grad: bool) -> None:
+    found = explained(agree(SEVERAL[name], x(3, 4, grad=grad)))
+    assert found.break_reasons == []
+    assert all("all results" in each or "a live view" in each for each in found.eager_reasons), found.eager_reasons
+
+
+def test_indices_that_change_are_checked_in_each_call() -> None:
+    def function(a: Any, index: Any) -> Any:
+        return (a * 2).exp()[index] * 3, a.index_select(0, index.abs()), nn.functional.embedding(index.abs(), a) * a
+
+    compiled, a = torch.compile(function), x(3, 3)
+    for index in ([0, 1, 2], [2, 2, -3], [1, 0, 0], [0, 1, 3], [0, 1, -4], [0, 0, 1]):
+        found, expected = [], []
+        for each, results in ((compiled, found), (function, expected)):
+            try:
+                results += each(a, torch.tensor(index))
+            except IndexError as error:
+                results.append(str(error))
+        if isinstance(expected[0], str):
+            assert found == expected
+        else:
+            for one, two in zip(found, expected, strict=True):
+                close(one, two)
+
+
+def test_views_among_several_results_share_memory() -> None:
+    def function(a: Any) -> Any:
+        b = a * 2
+        one, two, three = b.chunk(3)
+        kept.append(b)
+        return one, two.exp(), three
+
+    kept: list[Any] = []
+    compiled = torch.compile(function)
+    for _ in range(3):
+        one, _, three = compiled(x(3, 4, grad=False))
+        one.zero_()
+        three.zero_()
+        assert kept[-1].count_nonzero() == 4
+        assert one._base is kept[-1]
+
+
+def test_many_results_are_not_deferred() -> None:
+    compiled = torch.compile(lambda a: [b * 2 for b in a.unbind()][:2])
+    for _ in range(3):
+        assert len(compiled(x(40, 3))) == 2
+    assert any("more than 32 results" in each for each in explained(compiled).eager_reasons)
+    compiled = torch.compile(lambda a, index: (a * 2)[index + 0])
+    for _ in range(3):
+        compiled(x(3, 4), INDEX)
+    assert "__getitem__(): further arguments than the first are tensors, or indices that are not known" in str(
+        explained(compiled)
+    )
 
 
 FUSED: dict[str, Any] = {
@@ -1199,7 +1282,8 @@ def _deferred(a: Any, held: list[Any]) -> Any:
     b = a * 2
     held[:] = [b]
     c = (b + 1).exp() + torch.arange(3)
-    d = c[1:].sum() * a
+    first, rest = c.split([1, 2])
+    d = rest.sum() * a + first * 0
     a.add_(1)
     return (d + a).tanh() + b, c
 

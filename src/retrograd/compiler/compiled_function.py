@@ -180,7 +180,7 @@ class Compiled:
         place = user_frame.describe(*user_frame.user_location())
         if cause != "the call returns":
             self.ends[f"{cause}{' in ' + place if place else ''}"] += 1
-        steps = len(path), max((each.size for each in path), default=0)
+        steps = sum(each.called is not None for each in path), max((each.size for each in path), default=0)
         if path and path[0].brief is None:
             path[0].brief = not is_worthwhile(steps)
             if path[0].brief:

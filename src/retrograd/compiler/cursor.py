@@ -57,6 +57,7 @@ from .pure_functions import (
     CLEARS_GRAD,
     COMPOSITION,
     FACTORY,
+    INDEXING,
     METADATA,
     OTHER,
     PURE,
@@ -64,6 +65,7 @@ from .pure_functions import (
     READS,
     clears_grad,
     has_valid_classes,
+    has_valid_indices,
     kind_of,
 )
 from .segments import Segment, picker
@@ -83,6 +85,13 @@ MAX_VARIANTS = 4
 MATCHED = 16
 #: Description of operations that are not deferred for this reason.
 INTERCEPTED = "operations while a mode, a handler or a transformation is active, such as autocast or vmap"
+#: Why a call ends a segment, by the kind of its function.
+UNKNOWN = "it is not a known pure function"
+NOT_KNOWN = {
+    CLASS_LOSS: "its classes are not known to be in range",
+    INDEXING: "its indices are not known to be in range",
+    PURE_OF_ONE: "further arguments than the first are tensors, or indices that are not known to be in range",
+}
 #: Whether reference counts are exact, so that they show which results the program can still reach.
 EXACT = (
     sys.implementation.name == "cpython"
@@ -276,7 +285,7 @@ class Cursor:
                 else:
                     for x in values:
                         if x.__class__ is Lazy:
-                            fill(x, x._creation_meta.call(values))
+                            fill(x, x._creation_meta.compute(values))
             finally:
                 if recording() is not before:
                     restore_recording(before)
@@ -343,9 +352,12 @@ class Cursor:
                 return None
             kind = READS
         given = (*args, *kwargs.values())
-        if kind is PURE_OF_ONE:
-            kind = OTHER if has_further_tensors(given) else PURE
-        if kind is CLASS_LOSS and has_valid_classes(args):
+        if kind is INDEXING or (kind is PURE_OF_ONE and has_further_tensors(given)):
+            if is_mask_index(function, given):
+                kind = READS
+            elif (kind is INDEXING or function.__name__ == "__getitem__") and has_valid_indices(function, args, kwargs):
+                kind = PURE
+        elif kind is PURE_OF_ONE or (kind is CLASS_LOSS and has_valid_classes(args)):
             kind = PURE
         if kind is PURE and kwargs.get("out") is None:
             if self.last is None:
@@ -357,7 +369,7 @@ class Cursor:
             return self.record(function, args, kwargs, given)
         if kind is FACTORY and not any(isinstance(each, Tensor) for each in given):
             return self.plainly(function, args, kwargs)
-        return self.broken_by(function, args, kwargs, kind is READS or is_mask_index(function, given))
+        return self.broken_by(function, args, kwargs, kind is READS, NOT_KNOWN.get(kind, UNKNOWN))
 
     def continued(self, args: Args, kwargs: Kwargs) -> PyTree:
         """Return the result of the expected function, a lazy tensor if it is deferred; None if another call is expected."""
@@ -386,14 +398,12 @@ class Cursor:
                 self.expected = entry
             return self.plainly(entry.called, args, kwargs)
         checks = [(x, x._array, x._counter[0] if x._counter else 0) for x in fresh]
-        result = new(Lazy)
-        result._creation_meta = entry
-        fresh.append(result)
+        result, last = defer(entry, fresh)
         if self.stamp != stamp:  # Note [Re-entrancy]
             return None
         self.checks += checks
         values += fresh
-        self.expected = entry.next
+        self.expected = last.next
         self.stamp += 1
         return result
 
@@ -449,7 +459,7 @@ class Cursor:
         finally:
             set_cursor(self)
 
-    def broken_by(self, function: Function, args: Args, kwargs: Kwargs, reads: bool) -> PyTree:
+    def broken_by(self, function: Function, args: Args, kwargs: Kwargs, reads: bool, reason: str = UNKNOWN) -> PyTree:
         """Compute the pending results, run the function, which may not be deferred, and return its result."""
         if function in self.held.breaking and not self.values and self.last is None and not self.computing:
             return self.plainly(function, args, kwargs)
@@ -461,7 +471,7 @@ class Cursor:
         if getattr(function, "_retrograd_disabled", False):
             self.held.eager[name] = "it is excluded from compilation"
         else:
-            self.held.eager[name] = "it needs elements" if reads else "it is not a known pure function"
+            self.held.eager[name] = "it needs elements" if reads else reason
         self.run(f"{name}() is called")
         return self.plainly(function, args, kwargs)
 
@@ -503,9 +513,7 @@ class Cursor:
             if entry.same is not None:
                 return values[entry.same] if entry.same < len(values) else fresh[entry.same - len(values)]
             checks = [(x, x._array, version_of(x)) for x in fresh]
-            result = new(Lazy)
-            result._creation_meta = entry
-            fresh.append(result)
+            result, last = defer(entry, fresh)
             if self.stamp != stamp:  # Note [Re-entrancy]
                 return None
             self.checks += checks
@@ -513,7 +521,7 @@ class Cursor:
             if parent.parent is None:
                 self.held.firsts[self.turn] = entry
             values += fresh
-            self.expected = entry.next
+            self.expected = last.next
             self.stamp += 1
             return result
         return None
@@ -580,15 +588,14 @@ class Cursor:
             parent.children.append(entry)
             if parent.next is NOTHING:
                 parent.next = entry
-            self.held.count += 1
+            self.held.count += max(1, len(entry.items))
         if entry.reason is not None:
             self.run(f"{name_of(function)}() is not deferred, because {entry.reason}")
         elif entry.same is None and self.stamp == stamp:
             self.stamp += 1
-            self.last = entry
-            for x in arguments.fresh:
+            self.last = entry.items[-1] if entry.items else entry
+            for x in (*arguments.fresh, *(result if entry.items else (result,))):  # type: ignore[misc]
                 learned.add(x)
-            learned.add(result)
         return result
 
     def learn(self, cause: str | None) -> bool:
@@ -603,6 +610,22 @@ class Cursor:
         self.learned = learned
         self.stamp += 1
         return True
+
+
+def defer(entry: Entry, fresh: list[Tensor]) -> tuple[PyTree, Entry]:
+    """Append the lazy results of the call of ``entry`` to ``fresh``; return what the call returns, and its last entry."""
+    if not entry.items:
+        result = new(Lazy)
+        result._creation_meta = entry
+        fresh.append(result)
+        return result, entry
+    results = []
+    for each in entry.items:
+        result = new(Lazy)
+        result._creation_meta = each
+        results.append(result)
+    fresh += results
+    return results if entry.kind is list else tuple.__new__(entry.kind, results), entry.items[-1]
 
 
 def _contains(values: Sequence[Tensor], x: Tensor) -> bool:

@@ -6,6 +6,7 @@ of a tensor in the segment; the tensors of a segment are its inputs and results 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -19,7 +20,7 @@ from ..core.tensor import Tensor, layout, memory_format, share_memory, wrap
 from ..core.views import current_edge
 from ..nn.parameter import Buffer, Parameter
 from ..runtime.codegen import compile_source
-from .pure_functions import CLASS_LOSS, errors_depend_on_elements, kind_of
+from .pure_functions import CLASS_LOSS, INDEXING, PURE_OF_ONE, errors_depend_on_elements, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,8 @@ SEQUENCES: frozenset[object] = frozenset({tuple, list, Size})
 CONSTANT, SEQUENCE = -1, -2
 #: Constant that matches every constant.
 ANY = object()
+#: Largest number of results of a call that is deferred.
+MAX_RESULTS = 32
 #: Functions of a tensor and a number that have the same result for a 0-d tensor of the tensor's dtype.
 OF_NUMBERS = frozenset({
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rdiv__", "add", "sub", "mul",
@@ -62,6 +65,10 @@ class Entry:
     ``called``, or None if the comparison in the generated functions does not apply: the entry has inputs or sequences,
     or is a loss whose class indices must be checked.
 
+    A call with several results has one entry for each. They follow each other, and ``items`` of the first one are all of
+    them; the others have no ``called``. ``head`` is the first, ``item`` the index of the result, and ``kind`` the class of
+    the list or tuple that the function returns. For a call with one result, ``items`` is empty and ``head`` is None.
+
     An entry without parent is a root, the beginning of segments; its ``place`` is that of the last argument, and
     ``constants`` are the modes and settings. ``known`` is true if a call is deferred as soon as its arguments match: the
     call is neither run in eager mode nor a loss whose class indices must be checked.
@@ -80,9 +87,9 @@ class Entry:
     """
 
     __slots__ = (
-        "aliases", "brief", "called", "children", "constants", "contiguous", "dtype", "function", "graded", "hits",
-        "inputs", "known", "match", "names", "next", "parent", "picked", "place", "places", "positional", "reason",
-        "replays", "same", "segments", "shape", "size", "small", "strides",
+        "aliases", "brief", "called", "children", "constants", "contiguous", "dtype", "function", "graded", "head",
+        "hits", "inputs", "item", "items", "kind", "known", "match", "names", "next", "parent", "picked", "place",
+        "places", "positional", "reason", "replays", "same", "segments", "shape", "size", "small", "strides",
     )  # fmt: skip
     function: Function | None
     called: Function
@@ -103,13 +110,18 @@ class Entry:
     picked: Function | None
     next: Entry
     known: bool
+    head: Entry | None
+    item: int
+    items: list[Entry]
+    kind: type
     match: Callable[[Sequence[Tensor], Sequence[Constant]], list[Tensor] | None] | None
 
     def __init__(self, parent: Entry | None, place: int) -> None:
         self.parent, self.place = parent, place
         self.children: list[Entry] = []
         self.segments: dict[object, Segment | None] = {}
-        self.function = self.same = self.picked = None
+        self.function = self.same = self.picked = self.head = None
+        self.items: list[Entry] = []
         self.reason: str | None = None
         self.next, self.small, self.known, self.hits, self.match = NOTHING, False, False, 0, None
         self.brief: bool | None = None
@@ -135,6 +147,10 @@ class Entry:
                 given.append(values[place] if place >= 0 else constant)
         named = dict(zip(self.names, given[self.positional :], strict=True))
         return self.called(*given[: self.positional], **named)
+
+    def compute(self, values: Sequence[Tensor]) -> PyTree:
+        """Call the function, with the tensors of the segment from ``values``, and return the result of this entry."""
+        return self.call(values) if self.head is None else self.head.call(values)[self.item]
 
     def equals(self, arguments: Arguments) -> bool:
         """Whether a call of the same function with ``arguments`` is the call of this entry."""
@@ -184,6 +200,50 @@ class Entry:
         self.aliases, self.size = False, 0
         if self.reason is not None:
             return
+        if isinstance(result, (tuple, list)):
+            self._finish_several(result, learned, fresh)
+            return
+        self._finish(result, learned, fresh)
+        self.known = self.reason is None and self.same is None and not self.needs_check()
+        if self.known and not self.inputs and SEQUENCE not in self.places:
+            self.function = self.called
+
+    def needs_check(self) -> bool:
+        """Whether elements must be compared before the call is deferred: indices or classes that must be in range."""
+        kind = kind_of(self.called)
+        return (
+            kind is CLASS_LOSS
+            or kind is INDEXING
+            or (kind is PURE_OF_ONE and max(self.places[1:], default=-1) >= 0)
+            or (kind is PURE_OF_ONE and SEQUENCE in self.places)
+        )
+
+    def _finish_several(self, results: Sequence[object], learned: Places, fresh: Sequence[Tensor]) -> None:
+        """Note the properties of the results of a call that returns a list or tuple of tensors."""
+        if not 0 < len(results) <= MAX_RESULTS:
+            self.reason = f"it has more than {MAX_RESULTS} results" if results else "it has no result"
+            return
+        items = [self]
+        for index, result in enumerate(results):
+            if index:
+                item = Entry(items[-1], self.place + index)
+                item.called, item.places, item.constants, item.inputs = None, (), (), []
+                item.positional, item.names = 0, ()
+                items.append(item)
+            item = items[-1]
+            item.aliases, item.size, item.head, item.item = False, 0, self, index
+            item._finish(result, learned, fresh)
+            if item.reason is None and (item.same is not None or any(result is each for each in results[:index])):
+                item.reason = "it returns an argument, or a tensor twice"
+            if item.reason is not None:
+                self.reason, self.head, self.same = item.reason, None, None
+                return
+        for one, two in pairwise(items):
+            one.children, one.next = [two], two
+        self.items, self.kind, self.known = items, results.__class__, not self.needs_check()
+
+    def _finish(self, result: object, learned: Places, fresh: Sequence[Tensor]) -> None:
+        """Note the properties of one result."""
         self.same = learned.find(result, fresh)
         if getattr(result, "_counter", None) == () and self.same is not None:
             self.reason = "it may have written the inference tensor that it returns"  # which has no version
@@ -196,7 +256,9 @@ class Entry:
         if array.__class__ is not ndarray or array.dtype.kind == "c":
             self.reason = "its result is complex, or not on the CPU"
             return
-        if array.dtype.kind != "f" and errors_depend_on_elements(self.called):
+        if array.dtype.kind != "f" and errors_depend_on_elements(
+            self.called if self.head is None else self.head.called
+        ):
             self.reason = "its errors depend on elements"
             return
         self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
@@ -208,12 +270,11 @@ class Entry:
             or bool(result._counter and result._counter[0])
             or any(x is not None and share_memory(array, x._array) for x in operands)
         )
-        self.known = self.same is None and kind_of(self.called) is not CLASS_LOSS
-        if self.known and not self.inputs and SEQUENCE not in self.places:
-            self.function = self.called
 
     def used(self) -> list[int]:
         """Return the places of the operands."""
+        if self.head not in (None, self):
+            return self.head.used()  # type: ignore[union-attr]
         found = [place for place in self.places if place >= 0]
         for place, constant in zip(self.places, self.constants, strict=True):
             if place == SEQUENCE:

@@ -45,7 +45,7 @@ class Explanation:
 
 def _described(number: int, segment: Segment) -> list[str]:
     """Return lines that describe a segment: what ended it, its public calls, and its programs."""
-    calls = [name_of(each.called) for each in segment.entries]
+    calls = [name_of(each.called) for each in segment.entries if each.called is not None]
     lines = [f"# Segment {number}: {', '.join(calls)}", f"# It ended because {segment.cause}."]
     return [*lines, "", "" if segment.program is None else segment.program.describe()]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy
-from numpy import int64, ndarray
+from numpy import dtype, int64, ndarray
 
 from ..core.lazy_tensor import Lazy
 from ..core.tensor import Tensor
@@ -21,14 +21,16 @@ from ..kernels.gather_scatter import all_in_range
 from ..optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
-    from ..core.typing import Args, Function
+    from ..core.typing import Args, Function, Kwargs
 
 #: Kinds of functions: deferred; deferred if only the first argument is a tensor; new tensors, without operands;
 #: metadata, which no deferred operation changes; reads of elements; losses of class indices, deferred if the indices are
 #: known to be in range; compositions of functions, which are deferred one by one; functions that set ``grad`` to None;
-#: ``backward``. All other functions have the kind ``OTHER``.
+#: ``backward``; functions of a tensor and indices, deferred if the indices are known to be in range. All other functions
+#: have the kind ``OTHER``.
 PURE, PURE_OF_ONE, FACTORY, METADATA, READS, OTHER = "pure", "pure of one", "factory", "metadata", "reads", "other"
 CLASS_LOSS, COMPOSITION, CLEARS_GRAD, BACKWARD = "class loss", "composition", "clears grad", "backward"
+INDEXING = "indexing"
 
 #: Elementwise operations and views whose errors or results depend on more than their arguments.
 IMPURE = frozenset(
@@ -63,7 +65,8 @@ OF_SEVERAL = frozenset(
 #: Pure functions of ``torch``, ``nn.functional`` and Tensor whose first argument is their only tensor.
 OF_ONE = frozenset(
     """
-    __getitem__ __neg__ __pos__ __abs__ __invert__
+    __getitem__ __neg__ __pos__ __abs__ __invert__ _threshold
+    aminmax chunk cummax cummin kthvalue median mode nanmedian sort split std_mean tensor_split topk unbind var_mean
     T H mT mH adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adjoint all alpha_dropout amax amin any argmax
     argmin atleast_1d atleast_2d atleast_3d avg_pool1d avg_pool2d avg_pool3d bool broadcast_to celu clone conj_physical
     constant_pad_nd contiguous count_nonzero cumprod cumsum detach diag diag_embed diagonal diff double dropout1d
@@ -105,6 +108,9 @@ READ_NAMES = frozenset(
 
 #: Losses of class indices, and compositions. Dropout draws a mask, which needs no elements of its argument.
 CLASS_LOSSES, COMPOSITIONS = frozenset({"cross_entropy", "nll_loss"}), frozenset({"dropout"})
+#: Functions of a tensor and indices, which are the arguments ``(self, dim, index)`` or, for ``embedding``, two tensors.
+INDEXINGS = frozenset({"index_select", "gather", "embedding"})
+INTEGERS = frozenset({dtype("int64"), dtype("int32")})
 
 
 def _by_name(name: str) -> str:
@@ -113,6 +119,8 @@ def _by_name(name: str) -> str:
         return BACKWARD
     if name in CLASS_LOSSES:
         return CLASS_LOSS
+    if name in INDEXINGS:
+        return INDEXING
     if name in COMPOSITIONS:
         return COMPOSITION
     if name in FACTORIES:
@@ -171,6 +179,49 @@ def has_valid_classes(args: Args) -> bool:
     if labels.__class__ is not ndarray or labels.dtype != int64 or not labels.size or not shape:
         return False
     return all_in_range(numpy, labels, shape[len(shape) > 1])
+
+
+def has_valid_indices(function: Function, args: Args, kwargs: Kwargs) -> bool:
+    """Whether the indices in a call of ``function`` are known to be in range: ``x[index]``, or one of ``INDEXINGS``."""
+    name = getattr(function, "__name__", "")
+    if name == "embedding":
+        if len(args) < 2 or any(each is not None for each in (*args[3:4], kwargs.get("max_norm"))):
+            return False  # max_norm writes the table
+        index, table = args[:2]
+        return isinstance(table, Tensor) and bool(table.shape) and _in_range(index, table.shape[0], 0)
+    if kwargs or not isinstance(args[0], Tensor):
+        return False
+    shape = args[0].shape
+    if name != "__getitem__":
+        if len(args) != 3 or args[1].__class__ is not int or not -len(shape) <= args[1] < len(shape):
+            return False
+        return _in_range(args[2], shape[args[1]], 0)
+    keys = args[1] if args[1].__class__ is tuple else (args[1],)
+    dim, count = 0, sum(each is not None and each is not Ellipsis for each in keys)
+    for each in keys:
+        if each is Ellipsis:
+            dim = len(shape) - count + dim
+        elif isinstance(each, Tensor):
+            if dim >= len(shape) or not _in_range(each, shape[dim], -shape[dim]):
+                return False
+            dim += 1
+        elif each.__class__ is int or each.__class__ is slice:
+            dim += 1
+        elif each is not None:
+            return False
+    return True
+
+
+def _in_range(index: object, size: int, least: int) -> bool:
+    """Whether ``index`` is a tensor of integers from ``least`` to ``size - 1`` whose elements are known."""
+    if index.__class__ is not Tensor or index._array.__class__ is not ndarray:  # type: ignore[attr-defined]
+        return False
+    array = index._array  # type: ignore[attr-defined]
+    if array.dtype not in INTEGERS or not array.size:
+        return False
+    if not least and array.dtype == int64 and array.flags.c_contiguous:
+        return all_in_range(numpy, array, size)
+    return bool(least <= array.min() and array.max() < size)
 
 
 def errors_depend_on_elements(function: Function) -> bool:

@@ -6,7 +6,7 @@ share memory with an operand are computed by their ordinary operations after the
 
 from __future__ import annotations
 
-from operator import itemgetter, methodcaller
+from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING
 
 from ..core.accumulate import visit_leaf
@@ -69,7 +69,10 @@ class Segment:
         for entry in reversed(self.entries):
             if entry.place in used and entry.place not in first:
                 used.update(entry.used())
-                steps.append(entry)
+                head = entry.head or entry
+                if head not in steps:
+                    steps.append(head)
+        steps.sort(key=attrgetter("place"), reverse=True)
         self.inputs = sorted(each for each in used if each in first or each not in by_place)
         if loss is not None and (views or loss not in made):
             self.reason = "backward() is not part of the program, because a result is a view"
@@ -78,8 +81,7 @@ class Segment:
         elif any(each.place in used and each.graded for each in self.then):
             self.reason = "a live view of a result is an operand"
         elif self.results:
-            for entry in self.first:
-                fill(values[entry.place], entry.call(values))
+            compute_views(self.first, values)
             self.compile(steps[::-1], [values[k] for k in self.inputs])
         else:
             self.reason = "all results of a segment are views"
@@ -107,9 +109,7 @@ class Segment:
         if self.program is None:
             run_steps(self.entries, values, self.live)
             return
-        for entry in self.first:
-            if values[entry.place].__class__ is Lazy:
-                fill(values[entry.place], entry.call(values))
+        compute_views(self.first, values)
         try:
             self.program.run(self.picked_inputs(values), self.picked_results(values))
         except MemoryError:
@@ -120,8 +120,7 @@ class Segment:
             self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
             self.run(values)
             return
-        for entry in self.then:
-            fill(values[entry.place], entry.call(values))
+        compute_views(self.then, values)
 
     def run_backward(self, values: Sequence[Tensor]) -> bool:
         """Compute the live results among ``values`` and the gradients of the loss, and add these to ``grad`` of the leaves.
@@ -178,15 +177,34 @@ def run_steps(entries: Sequence[Entry], values: Sequence[Tensor], live: set[int]
         if entry.place in used:
             used.update(entry.used())
     known = list(values)
+    several: dict[Entry, Sequence[Tensor]] = {}
     for entry in entries:
         place = entry.place
         if place not in used or values[place].__class__ is not Lazy:
             continue
-        found = entry.call(known)
+        found = _result(entry, known, several)
         if place in live:
             fill(values[place], found)
         else:
             known[place] = found
+
+
+def compute_views(entries: Sequence[Entry], values: Sequence[Tensor]) -> None:
+    """Compute the results of ``entries`` one by one, and fill the lazy tensors among ``values``."""
+    several: dict[Entry, Sequence[Tensor]] = {}
+    for entry in entries:
+        if values[entry.place].__class__ is Lazy:
+            fill(values[entry.place], _result(entry, values, several))
+
+
+def _result(entry: Entry, values: Sequence[Tensor], several: dict[Entry, Sequence[Tensor]]) -> Tensor:
+    """Return the result of ``entry``; ``several`` has the results of calls with several results."""
+    head = entry.head
+    if head is None:
+        return entry.call(values)  # type: ignore[return-value]
+    if head not in several:
+        several[head] = entry.head.call(values)  # type: ignore[union-attr, assignment]
+    return several[head][entry.item]
 
 
 def _straight_line(steps: Sequence[Entry], inputs: Sequence[int], results: Sequence[int]) -> Function:
@@ -200,7 +218,11 @@ def _straight_line(steps: Sequence[Entry], inputs: Sequence[int], results: Seque
             arguments.append(_argument(place, constant, f"c{number}_{k}", space))
         for k, name in enumerate(entry.names, entry.positional):
             arguments[k] = f"{name}={arguments[k]}"
-        lines.append(f"    t{entry.place} = f{number}({', '.join(arguments)})")
+        target = f"t{entry.place}"
+        if entry.items:  # those that were computed before are inputs
+            names = ["_" if each.place in inputs else f"t{each.place}" for each in entry.items]
+            target = f"{', '.join(names)},"
+        lines.append(f"    {target} = f{number}({', '.join(arguments)})")
     lines.append(f"    return ({''.join(f't{k}, ' for k in results)})")
     return compile_source("<segment>", lines, space, "segment")
 
