@@ -95,7 +95,7 @@ newaxis = None
 legacy_contiguous_format = contiguous_format
 
 torch = _here = _sys.modules[__name__]
-for _each in (*_dtypes.ALL, *_dtypes.NAMES_ONLY):
+for _each in (*_dtypes.ALL, *_dtypes.STORED):
     setattr(_here, _each.name, _each)
 for _name, _value in (*_dtypes.ALIASES.items(), *_oldtypes.CPU_TYPES.items()):
     setattr(_here, _name, _value)

@@ -315,17 +315,6 @@ def test_hub_reads_local_files(tmp_path: Any) -> None:
 # -- Names of dtypes, classes that other packages derive ---------------------------------------------------------------
 
 
-def test_float8_dtypes_are_names() -> None:
-    found = torch.float8_e4m3fn
-    assert (repr(found), found.itemsize, found.is_floating_point, torch.finfo(found).max) == (
-        "torch.float8_e4m3fn", 1, True, 448.0,
-    )  # fmt: skip
-    assert torch.ones(1).dtype not in (torch.float8_e4m3fn, torch.float8_e5m2)
-    fails(
-        TypeError, "can't convert np.ndarray of type ml_dtypes.float8_e4m3fn", lambda: torch.zeros(2, dtype=found).dtype
-    )
-
-
 def test_optimizer_that_does_not_call_the_constructor() -> None:
     class Wrapped(torch.optim.Optimizer):
         def __init__(self, inner: torch.optim.Optimizer) -> None:

@@ -64,7 +64,7 @@ def _roots(outputs: Sequence[Any], grads: Sequence[Any], record: bool) -> list[t
 
 def _no_graph_hint(out: Any) -> str:
     """Return the part of an error message that explains why the tensor ``out`` has no graph, and suggests a remedy."""
-    if isinstance(out, Tensor) and out._array.dtype.kind not in "fcV":
+    if isinstance(out, Tensor) and out._array.dtype.kind not in "fcVW":
         return f". It is of {out.dtype}, which has no gradients. Remedy: compute with floating-point numbers."
     tracing = sys.modules.get("retrograd.inspection.tracing")  # loaded only if a program has used it
     record = tracing.tensor_record(out) if tracing is not None and isinstance(out, Tensor) else None

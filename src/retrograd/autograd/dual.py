@@ -99,7 +99,7 @@ class Dual(TransformTensor):
 
     def spread_as(self, made: Tensor) -> Any:
         found = copy_per_slice(self._inner, made)
-        if not self._run.strict or made._array.dtype.kind not in "fcV":
+        if not self._run.strict or made._array.dtype.kind not in "fcVW":
             return found
         # A value with a tangent may be written into a view of it, which could not give a plain base its tangent.
         return make_dual_tensor(
@@ -246,7 +246,7 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
         outs = (apply(op, before, params),)
         tangent = _recording(run, lambda: tangents_of(op, before, tangents, params, outs))[0]
     modify(op, primals, params)
-    if tangent is None and tangents[0] is not None and x._array.dtype.kind in "fcV":
+    if tangent is None and tangents[0] is not None and x._array.dtype.kind in "fcVW":
         tangent = zeros_as(x._tangent)
     if tangent is not None:
         _recording(run, lambda: _set_tangent(run, x, tangent))
@@ -528,7 +528,7 @@ def tangents_of(op: Any, primals: Any, tangents: Any, params: Any, outs: Sequenc
     """
     live = [i for i, each in enumerate(tangents) if each is not None and op.rules[i] is not None]
     count = len(outs) if op.differentiable is None else op.differentiable
-    graded = [k for k, out in enumerate(outs) if k < count and out._array.dtype.kind in "fcV"]
+    graded = [k for k, out in enumerate(outs) if k < count and out._array.dtype.kind in "fcVW"]
     out_tangents: list[Any] = [None] * len(outs)
     if not live or not graded:
         return out_tangents

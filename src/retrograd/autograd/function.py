@@ -58,7 +58,7 @@ class _SavedResult:
         edge = node if node.single else OutputEdge(node, self.position, self.array.shape, self.array.dtype)
         if self.counter and self.counter[0] != self.version:
             raise modified_inplace_error(node, self.array, self.counter, self.version, edge)
-        return at_edge(self.array, self.counter, edge if self.array.dtype.kind in "fcV" else None)
+        return at_edge(self.array, self.counter, edge if self.array.dtype.kind in "fcVW" else None)
 
 
 class _SavedTensor:
@@ -94,7 +94,7 @@ class _SavedPacked:
         edge, array = self.edge, tensor._array
         if self.position is not None:
             edge = node if node.single else OutputEdge(node, self.position, array.shape, array.dtype)
-        return tensor if edge is None or array.dtype.kind not in "fcV" else at_edge(array, [0, None], edge)
+        return tensor if edge is None or array.dtype.kind not in "fcVW" else at_edge(array, [0, None], edge)
 
 
 class _RawSaved(SavedTensor):
@@ -511,7 +511,7 @@ def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: An
         ctx.constant_results = frozenset(index for index, out in enumerate(outs) if id(out) in marked)
     if not ctx._materialize_non_diff_grads:
         forms = [
-            form if form and index not in ctx.constant_results and form[1].kind in "fcV" else None
+            form if form and index not in ctx.constant_results and form[1].kind in "fcVW" else None
             for index, form in enumerate(forms)
         ]
     ctx.forms = tuple(forms)
@@ -575,7 +575,7 @@ def _recorded_result(ctx: Any, out: Tensor, position: int, given: bool, modified
     modified ``out`` in place.
     """
     fixed = ctx.non_differentiable and any(out is each for each in ctx.non_differentiable)
-    if not recorded or fixed or out._array.dtype.kind not in "fcV":
+    if not recorded or fixed or out._array.dtype.kind not in "fcVW":
         if modified:
             bump_version(out)
         if given and out.requires_grad:
@@ -653,7 +653,7 @@ def _delayed(outputs: tuple[Any, ...], function: Any) -> list[Any]:
     node.code, node.instruction = user_frame.user_location()
     node.function, node.hooks = function, None
     outs = [each.detach() if isinstance(each, Tensor) else each for each in outputs]
-    graded = [isinstance(each, Tensor) and each._array.dtype.kind in "fcV" for each in outs]
+    graded = [isinstance(each, Tensor) and each._array.dtype.kind in "fcVW" for each in outs]
     leaves = [out.detach()._set_requires_grad() if each else None for out, each in zip(outs, graded, strict=True)]
     node.edges, node.number = tuple(None if each is None else each._grad_edge for each in leaves), next_number()
     node.outputs, node.single = len(outs), len(outs) == 1  # type: ignore[misc]

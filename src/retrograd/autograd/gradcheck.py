@@ -170,7 +170,7 @@ def _wanted(inputs: Iterable[Any]) -> list[Tensor]:
 
 
 def _is_float(tensor: Any) -> bool:
-    return tensor._array.dtype.kind in "fcV"
+    return tensor._array.dtype.kind in "fcVW"
 
 
 def _check_inputs(inputs: tuple[Any, ...]) -> None:

@@ -25,6 +25,8 @@ _DTYPES = {
     "BOOL": dtypes.bool_, "U8": dtypes.uint8, "I8": dtypes.int8, "I16": dtypes.int16, "U16": dtypes.uint16,
     "I32": dtypes.int32, "U32": dtypes.uint32, "I64": dtypes.int64, "U64": dtypes.uint64, "F16": dtypes.float16,
     "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64, "C64": dtypes.complex64,
+    "F8_E4M3": dtypes.FLOAT8[0], "F8_E5M2": dtypes.FLOAT8[2], "F8_E8M0": dtypes.FLOAT8[4],
+    "F8_E4M3FNUZ": dtypes.FLOAT8[1], "F8_E5M2FNUZ": dtypes.FLOAT8[3],
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _DTYPES.items()}
 _MAX_HEADER = 100_000_000  # bytes of a header; the package's own bound

@@ -30,6 +30,7 @@ from ..core.tensor import (
     wrap,
 )
 from ..nn.parameter import Parameter
+from ..operations.engine_ops import as_strided_of
 from .formatting import shortened
 from .unpickler import Refused, check_attributes
 
@@ -138,6 +139,8 @@ def to_native_byteorder(array: Any, order: str) -> Any:
     """Return ``array``, whose elements were stored in byte order ``order``, converted to this machine's byte order."""
     if order == sys.byteorder or array.itemsize == 1:
         return array
+    if array.dtype == dtypes.complex32.numpy:
+        return array.view(numpy.uint16).byteswap().view(array.dtype)
     if array.dtype.kind == "V":  # bfloat16, which NumPy does not swap
         return array.view(numpy.uint16).byteswap().view(array.dtype)
     return array.byteswap()
@@ -185,9 +188,8 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
         )
     if not needed:
         return array[:0].reshape(size)
-    module = devices.array_module_of(array)
     steps = [step * array.itemsize for step in stride]
-    return module.lib.stride_tricks.as_strided(array[offset:], size, steps)
+    return as_strided_of(devices.array_module_of(array))(array[offset:], size, steps)
 
 
 def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
@@ -361,7 +363,7 @@ def allowed_names() -> dict[str, Any]:
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild_from_type, "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
     }  # fmt: skip
-    names |= {f"torch.{kind.name}": kind for kind in dtypes.ALL}
+    names |= {f"torch.{kind.name}": kind for kind in (*dtypes.ALL, *dtypes.STORED)}
     for name, kind in STORAGES.items():
         names |= {f"torch.{name}Storage": StorageType(kind), f"torch.cuda.{name}Storage": StorageType(kind)}
     return names

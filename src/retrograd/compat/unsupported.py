@@ -27,10 +27,9 @@ LEFT_OUT = {
     "named tensors": r"""
         align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
         Tensor.rename_""",
-    # NumPy has no such dtypes, and float8 can only be multiplied by the hardware for which these functions exist. The
-    # float8 dtypes and complex32 exist as names only.
+    # NumPy has no such dtypes, and float8 can only be multiplied by the hardware for which these functions exist.
     "numbers of other sizes than NumPy's": r"""
-        float4_\w+ u?int[1-7] bit bits\d\w* Tensor.chalf
+        float4_\w+ u?int[1-7] bit bits\d\w*
         (nn\.functional\.)?(scaled_(grouped_)?|grouped_)mm nn\.functional\.(Scaling|Swizzle)Type""",
     # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic
     # sizes and no operators for control flow.

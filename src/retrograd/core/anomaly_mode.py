@@ -162,7 +162,7 @@ def _array(value: Gradient) -> Array | None:
     array: Gradient = getattr(value, "_array", value)
     if hasattr(array, "not_an_array"):  # a sparse tensor
         array = value._values()._array
-    return array if hasattr(array, "shape") and array.dtype.kind in "fcV" else None
+    return array if hasattr(array, "shape") and array.dtype.kind in "fcVW" else None
 
 
 def _values(node: Node) -> list[tuple[str, Saved]]:

@@ -51,7 +51,7 @@ class dtype:
         self.itemsize: int = self.numpy.itemsize
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
-        self.is_signed = category >= FLOATING or self.numpy.kind == "i"
+        self.is_signed = (category >= FLOATING and name != "float8_e8m0fnu") or self.numpy.kind == "i"
         self.bits = 8 * self.itemsize
 
     def __setattr__(self, name: str, value: Any) -> None:  # Note [Any in public signatures]
@@ -77,7 +77,12 @@ class dtype:
         return self
 
     def to_complex(self) -> dtype:
-        """Return the complex dtype whose real and imaginary parts have this dtype; a complex dtype returns itself."""
+        """Return the complex dtype whose real and imaginary parts have this dtype; a complex dtype returns itself.
+
+        Raises RuntimeError for a floating dtype of 8 bits.
+        """
+        if self in FLOAT8:
+            raise RuntimeError(f"Unknown Complex ScalarType for {scalar_name(self)}")
         return self if self.is_complex else _COMPLEX_OF.get(self, complex64)
 
     def to_real(self) -> dtype:
@@ -105,22 +110,28 @@ ALL: Final = (
     bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
-#: Dtypes that exist as names, for programs that compare dtypes. There are no tensors of these dtypes.
-NAMES_ONLY: Final = (
-    *(
-        dtype(name, getattr(ml_dtypes, name), FLOATING)
-        for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-    ),
-    dtype("complex32", "V4", COMPLEX),
+#: Floating dtypes of 8 bits, whose elements are stored and converted, and in which few operations compute.
+FLOAT8: Final = tuple(
+    dtype(name, getattr(ml_dtypes, name), FLOATING)
+    for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 )
+#: The complex dtype of two float16. Operations that PyTorch supports for it compute in complex64.
+complex32: Final = dtype("complex32", ml_dtypes.complex32, COMPLEX)
+#: The dtypes that most operations refuse: ``dispatch/stored_dtypes.py``.
+STORED: Final = (*FLOAT8, complex32)
 ALIASES: Final = {
     "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
-    "cfloat": complex64, "cdouble": complex128, "chalf": NAMES_ONLY[-1],
+    "cfloat": complex64, "cdouble": complex128, "chalf": complex32,
 }  # fmt: skip
-_REAL_OF = {complex64: float32, complex128: float64}
-_COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
-_BY_NAME = {each.name: each for each in (*ALL, *NAMES_ONLY)}
-_BY_NUMPY: Final = {each.numpy: each for each in ALL}
+_REAL_OF = {complex32: float16, complex64: float32, complex128: float64}
+_COMPLEX_OF = {float16: complex32, bfloat16: complex64, float32: complex64, float64: complex128}
+_BY_NAME = {each.name: each for each in (*ALL, *STORED)}
+_BY_NUMPY: Final = {each.numpy: each for each in (*ALL, *STORED)}
+#: The NumPy dtypes of ``STORED``.
+STORED_NUMPY: Final = frozenset(each.numpy for each in STORED)
+#: The NumPy dtypes that NumPy itself does not have; ``ml_dtypes`` defines them.
+EXTENSIONS: Final = STORED_NUMPY | {bfloat16.numpy}
+_SATURATING, _UNSIGNED = FLOAT8[0].numpy, FLOAT8[-1].numpy
 
 #: Half-precision dtypes, whose elements are computed in float32.
 HALF_PRECISION: Final = frozenset({float16.numpy, bfloat16.numpy})
@@ -151,6 +162,27 @@ def with_shared_dtype(array: Array) -> Array:
     """
     kind = dtype_of(array.dtype).numpy
     return array if array.dtype is kind else array.view(kind)
+
+
+def cast(array: Array, kind: ArrayDType) -> Array:
+    """Return a copy of ``array`` in the NumPy dtype ``kind``, rounded as PyTorch rounds.
+
+    It differs from NumPy's conversion in two dtypes: numbers out of the range of float8_e4m3fn become its largest
+    number, and float8_e8m0fnu takes absolute values, of which zero becomes the smallest number.
+    """
+    if kind is _SATURATING:
+        return array.astype(numpy.float32).clip(-448, 448).astype(kind)
+    if kind is _UNSIGNED:
+        sizes = abs(array.astype(numpy.float32))
+        return numpy.where(sizes == 0, numpy.float32(2.0**-127), sizes).astype(kind)
+    return (native(array) if array.dtype in EXTENSIONS else array).astype(kind)
+
+
+def native(array: Array) -> Array:
+    """Return ``array``, or a copy in float32 or complex64 if NumPy itself does not have its dtype."""
+    if array.dtype not in EXTENSIONS:
+        return array
+    return array.astype(numpy.complex64 if array.dtype == complex32.numpy else numpy.float32)
 
 
 def as_dtype(value: object) -> dtype:
@@ -200,6 +232,8 @@ def set_default_dtype(d: dtype) -> None:
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
+    if d in FLOAT8:
+        raise TypeError(f"couldn't find storage object {scalar_name(d)}Storage")
     end_segment("the default dtype changes")
     default.floating = d
     default.complex = complex128 if d is float64 else complex64
@@ -236,7 +270,8 @@ def cpp_name(each: dtype | ArrayDType) -> str:
 _C_NAMES: Final = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
     "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+    **{each.name: f"c10::{each.name.capitalize()}" for each in FLOAT8},
 }  # fmt: skip
 
 
@@ -244,8 +279,8 @@ def scalar_name(each: dtype) -> str:
     """Return the name of the dtype ``each`` in most of PyTorch's errors: ``Float``, ``Long``, ``ComplexDouble`` …"""
     return {
         "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-        "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-    }.get(each.name) or _cpp(each)  # fmt: skip
+        "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+    }.get(each.name) or (each.name.capitalize() if each.category == FLOATING else _cpp(each))  # fmt: skip
 
 
 def legacy_type_name(each: dtype) -> str:
@@ -267,7 +302,7 @@ def number_to_array(value: Scalar, target: ArrayDType) -> Array:
     kind = target.kind
     if kind == "b":
         return numpy.asarray(bool(value))
-    if kind == "c":
+    if kind in "cW":
         return numpy.asarray(value).astype(target)
     is_complex = isinstance(value, (complex, numpy.complexfloating))
     fits = not is_complex or value.imag == 0
@@ -284,13 +319,13 @@ def number_to_array(value: Scalar, target: ArrayDType) -> Array:
         )  # the range of float16 is part of all ranges
     if not fits:
         raise RuntimeError(f"value cannot be converted to type {_FIXED_WIDTH[dtype_of(target).name]} without overflow")
-    return numpy.asarray(int(number) if kind in "iu" else number).astype(target)
+    return cast(numpy.asarray(int(number) if kind in "iu" else number), target)
 
 
 _FIXED_WIDTH = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "int64_t",
     "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t",
-    "uint32": "uint32_t", "uint64": "uint64_t",
+    "uint32": "uint32_t", "uint64": "uint64_t", **{each.name: f"c10::{each.name.capitalize()}" for each in FLOAT8},
 }  # fmt: skip
 
 
@@ -316,11 +351,11 @@ class finfo:
         real = type.to_real()
         limits: Any = ml_dtypes.finfo(real.numpy)  # type: ignore[no-untyped-call]
         self.bits = real.bits
-        self.eps = float(limits.eps)
+        self.eps = 0.125 if type is FLOAT8[3] else float(limits.eps)  # of float8_e5m2fnuz, PyTorch's is half of it
         self.max = float(limits.max)
         self.min = float(limits.min)
         self.tiny = self.smallest_normal = float(limits.tiny)
-        self.resolution = 10.0 ** -int(limits.precision)
+        self.resolution = 1.0 if type in FLOAT8 else 10.0 ** -int(limits.precision)
         self.dtype = real.name
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from .devices import is_meta
+from .dtypes import native
 
 if TYPE_CHECKING:
     from .typing import Array
@@ -104,8 +105,7 @@ class _Format:
     """
 
     def __init__(self, values: Array) -> None:
-        # The kind of bfloat16, which ml_dtypes defines, is "V".
-        self.floating = values.dtype.kind in "fV"
+        self.floating = values.dtype.kind == "f"
         self.whole, self.scientific, self.width = True, False, 1
         if not self.floating:
             self.width = max((len(str(each)) for each in values.ravel().tolist()), default=1)
@@ -180,9 +180,9 @@ def _row(array: Array, indent: int, summarise: bool, form: _Format | _ComplexFor
     if summarise and not edge:
         shown = ["..."]
     elif summarise and array.shape[0] > 2 * edge:
-        shown = [*map(form, array[:edge].tolist()), " ...", *map(form, array[-edge:].tolist())]
+        shown = [*map(form, native(array[:edge]).tolist()), " ...", *map(form, native(array[-edge:]).tolist())]
     else:
-        shown = list(map(form, array.tolist()))
+        shown = list(map(form, native(array).tolist()))
     lines = [", ".join(shown[i : i + per_line]) for i in range(0, len(shown), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -194,7 +194,7 @@ def _nested(array: Array, indent: int, summarise: bool, form: _Format | _Complex
     text.
     """
     if array.ndim == 0:
-        return str(form(array.item()))
+        return str(form(native(array).item()))
     if array.ndim == 1:
         return _row(array, indent, summarise, form)
     edge = OPTIONS.edgeitems
@@ -213,8 +213,8 @@ def elements_text(array: Array, indent: int) -> str:
     Lines after the first are indented by ``indent`` characters.
     """
     summarise = array.size > OPTIONS.threshold
-    shown = _edges(array) if summarise else array
-    form = _ComplexFormat(shown) if array.dtype.kind == "c" else _Format(shown)
+    shown = native(_edges(array) if summarise else array)
+    form = _ComplexFormat(shown) if shown.dtype.kind == "c" else _Format(shown)
     return _nested(array, indent, summarise, form)
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 from ..runtime.user_frame import strips_frames
 from .dtypes import (
     COMPLEX,
+    FLOAT8,
     FLOATING,
     INTEGER,
     _check_dtypes,
     bfloat16,
     bool_,
+    complex32,
     complex64,
     complex128,
     default,
@@ -49,6 +51,11 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if type1 is type2 and isinstance(type1, dtype):
         return type1
     _check_dtypes("promote_types", type1=type1, type2=type2)
+    if type1 in FLOAT8 or type2 in FLOAT8:
+        raise RuntimeError(
+            "Promotion for Float8 Types is not supported, attempted to promote "
+            f"{scalar_name(type1)} and {scalar_name(type2)}"
+        )
     if (type1 in _WIDE_UNSIGNED or type2 in _WIDE_UNSIGNED) and not (
         type1.is_floating_point or type2.is_floating_point or type1.category == type2.category == INTEGER
     ):
@@ -62,7 +69,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         return float32 if {low, high} == {float16, bfloat16} else max(low, high, key=_FLOAT_RANK.index)
     if low.to_real() is float64 or high is complex128:
         return complex128
-    return complex64
+    return complex32 if high is complex32 and (low.category < FLOATING or low is float16) else complex64
 
 
 def _promote_integers(a: dtype, b: dtype) -> dtype:

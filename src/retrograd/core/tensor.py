@@ -337,7 +337,7 @@ class Tensor:
             return answer
         if self._grad_edge is not None or self._view is None:
             return self._grad_edge is not None
-        return self._view._grad_edge is not None and self._array.dtype.kind in "fcV"
+        return self._view._grad_edge is not None and self._array.dtype.kind in "fcVW"
 
     @requires_grad.setter
     def requires_grad(self, value: object) -> None:
@@ -689,7 +689,7 @@ def at_edge(array: Array, counter: VersionCounter | None, edge: Edge | None) -> 
 
 def leaf_from_array(array: Array) -> Tensor:
     """Return a Tensor of ``array`` that is a leaf and requires gradients."""
-    if array.dtype.kind not in "fcV":
+    if array.dtype.kind not in "fcVW":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     out = wrap(array)
     if in_inference():
@@ -724,7 +724,7 @@ def leaf_sharing_memory(cls: type, data: Tensor, requires_grad: object, function
     if requires_grad.__class__ is not bool:
         kind = type(requires_grad).__name__
         raise TypeError(f"{function}(): argument 'require_grad' (position 3) must be bool, not {kind}")
-    if requires_grad and data._array.dtype.kind not in "fcV":
+    if requires_grad and data._array.dtype.kind not in "fcVW":
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     out: Tensor = new(cls)
     out._array, out._version_counter = data._array, data._version_counter

@@ -101,7 +101,7 @@ def _unrecorded(x: Tensor) -> Edge | None:
     Such a view was created without recording, or before its base required gradients. If it has no edge and its dtype is
     floating-point or complex, it gets an AccumulateGrad that discards gradients. For other dtypes the result is None.
     """
-    if x._grad_edge is None and x._array.dtype.kind in "fcV":
+    if x._grad_edge is None and x._array.dtype.kind in "fcVW":
         x._grad_edge = AccumulateGrad(x, x._array, x._version_counter)
         x._grad_edge.variable_ref = dead_ref
     return x._grad_edge

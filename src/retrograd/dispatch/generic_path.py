@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from ..compat.lazy_imports import load_part
 from ..compat.type_names import type_name
 from ..core import anomaly_mode, devices, dtypes, promotion, torch_function
 from ..core.grad_mode import in_inference, recording
@@ -227,13 +228,18 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     if op.opmath:
         short = [each.dtype for each in arrays if getattr(each, "dtype", None) in dtypes.HALF_PRECISION]
         if short:
-            others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcV"]
+            others = [each.dtype for each in arrays if hasattr(each, "dtype") and each.dtype.kind in "fcVW"]
             if op.kind != "pointwise" and not op.mixes and any([each != short[0] for each in others]):
                 _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
             inputs = [
                 each.astype(F32) if getattr(each, "dtype", None) in dtypes.HALF_PRECISION else each for each in arrays
             ]
             target = op.result or short[0]
+    stored = None if op.kind == "view" else stored_dtype(arrays)
+    if stored is not None:
+        part = load_part("dispatch.stored_dtypes")
+        part.check_supported(op, stored)
+        inputs, target = part.widened(op, arrays), None
     try:
         errors.set(IGNORED)
         result = kernel(np, *inputs, *params[: op.positional], **keywords)
@@ -241,6 +247,8 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
             result = np.as_meta(result)
         if target is not None:
             result = retype(op, result, target)
+        elif stored is not None:
+            result = part.narrowed(op, result, stored)
     except ValueError as error:
         if op.kind == "pointwise":
             raise broadcast_error(tensors) or error from None
@@ -254,6 +262,14 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     finally:
         errors.set(heeded)
     return tuple(arrays), result
+
+
+def stored_dtype(arrays: Arrays) -> ArrayDType | None:
+    """Return the NumPy dtype of the first array whose dtype is one of ``dtypes.STORED``, or None."""
+    for each in arrays:
+        if hasattr(each, "dtype") and each.dtype in dtypes.STORED_NUMPY:
+            return each.dtype
+    return None
 
 
 def _refuse_mixed(op: Op, np: ArrayModule, arrays: Arrays, params: Params, keywords: dict[str, object]) -> None:
@@ -337,12 +353,12 @@ def retype(op: Op, result: KernelResult, target: ArrayDType) -> KernelResult:
 
 def _cast(np: ArrayModule, value: Number, dtype: ArrayDType) -> Array:
     if hasattr(value, "dtype"):
-        return value if value.dtype is dtype or value.dtype == dtype else value.astype(dtype)
+        return value if value.dtype is dtype or value.dtype == dtype else dtypes.cast(value, dtype)
     if isinstance(value, int) and dtype.kind in "iu":
         if not -(2**63) <= value < 2**64:
             raise OverflowError("int too big to convert" if value > 0 else "can't convert negative int to unsigned")
         return np.asarray(value & (2 ** (8 * dtype.itemsize) - 1)).astype(f"u{dtype.itemsize}").astype(dtype)
-    return np.asarray(value).astype(dtype)
+    return dtypes.cast(np.asarray(value), dtype)
 
 
 def _same_device(op: Op, arrays: Arrays) -> Arrays:
@@ -378,10 +394,10 @@ def record(
     no gradient). If ``in_place`` is true, the node has the name of the in-place operation.
     """
     count = len(outs) if op.differentiable is None else op.differentiable
-    graded = [each for each in outs[:count] if each._array.dtype.kind in "fcV"]
+    graded = [each for each in outs[:count] if each._array.dtype.kind in "fcVW"]
     if not graded:
         return None
-    conjugate = any([getattr(each, "dtype", F32).kind == "c" for each in (graded[0]._array, *arrays)])
+    conjugate = any([getattr(each, "dtype", F32).kind in "cW" for each in (graded[0]._array, *arrays)])
     node: Any = new(node_class(op, conjugate, in_place))
     if None in op.rules:
         ruled = enumerate(zip(edges, op.rules, strict=True))
@@ -395,7 +411,7 @@ def record(
     if (len(outs) > 1 and count > 1) or op.several:
         node.__class__ = counted(type(node), len(outs))
         for position, each in enumerate(outs[:count]):
-            if each._array.dtype.kind in "fcV":
+            if each._array.dtype.kind in "fcVW":
                 each._grad_edge = OutputEdge(node, position, each._array.shape, each._array.dtype)
     else:
         outs[0]._grad_edge = node

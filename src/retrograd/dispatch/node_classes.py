@@ -150,7 +150,7 @@ def unpack_saved(node: DeclaredNode, each: Saved, value: SavedValue) -> Tensor:
         edge = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, array)
         return (
             tensor
-            if edge is None or array.dtype.kind not in "fcV" or each.constant
+            if edge is None or array.dtype.kind not in "fcVW" or each.constant
             else at_edge(array, [0, None], edge)
         )
     if value.__class__ in NUMBERS or value.__class__ is complex:
@@ -159,7 +159,7 @@ def unpack_saved(node: DeclaredNode, each: Saved, value: SavedValue) -> Tensor:
     edge = node.edge_of(each.index) if each.kind == "tensor" else node.place(each.index, value)
     if counter[0] != version:
         raise modified_inplace_error(node, value, counter, version, edge)
-    if value.dtype.kind not in "fcV" or each.constant:
+    if value.dtype.kind not in "fcVW" or each.constant:
         edge = None
     leaf = edge.variable_ref() if edge.__class__ is AccumulateGrad else None
     return leaf if leaf is not None and leaf._array is value else at_edge(value, counter, edge)

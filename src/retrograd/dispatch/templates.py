@@ -478,7 +478,7 @@ def compute(
         if mode is not True:
             watched(form.op, (*x,), (*a,), (*p,), (*e,), y[0] if form.op.several else (*y, *r[form.shown :]))
         elif form.op.several:
-            if e[0] is not None and d.kind in "fcV" and r[0]:
+            if e[0] is not None and d.kind in "fcVW" and r[0]:
                 node = counted(form.node, len(r[0]))()
                 node.edges = (e[0],)
                 save_values(form, None, node, x, a, e, p, r, y)
@@ -689,7 +689,7 @@ def record(
         record_node(form, x, a, e, p, r, y, d)
     elif any([e[i] is not None for i in form.indices]):
         dtype = r[0].dtype
-        if dtype is d or dtype.kind in "fcV":  # integers have no derivative
+        if dtype is d or dtype.kind in "fcVW":  # integers have no derivative
             record_node(form, x, a, e, p, r, y, dtype)
 
 
@@ -765,7 +765,7 @@ def complete_node(
     else:
         y[0]._grad_edge = OutputEdge(node, 0, r[0].shape, r[0].dtype)
         for k in form.further:
-            if r[k].dtype.kind in "fcV":
+            if r[k].dtype.kind in "fcVW":
                 y[k]._grad_edge = OutputEdge(node, k, r[k].shape, r[k].dtype)
     if form.op.one:
         node.shape = ()
@@ -1101,7 +1101,7 @@ def load_value(form: VjpForm, k: int, each: Saved, node: DeclaredNode, v: SavedL
                 array = v[k]
                 v[k] = new(Tensor)
                 v[k]._array, v[k]._counter, v[k]._view, v[k]._grad = array, counter, None, None
-                v[k]._grad_edge = saved_edge(form, each, node, array) if array.dtype.kind in "fcV" else None
+                v[k]._grad_edge = saved_edge(form, each, node, array) if array.dtype.kind in "fcVW" else None
         # The vjp of a holomorphic function multiplies by the conjugate of its derivative. The derivatives have real
         # coefficients, so that this is the derivative at the conjugate: rules need no conjugation.
         if form.conjugate:

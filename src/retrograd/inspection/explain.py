@@ -133,7 +133,7 @@ def _why_none(tensor: Tensor) -> str:
     record = tensor_record(tensor)
     if record is not None:
         return record.why
-    if tensor._array.dtype.kind not in "fcV":
+    if tensor._array.dtype.kind not in "fcVW":
         return f"{tensor.dtype} has no gradients"
     if tensor._version_counter is None:
         return "it was created in inference mode"

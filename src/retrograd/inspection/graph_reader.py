@@ -416,7 +416,7 @@ class _MemoryIndex:
 
         The result is "" if the reason is unknown.
         """
-        if array.dtype.kind not in "fcV":
+        if array.dtype.kind not in "fcVW":
             return f"{_dtype_name(array.dtype)} has no gradients"
         origin = self.inside.get(id(memory_owner(array)))
         if origin is not None:
@@ -456,7 +456,7 @@ def _parameter_operand(array: Any, names: Names) -> Operand:
     label = names.tensors[id(array)][0] if id(array) in names.tensors else ""
     why = (
         f"{_dtype_name(array.dtype)} has no gradients"
-        if array.dtype.kind not in "fcV"
+        if array.dtype.kind not in "fcVW"
         else "a parameter of the operation"
     )
     return Operand("index", why=why, label=label, shape=array.shape, dtype=array.dtype)

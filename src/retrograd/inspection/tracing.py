@@ -125,7 +125,7 @@ def _why(frame: FrameType, result: Tensor) -> str:
         return ""
     name = str(operation.shown) if operation is not None else name
     tensors = [each for each in arguments if isinstance(each, Tensor)]
-    if result._array.dtype.kind not in "fcV":
+    if result._array.dtype.kind not in "fcVW":
         return f"{result._array.dtype} has no gradients (created by {name}{at})"
     if in_inference():
         return f"created by {name} in inference mode{at}"
@@ -182,7 +182,7 @@ def _record_of(value: Any) -> NoGradRecord | None:
     known = tensor_record(value)
     if known is not None:
         return NoGradRecord(known.why, *form)
-    if value._array.dtype.kind not in "fcV":
+    if value._array.dtype.kind not in "fcVW":
         return NoGradRecord(f"{value._array.dtype} has no gradients", *form)
     return NoGradRecord("requires_grad=False", *form)
 

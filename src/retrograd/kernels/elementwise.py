@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ..core.dtypes import HALF_PRECISION, number_to_array
+from ..core.dtypes import HALF_PRECISION, cast, number_to_array
 from .numba_dispatch import into, looped, multiply, negative
 from .numpy_internals import where
 from .scipy_backend import special
@@ -239,4 +239,4 @@ def _convert_by_loop(np: Any, x: Any, kind: Any) -> Any:
 @kernel(_convert_by_loop)
 def convert(np: Any, x: Any, kind: Any) -> Any:
     """Return a copy of ``x`` in the dtype ``kind``."""
-    return x.astype(kind)
+    return cast(x, kind) if kind.kind == "V" else x.astype(kind)

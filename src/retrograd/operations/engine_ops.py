@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 from numpy.lib.stride_tricks import as_strided as _as_strided
 
+from ..core.dtypes import STORED_NUMPY
 from ..core.views import StridedLayout, type_string
 from ..dispatch.declare import ARRAYS, op, pointwise
 from ..kernels import copying, elementwise
@@ -28,6 +29,8 @@ def to_dtype(np: Any, self: Any, /, dtype: Any) -> Any:
 
     If ``self`` is complex and ``dtype`` is real, the imaginary part is discarded.
     """
+    if self.dtype.kind == "W":
+        self = self.astype(np.complex64)
     if self.dtype.kind == "c" and not dtype.is_complex and dtype.numpy.kind != "b":
         self = self.real
     kind = dtype.numpy
@@ -87,7 +90,14 @@ def _strided_view(np: Any, memory: Any, start: int, layout: StridedLayout) -> An
 
 def as_strided_of(np: Any) -> Any:
     """Return the function ``as_strided`` for arrays of the module ``np``, NumPy or CuPy."""
-    return _as_strided if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
+    return _as_strided_array if np.__name__ == "numpy" else np.lib.stride_tricks.as_strided
+
+
+def _as_strided_array(array: Any, shape: Any, strides: Any) -> Any:
+    if array.dtype.num < 256 or array.dtype not in STORED_NUMPY:
+        return _as_strided(array, shape, strides)
+    bits = array.view(f"u{array.itemsize}")  # NumPy's function does not support all dtypes of ml_dtypes
+    return _as_strided(bits, shape, strides).view(array.dtype)
 
 
 def _zeroed_memory(np: Any, dtype: Any, *layouts: StridedLayout) -> tuple[Any, int]:

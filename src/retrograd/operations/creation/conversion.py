@@ -123,7 +123,7 @@ def cast_to(input: Tensor, target: dtype) -> Tensor:
     """
     if target.category < dtypes.FLOATING and input.requires_grad:
         input = input.detach()
-    if input._array.dtype.kind == "c" and not target.is_complex and target is not dtypes.bool_:
+    if input._array.dtype.kind in "cW" and not target.is_complex and target is not dtypes.bool_:
         warn("Casting complex values to real discards the imaginary part")
     return to_dtype(input, target)
 
@@ -269,7 +269,7 @@ def item(input: Tensor) -> Any:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
     if devices.is_meta(array):
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    return float(array.item()) if array.dtype.kind == "V" else array.item()
+    return array.item() if array.dtype not in dtypes.EXTENSIONS else dtypes.native(array).item()
 
 
 @public(function=False)
@@ -279,29 +279,29 @@ def tolist(input: Tensor) -> Any:
     If ``input`` is 0-d, the result is a single number.
     """
     array = numpy_array_of(input)
-    return array.astype(numpy.float32).tolist() if array.dtype.kind == "V" else array.tolist()
+    return array.tolist() if array.dtype not in dtypes.EXTENSIONS else dtypes.native(array).tolist()
 
 
 @public(function=False, name="numpy")
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """Return a NumPy array that shares the memory of ``input``.
 
-    Raise RuntimeError if ``input`` requires gradients, and TypeError if it is on a GPU or has the dtype bfloat16. With
+    Raise RuntimeError if ``input`` requires gradients, and TypeError if it is on a GPU or has a dtype that NumPy lacks. With
     ``force=True``, these errors are not raised, and the elements of a tensor on a GPU are copied to the CPU.
     """
     if input.requires_grad and not force:
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         raise RuntimeError(with_remedy(text, "detach() it", input._grad_edge))
     array = input._array
-    if array.__class__ is numpy.ndarray and array.dtype.kind != "V":
+    if array.__class__ is numpy.ndarray and array.dtype not in dtypes.EXTENSIONS:
         return share(array)
     if not input.is_cpu and not force:
         raise TypeError(
             f"can't convert {input.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    if input.dtype is dtypes.bfloat16 and not force:
-        raise TypeError("Got unsupported ScalarType BFloat16")
+    if array.dtype in dtypes.EXTENSIONS and not force:
+        raise TypeError(f"Got unsupported ScalarType {dtypes.scalar_name(input.dtype)}")
     return numpy_array_of(input)
 
 

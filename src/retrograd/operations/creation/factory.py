@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from ...compat.lazy_imports import load_part
 from ...compat.type_names import type_name
 from ...core import devices, dtypes, promotion
 from ...core.dtypes import dtype
@@ -125,6 +126,8 @@ def numpy_dtype_for(name: str, value: Any, default: dtype | None = None) -> Any:
     if value is None:
         return (default or dtypes.default.floating).numpy
     if value.__class__ is dtype:
+        if value.numpy in dtypes.STORED_NUMPY:
+            load_part("dispatch.stored_dtypes").check_created(name, value)
         return value.numpy
     if not isinstance(value, dtype) and value not in (float, int, bool, complex):
         raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(value).__name__}")
@@ -381,7 +384,7 @@ def eye(
 
 
 def _like(name: str, input: Tensor, dtype: Any, device: Any, memory_format: Any) -> tuple[Any, Any, Any]:
-    kind = input._array.dtype if dtype is None else numpy_dtype_for(name, dtype)
+    kind = numpy_dtype_for(name, input.dtype if dtype is None else dtype)
     np = (
         devices.array_module_of(input._array) if device is None else devices.array_module_for(devices.as_device(device))
     )
@@ -421,6 +424,8 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
             return None
         array = input._array
         if array.__class__ is not numpy.ndarray or not array.flags.c_contiguous:
+            return None
+        if array.dtype is not dtypes.float32.numpy and array.dtype in dtypes.STORED_NUMPY:
             return None
         if fill == 0:
             return numpy.zeros(array.shape, array.dtype)

@@ -109,7 +109,7 @@ def array_from_data(data: Any, target: dtype | None) -> Any:
     """
     if isinstance(data, Tensor):
         array = data._array
-        return array.astype(target.numpy) if target else array.copy("K")
+        return dtypes.cast(array, target.numpy) if target else array.copy("K")
     if isinstance(data, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(data)
         _check_array(array)
@@ -128,7 +128,7 @@ def array_from_data(data: Any, target: dtype | None) -> Any:
 def _converted(array: Any, target: dtype) -> Any:
     if array.dtype.kind == "c" and not target.is_complex:
         array = array.real
-    return array.astype(target.numpy)
+    return dtypes.cast(array, target.numpy)
 
 
 #: PyTorch's limit of nesting. It also ends the descent into a list that contains itself.
@@ -222,6 +222,8 @@ def _array_of_numbers(flat: list[Any], target: dtype) -> Any:
     """
     quick = {bool, int} if target.category < dtypes.FLOATING else {bool, int, float}
     values = flat if set(map(type, flat)) <= quick else [_number(each, target) for each in flat]
+    if target in dtypes.FLOAT8:
+        return dtypes.cast(numpy.array(values, numpy.float64), target.numpy)
     if target.category != dtypes.INTEGER:
         return numpy.array([*map(float, values)] if target.numpy.kind == "V" else values, target.numpy)
     limits = numpy.iinfo(target.numpy)

@@ -229,7 +229,7 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
         pin_memory: bool = False, memory_format: Any = preserve_format, generator: Generator | None = None,
     ) -> Tensor:  # fmt: skip
-        kind = input._array.dtype if dtype is None else numpy_dtype_for(name, dtype)
+        kind = numpy_dtype_for(name, input.dtype if dtype is None else dtype)
         _check_floating(name, kind)
         stream = _stream(generator)
         return _drawn_like(
@@ -352,7 +352,7 @@ def randint_like(
         low, high = 0, low if high is None else high
         if high is None:
             raise TypeError
-    kind = input._array.dtype if dtype is None else numpy_dtype_for("randint_like", dtype)
+    kind = numpy_dtype_for("randint_like", input.dtype if dtype is None else dtype)
     _check_span(low, high, dtypes.dtype_of(kind))
     stream = _stream(None)
     return _drawn_like(

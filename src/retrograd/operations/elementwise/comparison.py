@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from ...core.dtypes import scalar_name
+from ...core.dtypes import STORED_NUMPY, scalar_name, unsupported
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, pointwise, public, variant
 from ...dispatch.generic_path import modify
@@ -134,7 +134,7 @@ def isnan(np: Any, self: Any, /) -> Any:
 @pointwise(result=bool, in_place=False)
 def isinf(np: Any, self: Any, /) -> Any:
     """Return a bool tensor that is True where ``self`` is infinite."""
-    return np.isinf(self) if self.dtype.kind in "fcV" else np.zeros(self.shape, bool)
+    return np.isinf(self) if self.dtype.kind in "fcVW" else np.zeros(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
@@ -156,7 +156,7 @@ def isneginf(np: Any, self: Any, /) -> Any:
 @pointwise(result=bool, in_place=False)
 def isfinite(np: Any, self: Any, /) -> Any:
     """Return a bool tensor that is True where ``self`` is neither infinite nor nan."""
-    return np.isfinite(self) if self.dtype.kind in "fcV" else np.ones(self.shape, bool)
+    return np.isfinite(self) if self.dtype.kind in "fcVW" else np.ones(self.shape, bool)
 
 
 @pointwise(result=bool, in_place=False)
@@ -194,7 +194,7 @@ def isclose_arrays(np: Any, self: Any, other: Any, /, rtol: float, atol: float, 
     Infinities of the same sign are close to each other. If ``equal_nan`` is true, nan is close to nan.
     """
     near = np.equal(self, other)
-    if equal_nan and self.dtype.kind in "fcV":
+    if equal_nan and self.dtype.kind in "fcVW":
         near = near | ((self != self) & (other != other))
     if rtol == 0 and atol == 0:
         return near
@@ -241,6 +241,8 @@ def equal(input: Any, other: Any) -> bool:
                 f"equal(): argument '{name}' (position {position + 1}) must be Tensor, not {type(each).__name__}"
             )
     a, b = input._array, other._array
+    if a.dtype in STORED_NUMPY:
+        raise unsupported("equal_notnan_cpu", a.dtype)
     if isinstance(a, numpy.ndarray):
         return bool(a.shape == b.shape and numpy.count_nonzero(a == b) == a.size)
     return bool((a == b).all())

@@ -17,6 +17,9 @@ from ..rule_helpers import check_complex_parts
 from ..shape.slicing import select_block
 from ..shape.views import PROPERTIES
 
+#: Complex NumPy dtypes by the size of their parts in bytes.
+_COMPLEX_OF_SIZE = {each.itemsize // 2: each.numpy for each in (dtypes.complex32, dtypes.complex64, dtypes.complex128)}
+
 
 @op(view=True, backward="ViewAsRealBackward0", method=False, vmap="leading")
 def view_as_real(np: Any, self: Any, /) -> Any:
@@ -24,9 +27,9 @@ def view_as_real(np: Any, self: Any, /) -> Any:
 
     The last dimension has size 2 and holds the real part and the imaginary part of each element.
     """
-    if self.dtype.kind != "c":
+    if self.dtype.kind not in "cW":
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    part = np.dtype(np.float32 if self.dtype.itemsize == 8 else np.float64)
+    part = np.dtype(f"f{self.dtype.itemsize // 2}")
     return as_strided_of(np)(self.reshape(-1)[:1].view(part) if self.flags.c_contiguous and self.size else
                               self[..., None].view(part), (*self.shape, 2), (*self.strides, part.itemsize))  # fmt: skip
 
@@ -52,7 +55,7 @@ def complex_of_pairs(np: Any, self: Any, /) -> Any:
 
     The last dimension of ``self`` holds the real part and the imaginary part of each element.
     """
-    return np.array(self, order="C").view(np.complex64 if self.itemsize == 4 else np.complex128)[..., 0]
+    return np.array(self, order="C").view(_COMPLEX_OF_SIZE[self.itemsize])[..., 0]
 
 
 complex_of_pairs.derivative(self=lambda F, g: F.view_as_real(g))
@@ -67,8 +70,6 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
     if self.dtype.kind != "f":
         raise RuntimeError("view_as_complex is only supported for half, float and double tensors, but got a tensor of "
                            f"scalar type: {dtypes.scalar_name(dtypes.dtype_of(self.dtype))}")  # fmt: skip
-    if self.itemsize == 2:
-        raise RuntimeError("view_as_complex: there are no tensors of complex32 here")
     if self.ndim == 0:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
@@ -81,7 +82,7 @@ def view_as_complex(np: Any, self: Any, /) -> Any:
     if offset_in_memory(self) % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
     pairs = as_strided_of(np)(self, (max(self.size, 2),) if self.size else (0,), (size,))
-    elements = pairs.view(np.complex64 if size == 4 else np.complex128)
+    elements = pairs.view(_COMPLEX_OF_SIZE[size])
     return as_strided_of(np)(elements, self.shape[:-1], self.strides[:-1])
 
 
@@ -254,5 +255,5 @@ def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     if error is not None:
         raise error
     if real.dtype is dtypes.float16:
-        raise dtypes.unsupported("complex_cpu", real.dtype.numpy)  # there is no complex32 here
+        return view_as_complex(RULE_NAMESPACES[Tensor].stack((real, imag), -1))
     return complex_pair(real, imag)

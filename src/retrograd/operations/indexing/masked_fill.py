@@ -27,9 +27,11 @@ from ..engine_ops import expand
 )  # fmt: skip
 def copy_block(np: Any, self: Any, other: Any, /) -> Any:
     """Return ``other`` broadcast to the shape of ``self`` and converted to the dtype of ``self``."""
-    if other.dtype.kind == "c" and self.dtype.kind not in "bc":
+    if other.dtype.kind == "W":
+        other = other.astype(np.complex64)
+    if other.dtype.kind == "c" and self.dtype.kind not in "bcW":
         other = other.real
-    return np.broadcast_to(other.astype(self.dtype, copy=False), self.shape)
+    return np.broadcast_to(other if other.dtype is self.dtype else dtypes.cast(other, self.dtype), self.shape)
 
 
 copy_block.derivative(self=lambda F, g: F.zeros_as(g), other=1)

@@ -37,6 +37,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
         return unbind(rows, 1)
     if (special := innermost_batch((input,))) is not None:
         raise special.dynamic("nonzero")
+    if input.dtype in dtypes.FLOAT8:
+        raise dtypes.unsupported("nonzero_count_cpu", input._array.dtype)
     indices = _nonzero_indices(input._array)
     return wrap(numpy.asfortranarray(indices))
 

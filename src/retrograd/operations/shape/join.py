@@ -83,7 +83,7 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
         if in_inference():
             result._counter = ()
         return result, None
-    if edges.count(None) == len(edges) or array.dtype.kind not in "fcV":
+    if edges.count(None) == len(edges) or array.dtype.kind not in "fcVW":
         return result, None
     result._grad_edge = node = kind()
     node.edges, node.number = tuple(edges), next_number()
