@@ -62,7 +62,7 @@ LEFT_OUT = {
     # The same computations have general names: ``conv2d``, ``batch_norm``, ``max_pool2d`` …
     "names of one library's routines": r"""
         (cudnn|miopen|mkldnn)_\w+ Tensor.to_mkldnn
-        batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats(_with_counts)?|stats|update_stats)""",
+        batch_norm_(backward_elemt|backward_reduce|elemt|gather_stats(_with_counts)?|stats)""",
     "insides of PyTorch's C++": r"""
         utils\.benchmark\.(Callgrind\w+|CopyIfCallgrind|FunctionCounts?|Fuzz\w+|Number|ParameterAlias)
         Benchmark\w+ ThroughputBenchmark Capsule DisableTorchFunction\w* DispatchKey(Set)?

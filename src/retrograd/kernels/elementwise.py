@@ -159,11 +159,11 @@ def threshold_gradient(np: Any, grad: Any, x: Any, threshold: float) -> Any:
 def bound_of(np: Any, value: Any, dtype: Any) -> Any:
     """Return ``value``, a number that is a bound of ``clamp``, as an array or scalar of ``dtype``.
 
-    Raise RuntimeError if ``dtype`` is an integer dtype that cannot hold ``value``.
+    Raise RuntimeError if ``dtype`` cannot hold ``value``.
     """
-    if dtype.kind == "f":
+    if dtype.kind == "f" and (-65504 <= value <= 65504 or value - value != 0):  # inf and nan are in all ranges
         return np.asarray(value, dtype)
-    return number_to_array(value, dtype)[()] if dtype.kind in "iu" else np.asarray(value).astype(dtype)
+    return number_to_array(value, dtype)[()] if dtype.kind in "iuf" else np.asarray(value).astype(dtype)
 
 
 def _bounds(low: Any, high: Any) -> tuple[Any, Any]:

@@ -313,7 +313,8 @@ class Optimizer:
         return self._register("load_state_dict_post", hook, prepend)
 
     def _hooks(self, kind: str) -> OrderedDict[int, Callable[..., Any]]:
-        return self.__dict__[f"_optimizer_{kind}_hooks"]
+        hooks: OrderedDict[int, Callable[..., Any]] = getattr(self, f"_optimizer_{kind}_hooks")
+        return hooks
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool) -> Handle:
         hooks = self._hooks(kind)

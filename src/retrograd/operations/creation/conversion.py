@@ -10,6 +10,7 @@ from ...compat.missing_names import torch_name
 from ...core import devices, dtypes
 from ...core.dtypes import dtype
 from ...core.error_context import with_remedy
+from ...core.grad_mode import is_grad_enabled
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.shared_memory import share
 from ...core.tensor import (
@@ -286,10 +287,11 @@ def tolist(input: Tensor) -> Any:
 def numpy_(input: Tensor, *, force: bool = False) -> Any:
     """Return a NumPy array that shares the memory of ``input``.
 
-    Raise RuntimeError if ``input`` requires gradients, and TypeError if it is on a GPU or has a dtype that NumPy lacks. With
-    ``force=True``, these errors are not raised, and the elements of a tensor on a GPU are copied to the CPU.
+    Raise RuntimeError if ``input`` requires gradients and recording is on, and TypeError if it is on a GPU or has a dtype
+    that NumPy lacks. With ``force=True``, these errors are not raised, and the elements of a tensor on a GPU are copied to
+    the CPU.
     """
-    if input.requires_grad and not force:
+    if input.requires_grad and not force and is_grad_enabled():
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         raise RuntimeError(with_remedy(text, "detach() it", input._grad_edge))
     array = input._array

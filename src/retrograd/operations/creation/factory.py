@@ -347,13 +347,16 @@ def scalar_tensor(
     return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad)
 
 
+_AS_ROWS: Any = object()  # the default number of columns; None is refused
+
+
 def _common_eye(n: Any, m: Any) -> Any:
     """Return ``eye(n, m)`` as an array if the arguments are simple, else None.
 
-    The arguments are simple if ``n`` is a positive int, ``m`` is a positive int or None, and the default device is the
+    The arguments are simple if ``n`` is a positive int, ``m`` is a positive int or not passed, and the default device is the
     CPU. For other arguments, the general implementation of ``eye`` is used, which is slower.
     """
-    size = simple_shape((n, n if m is None else m))
+    size = simple_shape((n, n if m is _AS_ROWS else m))
     if size is None or not all(size):
         return None
     matrix = numpy.zeros(size, dtypes.default.floating.numpy)
@@ -364,7 +367,7 @@ def _common_eye(n: Any, m: Any) -> Any:
 
 @public(method=False, array_factory=_common_eye)
 def eye(
-    n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
+    n: int, m: Any = _AS_ROWS, *, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return a matrix of ``n`` rows and ``m`` columns (default ``n``) with ones on the diagonal and zeros elsewhere.
@@ -374,8 +377,11 @@ def eye(
     tensor([[1., 0.],
             [0., 1.]])
     """
+    if m is None:
+        raise TypeError("m must be an int")
+    m = n if m is _AS_ROWS else m
     for name, value in (("n", n), ("m", m)):
-        if value is not None and value < 0:
+        if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     return new_leaf(array_module_for(device).eye(n, m, dtype=numpy_dtype_for("eye", dtype)), requires_grad)
 

@@ -577,6 +577,21 @@ def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacemen
     return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
 
 
+def _check_weights(weights: Any, several: bool) -> None:
+    """Raise PyTorch's RuntimeError if ``multinomial`` cannot use ``weights``.
+
+    ``several`` is true if several indices are drawn with replacement, which has errors of its own.
+    """
+    try:
+        samplers.check_weights(numpy, weights)
+    except RuntimeError:
+        bad = weights[(weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))]
+        if several and bad.size:
+            entry = "= infinity or NaN" if bad[0] > 0 else "< 0"
+            raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {entry})") from None
+        raise
+
+
 @public()
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None,
@@ -603,7 +618,7 @@ def multinomial(
             raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
         return wrap(devices.array_module_of(weights).empty((0, num_samples), numpy.int64))
     if not input.is_meta:
-        samplers.check_weights(numpy, weights)
+        _check_weights(weights, replacement and num_samples > 1)
     return multinomial_block(input, _stream(generator), num_samples, replacement)
 
 

@@ -181,9 +181,9 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
     """
     raised = x
     if low is not None:
-        raised = numpy.maximum(x, numpy.asarray(low, x.dtype), out=x if high is None else None)
+        raised = numpy.maximum(x, elementwise.bound_of(numpy, low, x.dtype), out=x if high is None else None)
     if high is not None:
-        numpy.minimum(raised, numpy.asarray(high, x.dtype), out=x)
+        numpy.minimum(raised, elementwise.bound_of(numpy, high, x.dtype), out=x)
 
 
 @pointwise(

@@ -265,12 +265,36 @@ def linear_cross_entropy(
     that saves memory.
     """
     outs = linear_weight.shape[:-1]
+    _check_linear(input, linear_weight, linear_bias)
+    if target.is_floating_point() and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     flat = None if linear_bias is None else linear_bias.reshape(-1)
     scores = linear(input, linear_weight.reshape(-1, linear_weight.size(-1)) if len(outs) > 1 else linear_weight, flat)
     if len(outs) > 1:
         scores = scores.reshape(-1, *outs)
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(scores, target, weight, None, ignored, None, reduction, label_smoothing)
+
+
+def _check_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    """Raise RuntimeError if the shapes of the first arguments of ``linear_cross_entropy`` do not fit."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {weight.dim()}")
+    features, (*outs, expected) = input.shape[-1], weight.shape
+    if features != expected:
+        raise RuntimeError(
+            f"expected equal input and linear_weight last dimensions (in_features), got {features} and {expected}, "
+            "respectively"
+        )
+    if bias is not None and list(bias.shape) != outs:
+        raise RuntimeError(f"expected linear_bias shape {tuple(outs)}, got {tuple(bias.shape)}")
+    if len(outs) > 1 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(weight.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
 
 
 def _log_softmax(input: Tensor) -> Tensor:

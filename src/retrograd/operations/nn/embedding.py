@@ -173,6 +173,8 @@ def embedding(
             [1., 2.]])
     """
     padding = _padding(padding_idx, weight)
+    if weight._array.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
     if max_norm is not None:
         embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return _embedding(weight, input, padding, scale_grad_by_freq, sparse)

@@ -560,6 +560,38 @@ def native_batch_norm(
     return out, mean, rstd
 
 
+@public(method=False)
+def batch_norm_update_stats(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and the variance of each channel of ``input``, and update the running statistics by them.
+
+    The shape of ``input`` is (batch, channels, …). Each of ``running_mean`` and ``running_var`` moves to the new value by
+    the share ``momentum``; ``running_var`` to the unbiased variance. Raise RuntimeError if ``input`` has no elements.
+
+    >>> import retrograd as torch
+    >>> torch.batch_norm_update_stats(torch.tensor([[1.0], [3.0]]), None, None, 0.1)
+    (tensor([2.]), tensor([1.]))
+    """
+    shape, array = input._array.shape, input._array
+    if not array.size:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(shape)}")
+    if len(shape) < 2:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(len(shape), 1)}, {max(len(shape) - 1, 0)}], but got 1)"
+        )
+    if array.dtype.kind not in "fV":
+        raise unsupported("batch_norm_update_stats_cpu", array.dtype)
+    _check_channels(shape, True, running_mean=running_mean, running_var=running_var)
+    wide = input.detach().float() if array.dtype in HALF_PRECISION else input.detach()
+    dims = [0, *range(2, len(shape))]
+    mean, var, count = wide.mean(dims), wide.var(dims, correction=0), array.size // shape[1]
+    for running, new in ((running_mean, mean), (running_var, var * count / (count - 1) if count > 1 else var / 0)):
+        if running is not None:
+            running.mul_(1 - momentum).add_(momentum * new)
+    return mean.to(input.dtype), var.to(input.dtype)
+
+
 @public(method=False, name="batch_norm")
 def _batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,

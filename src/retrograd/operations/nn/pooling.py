@@ -118,10 +118,7 @@ _fractional = {
 }
 
 
-def _check_windows(
-    shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any, out: Sequence[int]
-) -> None:
-    rank = len(kernel)
+def _check_padding(kernel: Any, padding: Any, dilation: Any) -> None:
     for k, p, d in zip(kernel, padding, dilation, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
@@ -129,6 +126,13 @@ def _check_windows(
             raise RuntimeError(
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
             )
+
+
+def _check_windows(
+    shape: tuple[int, ...], kernel: Any, stride: Any, padding: Any, dilation: Any, out: Sequence[int]
+) -> None:
+    rank = len(kernel)
+    _check_padding(kernel, padding, dilation)
     for what, values in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
         if min(values) < 1:
             letter = {"kernel size": "k", "stride": "d", "dilation": "dilation"}[what]
@@ -217,9 +221,9 @@ def _max_pooled_1d(
     for what, value in (("kernel_size", k), ("stride", s), ("dilation", d)):
         if value < 1:
             raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {value}")
-    if p < 0:
+    if p < 0 and values_only:
         raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {p}")
-    if p > k // 2:
+    if p > k // 2 and values_only:
         raise RuntimeError(
             f"max_pool1d() padding should be at most half of kernel size, but got padding={p} and kernel_size={k}"
         )
@@ -625,6 +629,7 @@ def _averaged(
     sizes = array.shape[-rank:]
     geometry = list(zip(sizes, kernel, steps, pads, strict=True))
     out = [pooling.out_size(n, k, s, p, 1, ceil_mode) for n, k, s, p in geometry]
+    _check_padding(kernel, pads, (1,) * rank)
     if rank == 3 and any(n < k for n, k in zip(sizes, kernel, strict=True)):
         shown = [" ".join(f"{a}: {n}" for a, n in zip(names, each, strict=True))
                  for names, each in (("THW", sizes), (("kT", "kH", "kW"), kernel))]  # fmt: skip

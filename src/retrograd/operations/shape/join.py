@@ -30,6 +30,12 @@ from ...runtime.user_frame import warn
 from .views import parse_int_arguments, reshape, unsqueeze, view
 
 
+def _dim_of(node: Any) -> int:
+    """Return the dimension along which ``cat`` or ``stack`` has joined tensors."""
+    dim: int = node.dim
+    return dim
+
+
 class CatBackward(Node):
     """Backward node of ``cat``: the gradient of each input tensor is its slice of the output gradient along ``dim``."""
 
@@ -47,6 +53,7 @@ class CatBackward(Node):
         return grads[0] if len(edges) == 1 else tuple(grads)
 
     vjp_recorded = vjp
+    _saved_dim = property(_dim_of)
 
 
 class StackBackward(Node):
@@ -62,6 +69,7 @@ class StackBackward(Node):
         return grads[0] if len(edges) == 1 else tuple(grads)
 
     vjp_recorded = vjp
+    _saved_dim = property(_dim_of)
 
 
 for _kind in (CatBackward, StackBackward):

@@ -161,6 +161,8 @@ def _dims_and_sizes(x: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
     shape = x._array.shape
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
     if dim is not None:
+        if dim and not shape:
+            raise IndexError(f"Dimension specified as {dim[0]} but tensor has no dimensions")
         dims = [normalize_dim(each, len(shape)) for each in dim]
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")

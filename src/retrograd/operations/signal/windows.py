@@ -363,6 +363,8 @@ def _cosines(name: str, a: list[float], doc: str) -> Any:
         M: int, *, sym: bool = True, dtype: Any = None, layout: Any = strided, device: Any = None,
         requires_grad: bool = False,
     ) -> Tensor:  # fmt: skip
+        if name == "blackman":  # PyTorch's others name general_cosine in errors
+            _element_type(name, M, dtype, layout)
         return general_cosine(
             M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
         )  # fmt: skip
