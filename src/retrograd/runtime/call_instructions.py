@@ -1,7 +1,7 @@
-"""What the calling code does, read from its instructions.
+"""The form of a statement, read from the instructions of the calling code.
 
-The form of a call is read from them for programs without source text; whether a value is unpacked or asserted, for
-values that are recorded instead of computed (``torch.fx``).
+The form of a call is read for programs without source text. Unpacking and assertions are read for values that are
+recorded instead of computed (``torch.fx``).
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ def is_asserting(frame: FrameType) -> bool:
     """Whether ``frame`` is evaluating the condition of an ``assert`` statement."""
     import dis
 
-    names = [each.opname for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti][:4]
-    return "JUMP" in names[0] and "LOAD_ASSERTION_ERROR" in names[1:]
+    following = [each for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti][:5]
+    jump = next((i for i, each in enumerate(following) if "JUMP" in each.opname), 5)
+    loads = following[jump + 1 : jump + 3]
+    return any(each.opname == "LOAD_ASSERTION_ERROR" or each.argrepr == "AssertionError" for each in loads)
 
 
 def _loaded(instructions: Sequence[Instruction], last: int) -> ast.expr:
