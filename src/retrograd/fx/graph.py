@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..operations.creation.conversion import typename
 from ..runtime.user_frame import warn
 from .codegen import (
     CodeGen,
@@ -21,7 +22,7 @@ from .codegen import (
     reflectable_magic_methods,
 )
 from .names import Namespace, snake_case
-from .node import OPCODES, Argument, Node, Target, map_arg, typename
+from .node import OPCODES, Argument, Node, Target, map_arg
 
 if TYPE_CHECKING:
     from .graph_module import GraphModule
@@ -88,7 +89,7 @@ class Graph:
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._insert = self._root.prepend
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._positions: dict[Node, int] | None = None
         self._graph_namespace = Namespace()
         self.owning_module = owning_module

@@ -28,8 +28,8 @@ class immutable_list(list[Element]):
     [1, 2]
     """
 
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse  # type: ignore[assignment]
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))
@@ -41,8 +41,8 @@ class immutable_list(list[Element]):
 class immutable_dict(dict[Key, Element]):
     """Dictionary that refuses to be changed, and can be hashed if its values can."""
 
-    __delitem__ = __ior__ = __setitem__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __delitem__ = __ior__ = __setitem__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))

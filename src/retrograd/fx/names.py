@@ -87,7 +87,7 @@ def _at(path: str) -> Any:
 
 def type_text(value: Any) -> str:
     """Return the text of an annotation: the name of a class with its module, and the ``repr`` of other objects."""
-    if isinstance(value, type) and not isinstance(value, types.GenericAlias):
+    if isinstance(value, type):
         return value.__qualname__ if value.__module__ == "builtins" else f"{value.__module__}.{value.__qualname__}"
     if value is ...:
         return "..."

@@ -164,11 +164,7 @@ class TracerBase:
 
 def _user_stack() -> str:
     """Return the stack of calls from the first ``forward`` on, without frames of the package, as text."""
-    frame, frames = sys._getframe(1), []
-    while frame is not None:
-        if MARK not in frame.f_globals:
-            frames.append((frame, frame.f_lineno))
-        frame = frame.f_back  # type: ignore[assignment]
+    frames = [each for each in traceback.walk_stack(sys._getframe(1)) if MARK not in each[0].f_globals]
     stack = list(traceback.StackSummary.extract(iter(reversed(frames))))
     start = next((index for index, each in enumerate(stack) if each.name == "forward"), len(stack))
     return "".join(traceback.format_list(stack[start:])).strip()
