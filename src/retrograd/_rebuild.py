@@ -15,6 +15,7 @@ FUNCTIONS = {
     "generator": "operations.creation.random._generator",
     "instance": "compat.pickle_names.new_instance",
     "layout": "core.tensor.layout_named",
+    "meta_array": "kernels.meta.array.rebuild",
     "parameter": "nn.parameter.rebuild",
     "return_type": "dispatch.return_types.rebuild",
     "size": "core.size.size_from",

@@ -222,6 +222,21 @@ def rebuild_tensor_v3(
     return _apply_metadata(wrap(_view(storage, storage_offset, size, stride, kind)), storage, requires_grad, metadata)
 
 
+def rebuild_meta_tensor(kind: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """Return a tensor on the device ``meta``, which has no storage."""
+    if not isinstance(kind, dtype) or type(requires_grad) is not bool:
+        raise RuntimeError("a meta tensor is saved with its dtype, sizes, strides and requires_grad")
+    for each in (size, stride):
+        if not isinstance(each, tuple) or any(type(number) is not int or not 0 <= number < 1 << 62 for number in each):
+            raise RuntimeError("sizes and strides must be tuples of non-negative ints")
+    if len(size) != len(stride):
+        raise RuntimeError("there must be as many strides as sizes")
+    np = devices.meta()
+    strides = tuple(each * kind.numpy.itemsize for each in stride)
+    out = wrap(np.lib.stride_tricks.as_strided(np.empty((), kind.numpy), size, strides))
+    return out._set_requires_grad() if requires_grad else out
+
+
 def _apply_metadata(tensor: Tensor, storage: Storage, requires_grad: Any, metadata: Any) -> Tensor:
     # PyTorch saves lazy conjugation and negation as flags; they are applied here.
     if type(requires_grad) is not bool:
@@ -361,6 +376,7 @@ def allowed_names() -> dict[str, Any]:
         "torch._utils._rebuild_tensor": rebuild_tensor, "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
         "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3, "torch._utils._rebuild_parameter": rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
+        "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
         "torch._tensor._rebuild_from_type_v2": rebuild_from_type, "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
     }  # fmt: skip
     names |= {f"torch.{kind.name}": kind for kind in (*dtypes.ALL, *dtypes.STORED)}
@@ -418,11 +434,15 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
     ``memories``, the table of storages in the checkpoint.
     """
     array = tensor._array
-    identity, offset = memories.persistent_id(array)
-    place = (StorageRef(identity), offset, tuple(array.shape), element_strides(array))
-    recorded: tuple[Any, ...] = (tensor.requires_grad and not isinstance(tensor, Parameter), OrderedDict())
+    layout = (tuple(array.shape), element_strides(array))
+    graded = tensor.requires_grad and not isinstance(tensor, Parameter)
+    identity, offset = (None, None) if tensor.is_meta else memories.persistent_id(array)
+    place = (StorageRef(identity), offset, *layout)
+    recorded: tuple[Any, ...] = (graded, OrderedDict())
     arguments: tuple[Any, ...]
-    if identity[1] is _UNTYPED:
+    if identity is None:
+        function, arguments = _META, (tensor.dtype, *layout, graded)
+    elif identity[1] is _UNTYPED:
         function, arguments = _V3, (*place, *recorded, tensor.dtype)
     else:
         function, arguments = _V2, (*place, *recorded)
@@ -476,6 +496,7 @@ class Call:
 
 
 _V2, _V3 = (TorchName("torch._utils", f"_rebuild_tensor_v{number}") for number in (2, 3))
+_META = TorchName("torch._utils", "_rebuild_meta_tensor_no_storage")
 _PARAMETER = TorchName("torch._utils", "_rebuild_parameter")
 _SPARSE = TorchName("torch._utils", "_rebuild_sparse_tensor")
 _STATEFUL_PARAMETER = TorchName("torch._utils", "_rebuild_parameter_with_state")

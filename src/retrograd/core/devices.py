@@ -239,6 +239,7 @@ def is_meta(array: object) -> bool:
 
 
 NO_DATA: Final = "Cannot copy out of meta tensor; no data!"
+NO_ITEM: Final = "Tensor.item() cannot be called on meta tensors"
 
 
 def array_module_for(target: device) -> ArrayModule:

@@ -86,6 +86,8 @@ def trunc_normal_(
         warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect."
         )
+    if tensor.is_meta:
+        return tensor
     share = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
     with no_grad():
         if share > 0.3:
@@ -100,8 +102,8 @@ def _fill_by_redrawing(tensor: Tensor, mean: float, std: float, a: float, b: flo
 
     ``trunc_normal_`` uses this method if the probability of a value inside the interval is greater than 0.3.
     """
-    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     tensor.normal_(mean, std, generator=generator)
+    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     while True:
         outside = (tensor < low).logical_or(tensor > high)
         if not bool(outside.any()):

@@ -80,7 +80,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         cls = None if self.__class__ is Parameter else self.__class__
-        return rebuild, (cls, numpy_array_of(self), self.requires_grad, self.__dict__, str(self.device))
+        array = self._array if self.is_meta else numpy_array_of(self)
+        return rebuild, (cls, array, self.requires_grad, self.__dict__, str(self.device))
 
 
 @pickled_as("parameter")

@@ -177,7 +177,7 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    if self._array.ndim == 0 and self.__class__ is Tensor:
+    if self._array.ndim == 0 and self.__class__ is Tensor and not self.is_meta:
         return format(item(self), spec)
     return object.__format__(self, spec)
 
@@ -253,7 +253,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
     tensor is on the CPU.
     """
     tensor: Tensor = leaf_sharing_memory(cls or Tensor, wrap(dtypes.with_shared_dtype(array)), False)
-    if place != "cpu" and devices.gpu_count():
+    if place.startswith("cuda") and devices.gpu_count():
         tensor._array = devices.to_device(tensor._array, devices.device(place))
     with torch_function.disabled_overrides(torch_function.MODES):
         tensor._set_requires_grad(requires_grad)
@@ -264,7 +264,7 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
 def _reduce(self: Tensor, protocol: int) -> Any:
     return rebuild, (
         None if self.__class__ is Tensor else self.__class__,
-        numpy_array_of(self),
+        self._array if self.is_meta else numpy_array_of(self),
         self.requires_grad,
         self.__dict__,
         str(self.device),

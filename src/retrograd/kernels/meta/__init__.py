@@ -2,7 +2,7 @@
 
 Kernels are called with this module in place of NumPy, and run unchanged: NumPy's functions ask an argument for its own
 implementation (``__array_ufunc__``, ``__array_function__``), which computes a layout. So an operation needs no rule for
-its shape; a function of NumPy does (``functions.py``). What depends on values raises :class:`NoValuesError`.
+its shape; a function of NumPy does (``functions.py``). What depends on values raises PyTorch's errors.
 
 The package is loaded by the first use of the device.
 """
@@ -20,10 +20,10 @@ from ...core.dtypes import HALF_PRECISION
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor
 from . import fft, functions, matrices
-from .array import RULES, MetaArray, NoItemError, NoValuesError, fresh, no_values
+from .array import NEEDS_VALUES, RULES, MetaArray, fresh, no_values
 from .kernels import KERNELS
 
-__all__ = ["META", "MetaArray", "NoValuesError"]
+__all__ = ["META", "MetaArray"]
 
 
 class _Module(ModuleType):
@@ -101,16 +101,12 @@ def _as_strided(x: Any, shape: Any = None, strides: Any = None, **named: Any) ->
     return x.view_as(as_strided(x.layout, shape, strides))
 
 
-def _asnumpy(x: Any) -> Any:
-    raise NoValuesError("Cannot copy out of meta tensor; no data!")
-
-
 for _name, _function in {
     "empty": _empty, "zeros": _empty, "ones": _empty, "full": _full, "arange": _arange, "linspace": _linspace,
     "eye": _eye, "identity": _eye, "asarray": _asarray, "asanyarray": _asarray, "array": _array,
-    "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": _asnumpy,
+    "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": MetaArray.__array__,
     "triu_indices": _triangle, "fft": fft, "map_matrices": matrices.map_matrices,
-    "as_meta": functions.as_results, "no_values": no_values, "NO_VALUES": (NoValuesError, NoItemError), "kernel_of": lambda op: KERNELS.get(op.name, op.kernel), "check_devices": functions.check_devices,
+    "as_meta": functions.as_results, "no_values": no_values, "NEEDS_VALUES": NEEDS_VALUES, "kernel_of": lambda op: KERNELS.get(op.name, op.kernel), "check_devices": functions.check_devices,
     "tri": lambda n, m=None, k=0, dtype=float: _eye(n, m, dtype=dtype),
     "lib": SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_as_strided)),
 }.items():  # fmt: skip

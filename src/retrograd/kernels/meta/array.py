@@ -15,29 +15,40 @@ import numpy
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.lib.stride_tricks import as_strided
 
+from ...compat.pickle_names import pickled_as
+from ...core.devices import NO_DATA, NO_ITEM
+
 #: Rules of NumPy's functions, filled by ``functions.py``: functions of the same parameters.
 RULES: dict[Any, Callable[..., Any]] = {}
 
 
-class NoValuesError(NotImplementedError):
-    """Error of a function that needs the elements of a meta array."""
+#: Attribute of the errors of functions that need elements; ``generic_path.run`` then names the operation.
+NEEDS_VALUES = "_needs_values"
 
 
-def no_values(name: str) -> NoValuesError:
+def needs_values(error: Exception) -> Exception:
+    """Return ``error``, marked as the error of a function that needs elements."""
+    setattr(error, NEEDS_VALUES, True)
+    return error
+
+
+def no_values(name: str) -> Exception:
     """Return PyTorch's error for the operation ``name``, the shape of whose result depends on elements."""
-    if name == "nonzero":
-        return NoValuesError(
+    if name in ("nonzero", "index"):
+        text = (
             "The register_meta function for torch.nonzero() raises unimplemented by default, as a correct "
             "data-independent implementation does not exist."
         )
-    return NoValuesError(
-        f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
-        "registered. The result depends on the elements, which meta tensors do not have."
-    )
+    else:
+        text = (
+            f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel "
+            "registered. The result depends on the elements, which meta tensors do not have."
+        )
+    return needs_values(NotImplementedError(text))
 
 
-class NoItemError(RuntimeError):
-    """Error of the conversion of a meta array to a number."""
+def _no_data() -> Exception:
+    return needs_values(NotImplementedError(NO_DATA))
 
 
 @cache
@@ -54,7 +65,7 @@ class MetaArray(NDArrayOperatorsMixin):
     Kernels check values, in conditions such as ``(index < 0).any()`` and ``index.max() >= size``. On a meta array the
     checks find nothing: ``any`` is false, ``all`` is true, a maximum is below every bound and a minimum above.
     ``verdict`` is this truth value, or None; ``bound`` is "max" or "min" if the array is the result of that reduction.
-    All other conditions raise NoValuesError.
+    All other conditions raise RuntimeError.
     """
 
     __slots__ = ("__weakref__", "base", "bound", "layout", "verdict")
@@ -84,7 +95,7 @@ class MetaArray(NDArrayOperatorsMixin):
     # -- NumPy's protocols
 
     def __array__(self, *args: Any, **named: Any) -> Any:
-        raise NoValuesError("Cannot copy out of meta tensor; no data!")
+        raise _no_data()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         return RULES[method](ufunc, *inputs, **named)
@@ -102,7 +113,7 @@ class MetaArray(NDArrayOperatorsMixin):
             found = fresh((), self.dtype)
             found.bound = index[0].bound
             return found
-        raise NoItemError("Tensor.item() cannot be called on meta tensors")
+        raise needs_values(RuntimeError(NO_ITEM))
 
     __float__ = __int__ = __index__ = __complex__ = item
 
@@ -112,7 +123,7 @@ class MetaArray(NDArrayOperatorsMixin):
         return self.verdict
 
     def tolist(self) -> Any:
-        raise NoValuesError("Cannot copy out of meta tensor; no data!")
+        raise _no_data()
 
     tobytes = tolist
 
@@ -236,11 +247,14 @@ class MetaArray(NDArrayOperatorsMixin):
             return
         try:
             place = indexed(self, index).shape
-        except NoValuesError:  # a mask
+        except NotImplementedError:  # a mask
             return
         extra = len(shape) - len(place)
         if any(each != 1 for each in shape[: max(extra, 0)]) or numpy.broadcast_shapes(shape[max(extra, 0) :], place) != place:
             raise ValueError(f"could not broadcast input array from shape {shape} into shape {place}")
+
+    def __reduce__(self) -> Any:
+        return rebuild, (self.shape, self.dtype, self.strides)
 
     def __copy__(self) -> MetaArray:
         return self.copy()
@@ -274,6 +288,12 @@ for _method in (
     setattr(MetaArray, _method, lambda self, *args, _f=getattr(numpy, _method), **named: RULES[_f](self, *args, **named))
 _conjugate = MetaArray.conjugate  # type: ignore[attr-defined]
 MetaArray.conj = MetaArray.conjugate = lambda self: _conjugate(self) if self.dtype.kind == "c" else self  # type: ignore[attr-defined]
+
+
+@pickled_as("meta_array")
+def rebuild(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> MetaArray:
+    """Return an array of the given layout; pickles call this function."""
+    return MetaArray(_strided(tuple(shape), numpy.dtype(dtype), tuple(strides)))
 
 
 def fresh(shape: Sequence[int], dtype: Any) -> MetaArray:

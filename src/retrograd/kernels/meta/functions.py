@@ -66,8 +66,14 @@ def check_devices(args: Sequence[Any]) -> None:
             if first is None:
                 first = each
             elif isinstance(each, MetaArray) is not isinstance(first, MetaArray):
-                places = ("cpu", "meta") if isinstance(first, MetaArray) else ("meta", "cpu")
-                raise RuntimeError(f"Tensor on device {places[0]} is not on the expected device {places[1]}!")
+                raise _other_device(isinstance(first, MetaArray))
+
+
+def _other_device(expects_meta: bool) -> Exception:
+    places = ("cpu", "meta") if expects_meta else ("meta", "cpu")
+    error: Any = RuntimeError(f"Tensor on device {places[0]} is not on the expected device {places[1]}!")
+    error._on_two_devices = True  # call_errors.repeated: a 0-d tensor on the CPU may be moved
+    return error
 
 
 def _delivered(result: MetaArray, out: Any) -> Any:
@@ -75,6 +81,8 @@ def _delivered(result: MetaArray, out: Any) -> Any:
     if out is None:
         return result
     out = out[0] if isinstance(out, tuple) else out
+    if not isinstance(out, MetaArray):
+        raise _other_device(False)
     if out.shape != numpy.broadcast_shapes(out.shape, result.shape):
         raise ValueError(
             f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast shape {result.shape}"
@@ -87,6 +95,8 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, **named: Any) -> Any:
     """Return the result of a ufunc."""
     named.pop("where", None)
     check_devices(inputs)
+    if isinstance(inputs[0], numpy.ndarray):  # a 0-d tensor on the CPU, which the generic path moves
+        raise _other_device(False)
     if ufunc.signature is not None:
         return _delivered(generalized(ufunc, inputs, **named), out)
     shape = numpy.broadcast_shapes(*[each.shape for each in inputs if hasattr(each, "shape")])
@@ -99,6 +109,8 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, **named: Any) -> Any:
         return found
     if out is not None:
         target = out[0]
+        if not isinstance(target, MetaArray):
+            raise _other_device(False)
         if target.dtype != small.dtype and not numpy.can_cast(small.dtype, target.dtype, "same_kind"):
             raise numpy._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", small.dtype, target.dtype, 0)
         return _delivered(fresh(shape, small.dtype), target)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .array import MetaArray, fresh
+from .array import MetaArray, fresh, no_values
 
 
 def map_matrices(function: Callable[..., tuple[Any, ...]], *stacks: tuple[MetaArray, int]) -> tuple[MetaArray, ...]:
@@ -26,6 +26,8 @@ def map_matrices(function: Callable[..., tuple[Any, ...]], *stacks: tuple[MetaAr
     batch = numpy.broadcast_shapes(*[array.shape[: array.ndim - count] for array, count in stacks])
     results = []
     for part in map(numpy.asarray, function(*items)):
+        if not all(size < len(sizes) for size in part.shape):
+            raise no_values(function.__qualname__.partition(".")[0])
         core = [sizes[size] for size in part.shape]
         found = fresh((*batch, *core[::-1]), part.dtype)
         results.append(found.swapaxes(-1, -2).as_owner() if len(core) > 1 else found)

@@ -571,6 +571,11 @@ class Module(Stateful, TorchNamed):
 
         def convert(tensor: Tensor) -> Tensor:
             kind = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            if tensor.is_meta and device is not None and device.type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                )
             if memory_format is not preserve_format and tensor.dim() in (4, 5):
                 return tensor.to(device or tensor.device, kind or tensor.dtype, memory_format=memory_format)
             return tensor.to(device or tensor.device, kind or tensor.dtype)

@@ -315,6 +315,12 @@ def _load_tensor(module: Any, name: str, own: Any, key: str, value: Any, assign:
                 f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current "
                 f"model is {own.shape}."
             )
+    if own.is_meta and not value.is_meta and not assign and not is_lazy(own):
+        warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+            "corresponding key in the module instead of copying them in place?)"
+        )
     try:
         with no_grad():
             if conversion.swap_parameters:

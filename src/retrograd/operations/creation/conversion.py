@@ -269,7 +269,7 @@ def item(input: Tensor) -> Any:
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
     if devices.is_meta(array):
-        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+        raise RuntimeError(devices.NO_ITEM)
     return array.item() if array.dtype not in dtypes.EXTENSIONS else dtypes.native(array).item()
 
 

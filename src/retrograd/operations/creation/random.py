@@ -46,6 +46,8 @@ class Generator:
     @strips_frames
     def __init__(self, device: Any = "cpu") -> None:
         self.device = devices.as_device(device)
+        if self.device.type == "meta":
+            raise RuntimeError("META device type not an accelerator.")
         self._stream = draws.Stream()
 
     def __reduce__(self) -> Any:
@@ -395,6 +397,9 @@ def randperm(
         count = math.prod(shape[:-1])
         return numpy.stack([samplers.permutation(stream, n, kind) for _ in range(count)]).reshape(shape)
 
+    place = devices.as_device(device)
+    if place.type == "meta":
+        return new_leaf(array_module_for(place).empty(n, kind), requires_grad)
     return _drawn(permutations, (n,), device, requires_grad)
 
 

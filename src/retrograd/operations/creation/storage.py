@@ -155,7 +155,7 @@ class UntypedStorage:
         return self.device.type == "cuda"
 
     def __repr__(self) -> str:
-        shown = "".join(f" {each}\n" for each in self.tolist())
+        shown = "...\n" if self.device.type == "meta" else "".join(f" {each}\n" for each in self.tolist())
         return f"{shown}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
@@ -267,6 +267,9 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
 
     Raise RuntimeError if there is no GPU, as PyTorch does.
     """
+    if input.is_meta:
+        name = dtypes.scalar_name(input.dtype)
+        raise RuntimeError(f"cannot pin 'Meta{name}Type' only dense CPU tensors can be pinned")
     if not devices.gpu_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     return input
@@ -295,6 +298,8 @@ def share_memory_(input: Tensor) -> Tensor:
 
     Child processes must be created by ``fork``. Existing views of ``input`` keep the old memory.
     """
+    if input.is_meta:
+        raise RuntimeError("_share_fd_: only available on CPU")
     if not is_shared(input):
         import mmap  # not in Pyodide
 
@@ -338,6 +343,8 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
     """
     if input.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if input.is_meta:
+        raise BufferError("Cannot pack tensors on meta")
     if not input.is_cuda and stream not in (-1, None):
         raise AssertionError("stream should be None on cpu.")
     extra = {} if max_version is None and dl_device is None and copy is None else {

@@ -105,7 +105,7 @@ class TypedStorage:
         return self if not self.is_cuda else TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
 
     def __repr__(self) -> str:
-        shown = "".join(f" {each}\n" for each in self.tolist())
+        shown = "...\n" if self.device.type == "meta" else "".join(f" {each}\n" for each in self.tolist())
         return f"{shown}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 

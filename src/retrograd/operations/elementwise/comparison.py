@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 
+from ...core.devices import NO_ITEM, meta
 from ...core.dtypes import STORED_NUMPY, scalar_name, unsupported
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, pointwise, public, variant
@@ -228,7 +229,10 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
     >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))
     True
     """
-    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+    close = isclose(input, other, rtol, atol, equal_nan)
+    if close.is_meta:
+        raise RuntimeError(NO_ITEM)
+    return bool(close._array.all())
 
 
 @public()
@@ -243,6 +247,8 @@ def equal(input: Any, other: Any) -> bool:
     a, b = input._array, other._array
     if a.dtype in STORED_NUMPY:
         raise unsupported("equal_notnan_cpu", a.dtype)
-    if isinstance(a, numpy.ndarray):
+    if isinstance(a, numpy.ndarray) and not other.is_meta:
         return bool(a.shape == b.shape and numpy.count_nonzero(a == b) == a.size)
+    if input.is_meta or other.is_meta:
+        raise meta().no_values("equal")
     return bool((a == b).all())

@@ -11,11 +11,11 @@ from ...core import dtypes
 from ...core.tensor import Tensor, element_strides, wrap
 from ...core.views import bump_version, check_in_place, check_partial_overlap
 from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
-from ...dispatch.generic_path import is_directly_writable, modify
+from ...dispatch.generic_path import apply, is_directly_writable, modify
 from ...dispatch.operand_promotion import NUMBERS, broadcast_mismatch, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost_batch
 from ...kernels import elementwise
-from ..creation.conversion import legacy_type_name
+from ..creation.conversion import legacy_type_name, to_device
 from ..engine_ops import expand
 
 # -- Overwriting -----------------------------------------------------------------------------------------------------
@@ -48,6 +48,8 @@ def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         other = wrap(numpy.asarray(other))
     if not isinstance(other, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+    if other._array.__class__ is not input._array.__class__:  # on another device
+        other = apply(to_device.op, (other,), (input.device,))
     if other._array.shape != input._array.shape:
         check_in_place(input, input.requires_grad or other.requires_grad)
         check_partial_overlap(input, (other,))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
+from ...core.devices import array_module_of
 from ...core.dtypes import unsupported
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
@@ -200,6 +201,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     array = input._array
     if array.dtype.kind not in "iu":
         raise unsupported("bincount_cpu", array.dtype)
+    if input.is_meta:
+        raise array_module_of(array).no_values("bincount")
     low, high = searching.min_max(numpy, array) if array.size else (0, -1)
     if array.ndim != 1 or low < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")

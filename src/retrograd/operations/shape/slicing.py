@@ -365,6 +365,8 @@ def _cuts_of(cuts: Tensor) -> Any:
             "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
             f"{dtypes.scalar_name(cuts.dtype)}"
         )
+    if cuts.is_meta:
+        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be on cpu, but it's on meta")
     return cuts.tolist()
 
 
