@@ -39,6 +39,7 @@ class _Module(ModuleType):
 
 
 META = _Module("meta")
+SINGLE = numpy.dtype(numpy.float32)
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -126,23 +127,27 @@ class _Rules:
         op = getattr(function, "op", None)
         if op is None:
             found = getattr(RULE_NAMESPACES[numpy.ndarray], name)
-        elif op.opmath:
-            found = partial(_in_single_precision, kernel_of(op), META)
         else:
-            found = partial(kernel_of(op), META)
+            found = partial(_in_single_precision if op.opmath else _computed, kernel_of(op))
         setattr(self, name, found)
         return found
 
 
-def _in_single_precision(kernel: Any, np: Any, *args: Any, **named: Any) -> Any:
+def _computed(kernel: Any, *args: Any, **named: Any) -> Any:
+    """Return the result of ``kernel`` as meta arrays."""
+    return functions.as_results(kernel(META, *args, **named))
+
+
+def _in_single_precision(kernel: Any, *args: Any, **named: Any) -> Any:
     """Return the result of ``kernel``, for which float16 and bfloat16 operands are converted to float32."""
     short = getattr(args[0], "dtype", None)
     if short not in HALF_PRECISION:
-        return kernel(np, *args, **named)
-    wide = [each.astype(numpy.float32) if getattr(each, "dtype", None) in HALF_PRECISION else each for each in args]
-    result = kernel(np, *wide, **named)
-    parts = [each.astype(short) if each.dtype == numpy.float32 else each for each in (result if isinstance(result, tuple) else (result,))]
-    return tuple(parts) if isinstance(result, tuple) else parts[0]
+        return _computed(kernel, *args, **named)
+    wide = [each.astype(SINGLE) if getattr(each, "dtype", None) in HALF_PRECISION else each for each in args]
+    result = _computed(kernel, *wide, **named)
+    parts = result if isinstance(result, tuple) else (result,)
+    parts = tuple(each.astype(short) if each is not None and each.dtype == SINGLE else each for each in parts)
+    return parts if isinstance(result, tuple) else parts[0]
 
 
 RULE_NAMESPACES[MetaArray] = _Rules()

@@ -46,7 +46,9 @@ def as_meta(x: Any, dtype: Any = None) -> MetaArray:
 
 def as_results(result: Any) -> Any:
     """Return the result of a kernel, an array or a tuple of arrays, as meta arrays."""
-    return tuple(map(as_results, result)) if isinstance(result, tuple) else as_meta(result)
+    if isinstance(result, tuple):
+        return tuple(map(as_results, result))
+    return result if result is None else as_meta(result)
 
 
 def _run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -569,7 +571,6 @@ def einsum(subscripts: str, *operands: Any, **named: Any) -> Any:
             sizes[name] = size if sizes.get(name, 1) == 1 else sizes[name]
     before, _, after = right.partition("...")
     shape = (*[sizes[name] for name in before], *(dots if "..." in right else ()), *[sizes[name] for name in after])
-    named.pop("optimize", None)
     return like(_run(numpy.einsum, subscripts, *operands, **named), shape)
 
 
