@@ -47,7 +47,7 @@ def trilinear(np: Any, first: Any, second: Any, third: Any, /, text: str) -> Any
     The equation is that of ``einsum``, for example ``"bj,ojk,bk->bo"``.
     """
     with numpy.errstate(all="ignore"):
-        return np.einsum(text, first, second, third, optimize=True)
+        return np.ascontiguousarray(np.einsum(text, first, second, third, optimize=True))
 
 
 def _gradient_equation(text: str, which: int) -> str:
