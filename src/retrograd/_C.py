@@ -67,7 +67,9 @@ class _profiler:
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass"]
 _PRIVATE = (
-    "Graph", "Node", "ScriptMethod", "ScriptObject", "Value", "_TensorMeta", "_are_functorch_transforms_active", "_fft",
-    "_get_accelerator", "_get_default_device", "_get_tracing_state", "_linalg", "_log_api_usage_once", "_nn", "_special",
+    "DispatchKey", "DispatchKeySet", "Graph", "Node", "ScriptMethod", "ScriptObject", "Value",
+    "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_fft", "_get_accelerator",
+    "_get_default_device", "_get_privateuse1_backend_name", "_get_tracing_state", "_linalg", "_log_api_usage_once",
+    "_nn", "_special",
 )  # fmt: skip
 __getattr__ = module_getattr(__name__, dict.fromkeys(_PRIVATE, ".private_names"))

@@ -141,7 +141,7 @@ _COMING = {
     "private_names": (
         "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async", "_check", "_check_index",
         "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
-        "_check_value", "_check_with", "_shape_as_tensor", "_softmax_backward_data",
+        "_check_value", "_check_with", "_sample_dirichlet", "_shape_as_tensor", "_softmax_backward_data", "_standard_gamma",
         "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
         "sym_sum",
     ),

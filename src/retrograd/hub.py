@@ -18,12 +18,25 @@ _CONFIGURATION = "hubconf.py"
 _folder: list[str | None] = [None]
 
 
+def _progress_bar(iterable: Any = (), *args: Any, **kwargs: Any) -> Any:
+    """Return the progress bar ``tqdm`` of the package ``tqdm``, whose arguments these are."""
+    from tqdm import tqdm  # only who shows progress needs the package
+
+    return tqdm(iterable, *args, **kwargs)
+
+
+tqdm = _progress_bar
+
+
+def _get_torch_home() -> str:
+    """Return the folder of PyTorch's files: ``$TORCH_HOME``, by default ``~/.cache/torch``."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """Return the folder of downloaded files: ``$TORCH_HOME/hub``, by default in ``~/.cache/torch``."""
-    if _folder[0] is not None:
-        return _folder[0]
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _folder[0] is None else _folder[0]
 
 
 def set_dir(d: Any) -> None:

@@ -1,4 +1,4 @@
-"""``torch.library``: operations of the program's own, ``custom_op`` and ``register_autograd``.
+"""``torch.library``: operations of the program's own, ``custom_op``, ``Library`` and ``register_autograd``.
 
 A custom operation is a Python function, which is called as it is. With ``register_autograd`` it is recorded as one node.
 """
@@ -6,7 +6,7 @@ A custom operation is a Python function, which is called as it is. With ``regist
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .autograd.function import Function
 
@@ -14,11 +14,21 @@ from .autograd.function import Function
 _OPERATIONS: dict[str, CustomOpDef] = {}
 
 
+def _not_implemented(name: str) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"Could not run '{name}' with arguments from the 'CPU' backend. The operation has no implementation in Python; "
+            "retrograd does not load compiled libraries of operations."
+        )
+
+    return function
+
+
 class CustomOpDef:
     """Operation made by :func:`custom_op`; it calls the decorated function."""
 
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self._qualname, self._function = name, function
+    def __init__(self, name: str, function: Callable[..., Any] | None = None) -> None:
+        self._qualname, self._function = name, function or _not_implemented(name)
         self._namespace, _, self._name = name.partition("::")
         self._recorded: Any = None
         self.__name__, self.__doc__ = getattr(function, "__name__", self._name), function.__doc__
@@ -90,6 +100,71 @@ def custom_op(
     return operation
 
 
+class Library:
+    """Operations of the namespace ``ns``: ``define`` declares one, and ``impl`` sets the function that it calls.
+
+    ``kind`` is "DEF" for a new namespace, "FRAGMENT" for more operations of one, and "IMPL" for functions only.
+
+    >>> import retrograd as torch
+    >>> mine = torch.library.Library("mine", "DEF")
+    >>> mine.define("halve(Tensor x) -> Tensor")
+    'halve'
+    >>> mine.impl("halve", lambda x: x / 2, "CPU")
+    >>> torch.ops.mine.halve(torch.ones(2))
+    tensor([0.5000, 0.5000])
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError("Unsupported kind: ", kind)
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Declare the operation with this schema, of which only the name is read; return the name."""
+        name = schema.partition("(")[0].strip()
+        _OPERATIONS.setdefault(f"{self.ns}::{name}", CustomOpDef(f"{self.ns}::{name}"))
+        return name
+
+    def impl(
+        self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:  # fmt: skip
+        """Use ``fn`` for the operation ``op_name`` if it is for the CPU or for all devices; ignore others."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        name = op_name if isinstance(op_name, str) else op_name.name().partition("::")[2].partition(".")[0]
+        operation = _operation(f"{self.ns}::{name.removeprefix(f'{self.ns}::')}")
+        if key in ("CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
+            operation._function = fn
+
+
+def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
+    """Declare the operation ``qualname``, such as ``"mine::halve"``; ``schema`` has its parameters."""
+    namespace, _, name = qualname.partition("::")
+    if not name:
+        raise ValueError(
+            f"torch.library.define(qualname, ...): expected qualname to be instance of str of the form "
+            f"namespace::name, got {qualname!r}"
+        )
+    Library(namespace, "FRAGMENT").define(name + schema)
+
+
+def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
+    """Use ``func`` for the operation ``qualname`` on devices of these types. Without ``func``, return a decorator."""
+    if func is None:
+        return lambda function: impl(qualname, types, function)
+    names = {each.lower() for each in ((types,) if isinstance(types, str) else types)}
+    if names & {"cpu", "default", "compositeexplicitautograd", "compositeimplicitautograd"}:
+        _operation(qualname)._function = func
+    return func
+
+
+def get_ctx() -> NoReturn:
+    """Raise RuntimeError: shapes that depend on values exist only in functions of shapes, which are not called."""
+    raise RuntimeError("get_ctx() can only be called inside a fake implementation, which retrograd does not call")
+
+
 def _operation(op: Any) -> CustomOpDef:
     name = op if isinstance(op, str) else getattr(op, "_qualname", repr(op))
     if name not in _OPERATIONS:
@@ -114,4 +189,14 @@ def register_autograd(
     _operation(op).register_autograd(backward, setup_context=setup_context)
 
 
-__all__ = ["CustomOpDef", "custom_op", "register_autograd", "register_fake", "register_kernel"]
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]

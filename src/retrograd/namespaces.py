@@ -826,8 +826,58 @@ def _fake_tensor() -> Names:
 
 @namespace("onnx")
 def _onnx() -> Names:
-    """Contents of the module ``torch.onnx`` as a dictionary: a function that returns whether an export is running."""
-    return {"is_in_onnx_export() -> bool": False}
+    """Contents of the module ``torch.onnx`` as a dictionary: a function that returns whether an export is running.
+
+    Programs are not exported, so that functions that register symbols of operations do nothing.
+    """
+    return {
+        "is_in_onnx_export() -> bool": False,
+        "register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None": None,
+        "unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None": None,
+        **dict.fromkeys(_parts("onnx"), PART),
+    }
+
+
+@namespace("onnx.symbolic_helper")
+def _onnx_symbolic_helper() -> Names:
+    """Contents of the module ``torch.onnx.symbolic_helper`` as a dictionary: a decorator of symbols of operations."""
+
+    def parse_args(*arg_descriptors: str) -> Any:
+        """Return a decorator that returns its function unchanged; symbols of operations are not called."""
+        return lambda fn: fn
+
+    return {"parse_args": parse_args}
+
+
+@namespace("onnx.symbolic_opset11")
+def _onnx_symbolic_opset11() -> Names:
+    """Contents of the module ``torch.onnx.symbolic_opset11``, as a dictionary without names."""
+    return {}
+
+
+@namespace("onnx.operators")
+def _onnx_operators() -> Names:
+    """Contents of the module ``torch.onnx.operators`` as a dictionary: functions of shapes."""
+
+    def shape_as_tensor(x: Any) -> Any:
+        """Return the shape of ``x`` as a tensor."""
+        from .private_names import _shape_as_tensor
+
+        return _shape_as_tensor(x)
+
+    def reshape_from_tensor_shape(x: Any, shape: Any) -> Any:
+        """Return ``x`` in the shape that the tensor ``shape`` contains."""
+        return x.reshape(shape.tolist())
+
+    return {"shape_as_tensor": shape_as_tensor, "reshape_from_tensor_shape": reshape_from_tensor_shape}
+
+
+@namespace("_custom_ops")
+def _custom_ops() -> Names:
+    """Contents of the module ``torch._custom_ops`` as a dictionary: a function of ``torch.library``."""
+    from .library import get_ctx
+
+    return {"get_ctx": get_ctx}
 
 
 @namespace("distributed.rpc")
@@ -878,6 +928,7 @@ def _dynamo() -> Names:
         "_trace_wrapped_higher_order_op": PART,
         "eval_frame": PART,
         "exc": PART,
+        "utils": PART,
         "optimize": optimize,
         "run": run,
         "graph_break": graph_break,
@@ -899,6 +950,12 @@ def _dynamo_exc() -> Names:
     from .compiler import errors
 
     return {name: getattr(errors, name) for name in errors.__all__}
+
+
+@namespace("_dynamo.utils")
+def _dynamo_utils() -> Names:
+    """Contents of the module ``torch._dynamo.utils`` as a dictionary."""
+    return {"is_compile_supported(device_type: str) -> bool": True}
 
 
 @namespace("_dynamo._trace_wrapped_higher_order_op")

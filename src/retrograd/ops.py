@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from . import foreach as _foreach
+from . import libraries as _libraries
 from . import library as _library
 from . import nn as _nn
 from .core.tensor import Tensor
@@ -169,8 +170,10 @@ loaded_libraries: set[str] = set()
 
 
 def load_library(path: Any) -> None:
-    """Raise OSError, because no libraries of PyTorch's operations are loaded."""
-    raise OSError(f"Could not load this library: {path}")
+    """Load the operators of a compiled library that ``libraries`` implements; otherwise raise OSError."""
+    if not _libraries.load(str(path)):
+        raise OSError(f"Could not load this library: {path}")
+    loaded_libraries.add(str(path))
 
 
 def __getattr__(name: str) -> Any:

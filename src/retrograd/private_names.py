@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from enum import Enum
 from functools import reduce, wraps
 from typing import Any, TypeVar
 
@@ -18,6 +20,8 @@ from .core.torch_function import has_torch_function
 from .dispatch.transform_tensor import active_levels
 from .operations.creation.conversion import parse_to_arguments
 from .operations.creation.from_data import tensor
+from .operations.creation.gamma_sampling import dirichlet_block, standard_gamma_block
+from .operations.creation.random import default_generator
 from .operations.nn.softmax import softmax_backward_data
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
@@ -194,6 +198,18 @@ def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_
     return softmax_backward_data(grad_output, output, dim).to(input_dtype)
 
 
+def _standard_gamma(self: Tensor, generator: Any = None) -> Tensor:
+    """Return one sample of the gamma distribution with rate 1 for each shape parameter in ``self``."""
+    stream = (generator or default_generator)._stream
+    return standard_gamma_block(self, stream)
+
+
+def _sample_dirichlet(self: Tensor, generator: Any = None) -> Tensor:
+    """Return one sample of the Dirichlet distribution for each row of concentrations in ``self``."""
+    stream = (generator or default_generator)._stream
+    return dirichlet_block(self, stream)
+
+
 # -- torch._C ----------------------------------------------------------------------------------------------------------
 
 
@@ -233,6 +249,55 @@ class PyTorchFileReader:
     __module__ = "torch"
 
 
+class DispatchKey(Enum):
+    """Enumeration of kinds of implementations of operations; programs pass them to :class:`DispatchKeySet`."""
+
+    __module__ = "torch._C"
+
+    Undefined, CPU, CUDA, Meta, Python, Functionalize, FuncTorchBatched, ADInplaceOrView = range(8)
+    AutogradOther, AutogradCPU, AutogradCUDA, AutocastCPU, AutocastCUDA, AutocastXPU, Autograd = range(8, 15)
+    CompositeExplicitAutograd, CompositeImplicitAutograd = range(15, 17)
+
+
+class DispatchKeySet:
+    """Set of :class:`DispatchKey`. It has no effect, because operations do not choose implementations by keys."""
+
+    __module__ = "torch._C"
+
+    def __init__(self, *keys: DispatchKey) -> None:
+        self._keys = frozenset(keys)
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self._keys | other._keys))
+
+    def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self._keys & other._keys))
+
+    def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(*(self._keys - other._keys))
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """Return the set with ``key``."""
+        return DispatchKeySet(*self._keys, key)
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """Return the set without ``key``."""
+        return DispatchKeySet(*(self._keys - {key}))
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether ``key`` is in the set."""
+        return key in self._keys
+
+
+class _ExcludeDispatchKeyGuard(nullcontext[None]):
+    """Context manager without effect, because operations do not choose implementations by keys."""
+
+    __module__ = "torch._C"
+
+    def __init__(self, set: DispatchKeySet) -> None:
+        super().__init__()
+
+
 _TensorMeta = type(Tensor)
 
 
@@ -252,6 +317,11 @@ def _are_functorch_transforms_active() -> bool:
 def _get_accelerator(check: bool | None = None) -> device:
     """Return the device of the GPU, or of the CPU if there is no GPU."""
     return device("cuda" if gpu_count() else "cpu")
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of a kind of device that programs may add, as PyTorch has it at first."""
+    return "privateuseone"
 
 
 def _get_default_device() -> str:

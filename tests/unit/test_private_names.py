@@ -276,6 +276,34 @@ def test_graphs_of_torchscript_are_refused_when_one_is_asked_for() -> None:
     assert not torch.distributed.rpc.is_available() and not hasattr(torch.distributed.rpc, "api")
 
 
+def test_small_names_that_packages_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    from retrograd import _C, hub, types
+    from retrograd.jit.annotations import BroadcastingList2
+    from retrograd.nn.modules.transformer import _get_activation_fn
+    from retrograd.onnx import operators, symbolic_helper, symbolic_opset11
+    from retrograd.optim.optimizer import ParamsT
+    from retrograd.utils.checkpoint import get_device_states, set_device_states
+
+    monkeypatch.setenv("TORCH_HOME", "/folder")
+    assert (hub._get_torch_home(), types._device, types._dtype) == ("/folder", torch.device, torch.dtype)
+    assert isinstance(torch.Size([1]), types._size) and BroadcastingList2[int] is None  # type: ignore[arg-type]
+    assert get_device_states(torch.ones(1)) == ([], []) and set_device_states([], []) is None  # type: ignore[func-returns-value]
+    assert _get_activation_fn("gelu") is torch.nn.functional.gelu and torch.cuda._initialized is False
+    assert "Iterable" in str(ParamsT) and _C._get_privateuse1_backend_name() == "privateuseone"
+    keys = _C.DispatchKeySet(_C.DispatchKey.AutocastCPU) | _C.DispatchKeySet(_C.DispatchKey.AutocastCUDA)
+    assert keys.has(_C.DispatchKey.AutocastCUDA) and not keys.remove(_C.DispatchKey.CUDA).has(_C.DispatchKey.CUDA)
+    with _C._ExcludeDispatchKeyGuard(keys):
+        torch.manual_seed(0)
+    expected = torch.distributions.Dirichlet(torch.ones(2, 3)).sample()
+    torch.manual_seed(0)
+    assert torch.equal(torch._sample_dirichlet(torch.ones(2, 3)), expected)
+    torch.testing.assert_close(torch._standard_gamma(torch.ones(2)), torch.tensor([0.1833, 2.0296]), atol=1e-4, rtol=0)
+    assert operators.shape_as_tensor(torch.ones(2, 3)).tolist() == [2, 3] and symbolic_opset11.__name__
+    assert symbolic_helper.parse_args("v")(len) is len
+    torch.onnx.register_custom_op_symbolic("tests::cube", len, 11)
+    assert torch._dynamo.utils.is_compile_supported("cpu")
+
+
 def test_metadata_of_torch_exists_while_the_hook_is_installed() -> None:
     with import_hook.installed():
         assert importlib.metadata.version("torch") == str(torch.__version__)

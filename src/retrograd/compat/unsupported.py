@@ -35,7 +35,8 @@ LEFT_OUT = {
     # sizes and no operators for control flow.
     "compiling and exporting programs": r"""
         export fx\.(traceback|operator_schemas|tensor_type|annotate|config) fx\.passes\.(?!shape_prop|utils)\w+
-        fx\.experimental\.(?!proxy_tensor$)[\w.]+ onnx\.(?!is_in_onnx_export)\w+
+        fx\.experimental\.(?!proxy_tensor$)[\w.]+
+        onnx\.(?!is_in_onnx_export|\w*register_custom_op_symbolic|operators|symbolic_)\w+
         package utils\.cpp_extension
         jit\.(\w*flatbuffer|fuser|Recursive\w+|\w*Trac(ed|er|ing)(?!Warning)\w+|ScriptWarning|last_executed\w+)
         jit\.(run_frozen\w+|set_module)

@@ -37,6 +37,10 @@ def device_count() -> int:
     return _devices.gpu_count()
 
 
+#: Whether GPUs have random states of their own, which libraries save if it is true.
+_initialized = False
+
+
 def is_initialized() -> bool:
     """Whether a GPU is available; the same as :func:`is_available`, because GPUs need no initialisation."""
     return is_available()

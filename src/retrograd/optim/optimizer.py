@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..core import dtypes
 from ..core.grad_mode import restore_recording, set_recording
@@ -22,6 +22,8 @@ from ..operations.creation.from_data import tensor
 from ..runtime.fp_warnings import IGNORED, errors
 from ..runtime.timed_functions import profiled
 from ..runtime.user_frame import MARK, warn
+
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
 class _Required:

@@ -23,7 +23,7 @@ Activation = str | Callable[[Tensor], Tensor]
 Mask = Tensor | None
 
 
-def _function(activation: Activation) -> Any:
+def _get_activation_fn(activation: Activation) -> Any:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -86,7 +86,7 @@ class _Layer(Module):
             setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, bias=bias, **factory))
         for part in parts:
             setattr(self, f"dropout{part}", Dropout(dropout))
-        self.activation = _function(activation)
+        self.activation = _get_activation_fn(activation)
         self._settle()
 
     def _settle(self) -> None:
