@@ -559,6 +559,67 @@ def _steps() -> dict[str, tuple[Any, bool]]:
     return {each.__name__: (each, each in merged) for each in found}
 
 
+def _gradients() -> dict[str, tuple[Any, str]]:
+    """Return functions of two leaves that call ``autograd.grad``, and what explain says of it."""
+    grad = torch.autograd.grad
+
+    def refused(*args: Any, **options: Any) -> Any:
+        try:
+            return grad(*args, **options)
+        except RuntimeError as error:
+            return str(error)[:60]
+
+    def of_one(a: Any, b: Any) -> Any:
+        loss = (a.exp() * b).sum()
+        return loss.detach(), grad(loss, a)[0], a.grad, refused(loss, b), refused(loss, a)
+
+    def of_both(a: Any, b: Any) -> Any:
+        loss = (a[1:] * b[:-1] ** 2).sum() + a.exp().sum()
+        return [*grad((loss,), (b, a)), loss]
+
+    def modified(a: Any, b: Any) -> Any:
+        found = grad((a + b).sum(), [a, b])
+        return [each.clone().add_(1) for each in found], [each.stride() for each in found]
+
+    def unused(a: Any, b: Any) -> Any:
+        loss = a.exp().sum()
+        return refused(loss, [a, b], retain_graph=True), *grad(loss, [b, a], allow_unused=True)
+
+    def of_a_result(a: Any, b: Any) -> Any:
+        c = a.exp()
+        return grad((c * c * b).sum(), c)
+
+    def twice(a: Any, b: Any) -> Any:
+        (first,) = grad((a.exp() * b).sum(), a, create_graph=True)
+        return first, grad(first.sum(), b)
+
+    def scaled(a: Any, b: Any) -> Any:
+        return grad((a.exp() * b).sum(), {"a": a}, torch.tensor(2.0))["a"]
+
+    merged, eager = "def forward_and_backward(", "grad(): it needs elements"
+    return {
+        each.__name__: (each, text)
+        for text, functions in ((merged, (of_one, of_both, modified)), (eager, (unused, of_a_result, twice, scaled)))
+        for each in functions
+    }
+
+
+@pytest.mark.parametrize("name", _gradients())
+def test_gradients_of_a_pending_loss(name: str) -> None:
+    function, text = _gradients()[name]
+    compiled, a, b = torch.compile(function), _weights()[1], _weights()[1] * 1.5
+    b = b.detach().requires_grad_()
+    expected = torch.utils._pytree.tree_leaves(function(a, b))
+    for _ in range(4):
+        for one, two in zip(torch.utils._pytree.tree_leaves(compiled(a, b)), expected, strict=True):
+            if isinstance(two, torch.Tensor):
+                close(one, two)
+                assert one.requires_grad == two.requires_grad
+            else:
+                assert one == two
+    assert text in str(explained(compiled))
+
+
 @pytest.mark.parametrize("name", _steps())
 def test_backward_of_a_pending_loss(name: str) -> None:
     function, merged = _steps()[name]

@@ -31,7 +31,7 @@ from ..core.grad_mode import in_inference, recording, restore_recording
 from ..core.graph import AccumulateGrad
 from ..core.lazy_tensor import Lazy, fill
 from ..core.pytree import tree_leaves
-from ..core.tensor import Tensor, new
+from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import GO_ON
 from ..core.views import version_of
 from ..dispatch.operand_promotion import F32, F64
@@ -41,6 +41,7 @@ from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
 from . import errors
 from .entries import (
+    INPUTS,
     NOTHING,
     SEQUENCES,
     Arguments,
@@ -57,6 +58,7 @@ from .pure_functions import (
     CLEARS_GRAD,
     COMPOSITION,
     FACTORY,
+    GRAD,
     INDEXING,
     METADATA,
     OTHER,
@@ -252,13 +254,15 @@ class Cursor:
             self.held.observe(self, last.path(), cause)
         self.compute(pending, cause)
 
-    def compute(self, pending: Pending, cause: str | None, loss: int | None = None) -> bool:
+    def compute(
+        self, pending: Pending, cause: str | None, loss: int | None = None, wanted: tuple[int, ...] | None = None
+    ) -> list[Array] | None:
         """Compute the results of a segment, because of ``cause``, or, if this is None, once without a new program.
 
-        If ``loss`` is the place of a result, the same program runs its backward pass, and the result is true. It is false
-        if that is not possible.
+        If ``loss`` is the place of a result, the same program runs its backward pass, and the result is that of
+        :meth:`Segment.run_backward`, None if that is not possible.
         """
-        values, last, merged = pending.values, pending.last, False
+        values, last, merged = pending.values, pending.last, None
         if last is not None:
             self.steps = None
             for x, array, version in pending.checks:
@@ -276,9 +280,10 @@ class Cursor:
                     restore_recording(pending.mode)  # type: ignore[arg-type]
                 if len(values) == last.place + 1 and (cause is not None or last.segments):
                     if loss is not None and values[loss].__class__ is Lazy:
-                        segment = self.segment(values, last, cause, loss)
-                        merged = segment is not None and segment.run_backward(values)
-                    if not merged:
+                        segment = self.segment(values, last, cause, loss, wanted)
+                        asked = None if wanted is None else [values[k] for k in wanted]
+                        merged = segment.run_backward(values, asked) if segment is not None else None
+                    if merged is None:
                         segment = self.segment(values, last, cause)
                         if segment is not None:
                             segment.run(values)
@@ -295,10 +300,16 @@ class Cursor:
         return merged
 
     @staticmethod
-    def segment(values: list[Tensor], last: Entry, cause: str | None, loss: int | None = None) -> Segment | None:
+    def segment(
+        values: list[Tensor],
+        last: Entry,
+        cause: str | None,
+        loss: int | None = None,
+        wanted: tuple[int, ...] | None = None,
+    ) -> Segment | None:
         """Return the program for the path to ``last`` and the results that are still referred to; None without any.
 
-        The program includes the backward pass from the result at the place ``loss``.
+        The program includes the backward pass from the result at the place ``loss`` to the inputs at the places ``wanted``.
         """
         picked = last.picked
         if picked is None:
@@ -306,14 +317,15 @@ class Cursor:
             picked = last.picked = picker(places)
         counts: tuple[object, ...] = tuple(map(getrefcount, picked(values)))
         if loss is not None:
-            counts = *counts, "loss", loss
+            counts = *counts, loss, wanted
         if counts in last.segments:
             return last.segments[counts]
         places = [each.place for each in last.path()]
         live = tuple([k for k, count in zip(places, counts) if count > UNREACHED or not EXACT or k == loss])  # noqa: B905
-        key = loss, None, *live
+        key = None, loss, wanted, live
         if key not in last.segments:
-            last.segments[key] = Segment(last, live, values, cause or "another call follows", loss) if live else None
+            made = Segment(last, live, values, cause or "another call follows", loss, wanted) if live else None
+            last.segments[key] = made
         if len(last.segments) < MAX_SEGMENTS:
             last.segments[counts] = last.segments[key]
         return last.segments[key]
@@ -348,8 +360,13 @@ class Cursor:
         if kind is OTHER:
             return self.broken_by(function, args, kwargs, False)
         if kind is BACKWARD:
-            if self.backward(args, kwargs):
+            if self.merged(args[0], None, (*args[1:], *kwargs.values()), "backward") is not None:
                 return None
+            kind = READS
+        if kind is GRAD:
+            found = self.gradients(*args, **kwargs)
+            if found is not None:
+                return found
             kind = READS
         given = (*args, *kwargs.values())
         if kind is INDEXING or (kind is PURE_OF_ONE and has_further_tensors(given)):
@@ -407,35 +424,58 @@ class Cursor:
         self.stamp += 1
         return result
 
-    def backward(self, args: Args, kwargs: Kwargs) -> bool:
-        """Compute the pending results and the backward pass from the one that is args[0] by one program.
+    def gradients(
+        self, outputs: PyTree, inputs: PyTree, *options: object, **named: object
+    ) -> tuple[Tensor, ...] | None:
+        """Return the result of ``autograd.grad`` with these arguments if one program computes it, otherwise None."""
+        names = "grad_outputs", "retain_graph", "create_graph", "only_inputs"
+        named |= dict(zip(names, options, strict=False))
+        if named.pop("only_inputs", True) is not True:
+            return None
+        outs = outputs if outputs.__class__ in SEQUENCES else (outputs,)
+        wanted = inputs if inputs.__class__ in SEQUENCES else (inputs,)
+        if len(outs) != 1 or not wanted or not all(each.__class__ in INPUTS for each in wanted):
+            return None
+        found = self.merged(outs[0], wanted, (*named.values(), *options[4:]), "grad")
+        return None if found is None else tuple(map(wrap, found))
 
-        Return False if that is not possible: then the backward pass must run, but results may have been computed.
+    def merged(
+        self, loss: PyTree, wanted: Sequence[Tensor] | None, options: Sequence[object], name: str
+    ) -> list[Array] | None:
+        """Compute the pending results and the backward pass from the one that is ``loss`` by one program.
+
+        ``wanted`` and the result are those of :meth:`Segment.run_backward`. ``options`` are the other arguments of the
+        function ``name``. If the result is None, the function must run, but results may have been computed.
         """
-        loss, values = args[0], self.values
+        values = self.values
         if (
             loss.__class__ is not Lazy
             or self.held.fullgraph
             or self.last is not None
             or self.mode is not True
             or self.computing
-            or not all(each is None or each is False for each in (*args[1:], *kwargs.values()))
+            or not all(each is None or each is False for each in options)
             or AccumulateGrad.hooked
             or engine.observers
             or anomaly_mode.setting.enabled
         ):
-            return False
+            return None
         entry = loss._creation_meta
         if not (entry.graded and entry.size == 1 and entry.dtype in (F32, F64)):
-            return False
+            return None
         last = self.parent()
         if len(values) != last.place + 1 or entry.place > last.place or values[entry.place] is not loss:
-            return False
+            return None
+        places = None
+        if wanted is not None:
+            places = tuple([next((k for k, x in enumerate(values) if x is each), -1) for each in wanted])
+            if min(places) < 0:
+                return None
         pending = self.detach(self.held.root((self.mode, in_inference(), dtypes.default.floating)), self.mode)
-        if not self.compute(pending, "backward() is called", entry.place):
-            return False
-        self.held.eager.pop("backward", None)
-        return True
+        found = self.compute(pending, f"{name}() is called", entry.place, places)
+        if found is not None:
+            self.held.eager.pop(name, None)
+        return found
 
     def watched(self, function: Function, args: Args, kwargs: Kwargs, watcher: Watcher) -> PyTree:
         """Return the result of the function, which runs in eager mode; ``watcher`` notes whether it reads elements."""

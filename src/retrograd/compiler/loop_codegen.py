@@ -215,19 +215,18 @@ _compiled: dict[tuple[str, str], Runner] = {}
 class Runner:
     """Machine code of a fused loop: the function with the text ``source``, compiled by Numba for arrays of ``dtype``.
 
-    :meth:`one` runs the loop on one thread, and :meth:`all` runs it on all threads.
+    ``one(*arrays)`` runs the loop on its inputs and results, in the calling thread; :meth:`all` runs it on all threads.
     """
 
     def __init__(self, source: str, dtype: ArrayDType) -> None:
         self.source, self.dtype = source, dtype
-        self._for_one: Function | None = None
+        self.one: Function = self._first
         self._for_all: Function | None = None
 
-    def one(self, *arrays: Array) -> None:
-        """Run the loop on ``arrays``, its inputs and results, in the calling thread."""
-        if self._for_one is None:
-            self._for_one = _compile_loop(self.source, self.dtype, False)
-        self._for_one(*arrays)
+    def _first(self, *arrays: Array) -> None:
+        """Compile the loop for one thread, and run it on ``arrays``."""
+        self.one = _compile_loop(self.source, self.dtype, False)
+        self.one(*arrays)
 
     def all(self, *arrays: Array) -> None:
         """Run the loop on ``arrays``, its inputs and results, on all threads."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy
 from numpy import dtype, int64, ndarray
 
+from ..autograd.backward import grad
 from ..core.lazy_tensor import Lazy
 from ..core.tensor import Tensor
 from ..kernels.gather_scatter import all_in_range
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 #: Kinds of functions: deferred; deferred if only the first argument is a tensor; new tensors, without operands;
 #: metadata, which no deferred operation changes; reads of elements; losses of class indices, deferred if the indices are
 #: known to be in range; compositions of functions, which are deferred one by one; functions that set ``grad`` to None;
-#: ``backward``; functions of a tensor and indices, deferred if the indices are known to be in range. All other functions
-#: have the kind ``OTHER``.
+#: ``backward``; ``autograd.grad``; functions of a tensor and indices, deferred if the indices are known to be in range.
+#: All other functions have the kind ``OTHER``.
 PURE, PURE_OF_ONE, FACTORY, METADATA, READS, OTHER = "pure", "pure of one", "factory", "metadata", "reads", "other"
 CLASS_LOSS, COMPOSITION, CLEARS_GRAD, BACKWARD = "class loss", "composition", "clears grad", "backward"
-INDEXING = "indexing"
+INDEXING, GRAD = "indexing", "grad"
 
 #: Elementwise operations and views whose errors or results depend on more than their arguments.
 IMPURE = frozenset(
@@ -141,6 +142,8 @@ def _kind(function: Function) -> str:
         if op.kind in ("pointwise", "view"):
             return OTHER if op.name in IMPURE else PURE if op.kind == "pointwise" else PURE_OF_ONE
     name = getattr(function, "__name__", "")
+    if function is grad:
+        return GRAD
     if function is Optimizer.zero_grad or function is vars(Tensor)["grad"].fset:
         return CLEARS_GRAD
     held = vars(Tensor).get(name)

@@ -54,11 +54,15 @@ if TYPE_CHECKING:
 
 
 def compile_segment(
-    function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor], loss: int | None = None
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Sequence[Tensor],
+    loss: int | None = None,
+    wanted: Sequence[int] | None = None,
 ) -> SegmentProgram:
     """Return the :class:`SegmentProgram` of ``function``, which is recorded with samples of ``inputs``.
 
-    If ``loss`` is not None, the program also computes the gradients of the result with this index, which has one element.
+    If ``loss`` is not None, the program also computes the gradients of the result with this index, which has one element,
+    with respect to the inputs with the indices ``wanted``, or all inputs if this is None.
 
     ``function(*inputs)`` must return a sequence of tensors, and must be straight-line and pure: it calls the same
     operations whatever the elements of ``inputs`` are, and uses no other tensors. The program is valid for tensors that
@@ -69,13 +73,14 @@ def compile_segment(
     Raises :class:`Unrecorded` if the function cannot be recorded, or if one of its results shares memory with an input
     or another result, or if the backward pass from ``loss`` would not free all graphs of the results.
     """
-    return Context().run(_compile, function, inputs, loss, bool(recording()), in_inference())
+    return Context().run(_compile, function, inputs, loss, wanted, bool(recording()), in_inference())
 
 
 def _compile(
     function: Callable[..., Sequence[Tensor]],
     inputs: Sequence[Tensor],
     loss: int | None,
+    wanted: Sequence[int] | None,
     recorded: bool,
     inference: bool,
 ) -> SegmentProgram:
@@ -97,7 +102,7 @@ def _compile(
                 raise Unrecorded(f"result {index} is an input or a view of one")
             if any(value.root is each.root for each in outs[:index]):
                 raise Unrecorded(f"result {index} shares its memory with another result")
-        program = SegmentProgram(recorder, [each._value for each in given], outs, loss)
+        program = SegmentProgram(recorder, [each._value for each in given], outs, loss, wanted)
         recorder.release()
         return program
 
@@ -128,7 +133,12 @@ class SegmentProgram:
     run: Callable[[Sequence[Tensor], Sequence[Tensor]], list[Array]]
 
     def __init__(
-        self, recorder: Recorder, inputs: Sequence[Value], outs: Sequence[Value], loss: int | None = None
+        self,
+        recorder: Recorder,
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        loss: int | None = None,
+        wanted: Sequence[int] | None = None,
     ) -> None:
         self.steps, self.count = list(recorder.tape.steps), len(outs)
         self.parts = [GraphPart(*each) for each in _graph_parts(self.steps, outs)]
@@ -143,7 +153,8 @@ class SegmentProgram:
             part.choose_saved(recorder, plain, forward, instead, outs)
         self.leaves: list[int] = []
         if loss is not None:
-            self._merge_backward(recorder, inputs, outs, outs[loss])
+            given = inputs if wanted is None else [inputs[k] for k in wanted]
+            self._merge_backward(recorder, inputs, outs, outs[loss], [each for each in given if each.graded])
             return
         saved = list(dict.fromkeys(each for part in self.parts for each in part.saved))
         made = [*outs, *(each for each in saved if each.kind is not INPUT and each not in outs)]
@@ -155,10 +166,11 @@ class SegmentProgram:
             every = tuple(range(len(part.outs)))
             part.generate(every, [recorder.standing[each]._inner._array for each in part.saved])
 
-    def _merge_backward(self, recorder: Recorder, inputs: Sequence[Value], outs: Sequence[Value], loss: Value) -> None:
-        """Generate a program that also computes the gradients of ``loss``, and ``run``, which returns them."""
+    def _merge_backward(
+        self, recorder: Recorder, inputs: Sequence[Value], outs: Sequence[Value], loss: Value, graded: Sequence[Value]
+    ) -> None:
+        """Generate a program that also computes the gradients of ``loss`` for ``graded``, and ``run``, which returns them."""
         self._free_saved_values(loss)
-        graded = [each for each in inputs if each.graded]
         before = len(recorder.tape.steps)
         one = recorder.input(wrap(numpy.ones(loss.shape, loss.dtype)))
         found = differentiate(recorder, [loss], [one], graded, self.steps)
@@ -225,9 +237,11 @@ class SegmentProgram:
         names = [each.name for each in self.forward.outputs if each is not None]
         grads = [f"grad{k}" for k in range(len(outs), len(names))] if one is not None else []
         made = ", ".join([*names[: len(names) - len(grads)], *grads])
+        if one is not None:  # a gradient may be a view of it
+            lines.append("    one = ones.copy()")
         lines += [f"    {made}, = forward({arrays})"] * bool(made)
         if one is not None:
-            space["one"] = numpy.ones(one.shape, one.dtype)
+            space["ones"] = numpy.ones(one.shape, one.dtype)
         checked = dict.fromkeys(each for part in self.parts for each in part.checked if part.freed is None)
         for each in checked:
             name, x = f"c{each.name}", tensors[each]

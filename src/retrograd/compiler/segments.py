@@ -21,7 +21,7 @@ from .segment_program import compile_segment
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.typing import Function
+    from ..core.typing import Array, Function
     from .entries import Entry
     from .segment_program import SegmentProgram
     from .typing import Constant
@@ -38,13 +38,19 @@ class Segment:
     is the base of a live view that other results depend on, or if the program cannot be compiled, ``program`` is None,
     and all operations run one by one, because ``reason``. ``cause`` describes what ended the segment when it was
     compiled. If ``loss`` is the place of a result, the program includes the backward pass from it, which
-    :meth:`run_backward` runs.
+    :meth:`run_backward` runs; ``wanted`` are the places of the inputs whose gradients it computes, or None for all.
     """
 
     def __init__(
-        self, last: Entry, live: Sequence[int], values: Sequence[Tensor], cause: str, loss: int | None = None
+        self,
+        last: Entry,
+        live: Sequence[int],
+        values: Sequence[Tensor],
+        cause: str,
+        loss: int | None = None,
+        wanted: Sequence[int] | None = None,
     ) -> None:
-        self.cause, self.reason, self.loss = cause, "", loss
+        self.cause, self.reason, self.loss, self.wanted = cause, "", loss, wanted
         self.entries, self.live = last.path(), set(live)
         self.program: SegmentProgram | None = None
         by_place = {each.place: each for each in self.entries}
@@ -74,8 +80,8 @@ class Segment:
                     steps.append(head)
         steps.sort(key=attrgetter("place"), reverse=True)
         self.inputs = sorted(each for each in used if each in first or each not in by_place)
-        if loss is not None and (views or loss not in made):
-            self.reason = "backward() is not part of the program, because a result is a view"
+        if loss is not None and loss not in made:
+            self.reason = "backward() is not part of the program, because its loss is a view"
         elif loss is not None and not all(map(_is_leaf, [values[k] for k in self.inputs])):
             self.reason = "backward() is not part of the program, because an input was computed before it"
         elif any(each.place in used and each.graded for each in self.then):
@@ -94,9 +100,13 @@ class Segment:
         """Compile the program of ``steps`` for the sample tensors ``inputs``."""
         function = _straight_line(steps, self.inputs, self.results)
         try:
-            self.program = compile_segment(
-                function, inputs, None if self.loss is None else self.results.index(self.loss)
-            )
+            if self.loss is None:
+                self.program = compile_segment(function, inputs)
+            else:
+                wanted = (
+                    None if self.wanted is None else [self.inputs.index(k) for k in self.wanted if k in self.inputs]
+                )
+                self.program = compile_segment(function, inputs, self.results.index(self.loss), wanted)
         except Exception as error:
             if strict and not isinstance(error, Unrecorded):
                 raise
@@ -109,7 +119,8 @@ class Segment:
         if self.program is None:
             run_steps(self.entries, values, self.live)
             return
-        compute_views(self.first, values)
+        if self.first:
+            compute_views(self.first, values)
         try:
             self.program.run(self.picked_inputs(values), self.picked_results(values))
         except MemoryError:
@@ -120,22 +131,30 @@ class Segment:
             self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
             self.run(values)
             return
-        compute_views(self.then, values)
+        if self.then:
+            compute_views(self.then, values)
 
-    def run_backward(self, values: Sequence[Tensor]) -> bool:
-        """Compute the live results among ``values`` and the gradients of the loss, and add these to ``grad`` of the leaves.
+    def run_backward(self, values: Sequence[Tensor], wanted: Sequence[Tensor] | None) -> list[Array] | None:
+        """Compute the live results among ``values`` and the gradients of the loss.
 
-        Return False, and change nothing, if the program has no backward pass, or if it does not apply to these values:
-        an input is not a leaf, or occurs twice.
+        If ``wanted`` is None, the gradients are added to ``grad`` of the leaves, and the result is empty. Otherwise
+        ``wanted`` are leaves, whose gradients are returned. The result is None, and nothing is changed, if the program
+        has no backward pass, or if it does not apply to these values: an input is not a leaf, or occurs twice, or one of
+        ``wanted`` is not an input.
         """
         if self.program is None:
-            return False
+            return None
+        if self.first:
+            compute_views(self.first, values)
         leaves, edges = self.picked_leaves(values), list[AccumulateGrad]()
         for x in leaves:
             edge = x._grad_edge
             if edge.__class__ is not AccumulateGrad or x._view is not None or edge in edges:
-                return False
+                return None
             edges.append(edge)  # type: ignore[arg-type]
+        asked = [each._grad_edge for each in wanted or ()]
+        if not all(each in edges for each in asked):
+            return None
         try:
             grads = self.program.run(self.picked_inputs(values), self.picked_results(values))
         except MemoryError:
@@ -144,7 +163,11 @@ class Segment:
             if strict:
                 raise
             self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
-            return False
+            return None
+        if self.then:
+            compute_views(self.then, values)
+        if wanted is not None:
+            return [grads[edges.index(each)] for each in asked]  # type: ignore[arg-type]
         before = errors.get()
         try:
             errors.set(IGNORED)
@@ -152,7 +175,7 @@ class Segment:
                 visit_leaf(edges.pop(), grads.pop(), False, False, None, True)
         finally:
             errors.set(before)
-        return True
+        return []
 
 
 def _is_leaf(x: Tensor) -> bool:
