@@ -107,10 +107,14 @@ def _initial_gradient(index: int, out: Any, edge: Any, grad: Any) -> Any:
     if not isinstance(grad, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
     if grad._array.shape != array.shape:
-        raise RuntimeError(
+        error = RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape of "
-            f"{out.shape}.{_output_origin(index, array, edge)} Remedy: pass a gradient of the shape of the output."
+            f"{out.shape}."
         )
+        error.add_note(
+            f"{_output_origin(index, array, edge)} Remedy: pass a gradient of the shape of the output.".strip()
+        )
+        raise error
     if (grad._array.dtype.kind == "c") != (array.dtype.kind == "c"):
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
