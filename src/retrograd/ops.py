@@ -15,7 +15,9 @@ from . import foreach as _foreach
 from . import libraries as _libraries
 from . import library as _library
 from . import nn as _nn
+from .compat.lazy_imports import load_part as _load_part
 from .core.tensor import Tensor
+from .core.torch_function import overriding_arguments as _overriding_arguments
 from .dispatch.op import FUNCTIONS
 
 #: Basic operations that are functions or methods of another name here.
@@ -90,6 +92,14 @@ _OWN = {
 }  # fmt: skip
 
 
+def _call(operation: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return ``function(*args, **kwargs)``, or what ``__torch_function__`` of an argument returns for ``operation``."""
+    others = _overriding_arguments((*args, *kwargs.values()), Tensor)
+    if others and not any(isinstance(each, Tensor) for each in others):
+        return _load_part("overrides").handle_torch_function(operation, others, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
 class OpOverload:
     """One overload of an operation; it calls the operation."""
 
@@ -101,7 +111,7 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        return _call(self, self.overloadpacket._function, args, kwargs)
 
     def name(self) -> str:
         """Return the full name, such as ``"aten::add.Tensor"``."""
@@ -121,7 +131,7 @@ class OpOverloadPacket:
         self.namespace, self.__name__, self._function = namespace, name, function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
+        return _call(self, self._function, args, kwargs)
 
     def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):

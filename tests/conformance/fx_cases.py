@@ -247,7 +247,7 @@ REFUSED = [
     "lambda x: x if x else 1", "lambda x: [y for y in x]", "lambda x: len(x)", "lambda x: x.f(*x)", "lambda x: {**x}",
     "lambda x: int(x)", "lambda x: range(x)", "lambda x: x and 1", "lambda x: not x", "lambda x: x in [1]", "lambda x: max(x, 1)",
     "lambda x: bool(x.sum() > 0)", "lambda x: x.f(print)", "lambda x: x.f({x: 1})", "lambda x: x.f(object)", "lambda x: float(x)",
-    "lambda x: torch.tensor(x)", "lambda x: x + nn.Parameter(torch.ones(1))", "lambda x: nn.Linear(2, 2)(x)", "3", "print",
+    "lambda x: torch.tensor(x)", "lambda x: torch.tensor([x, 1])", "lambda x: x + nn.Parameter(torch.ones(1))", "lambda x: nn.Linear(2, 2)(x)", "3", "print",
     "lambda x: math.sqrt(x) if math.sqrt(x) else 0", "lambda x: dict(x)", "lambda x: list(x)", "lambda x: sorted(x)",
 ]  # fmt: skip
 
@@ -719,6 +719,20 @@ class Stacks(torch.fx.Tracer):
     record_stack_traces = True
 graph = Stacks().trace(Net())
 show([(node.name, node.stack_trace is not None and "in forward" in node.stack_trace) for node in graph.nodes])
+""",
+    "basic operations": """
+def f(x, y):
+    return torch.ops.aten.add(x, 1) + torch.ops.aten.mul.Tensor(x, y), torch.ops.aten.relu.default(x)
+traced = torch.fx.symbolic_trace(f)
+show(traced.graph, traced.code, traced(torch.ones(1), torch.ones(1)), torch.ops.aten.add(torch.ones(1), 1))
+show(pickle.loads(pickle.dumps(traced)).graph)
+""",
+    "copies of proxies": """
+def f(x):
+    return copy.copy(x) + 1, copy.deepcopy(torch.ones(1)) + x
+show(torch.fx.symbolic_trace(f).graph)
+made = copy.deepcopy(torch.fx.Tracer())
+show(type(made).__name__, made.trace(lambda x: x + 1))
 """,
     "wrong places of wrap": """
 def f():

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,18 @@ def test_traced_layers_have_the_results_of_the_layers(case: str) -> None:
             fx_cases.layer_results_agree(torch, case)
     else:
         assert fx_cases.layer_results_agree(torch, case)
+
+
+def test_assertions_are_recorded() -> None:
+    class Asserting(torch.fx.Tracer):
+        trace_asserts = True
+
+    space: dict[str, Any] = {}  # pytest rewrites assertions in its own modules
+    exec("def program(x):\n    assert x.sum() > 0, 'text'\n    assert x.all()\n    return x", space)
+    names = [node.name for node in Asserting().trace(space["program"]).nodes]  # PyTorch on Python 3.11 refuses them
+    assert names == ["x", "sum_1", "gt", "assert_fn", "all_1", "assert_fn_1", "output"]
+    with pytest.raises(ValueError, match="control flow"):
+        Asserting().trace(lambda x: x if x else 1)
 
 
 def test_names_of_functions_match_pytorch() -> None:

@@ -5,6 +5,7 @@ writes a graph as Python code, which a ``graph_module`` runs. ``interpreter`` ru
 """
 
 # ruff: noqa: F401 - torch.fx.node and others are loaded with it
+from ..compat.lazy_imports import module_getattr
 from . import immutable_collections, node, proxy
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
@@ -18,3 +19,7 @@ __all__ = [
     "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "PH", "Proxy", "ProxyableClassMeta", "Tracer", "Transformer",
     "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap",
 ]  # fmt: skip
+for _name in ("codegen", "names"):
+    del globals()[_name]  # PyTorch has no modules of these names
+
+__getattr__ = module_getattr(__name__, {"experimental": "experimental"})

@@ -6,6 +6,7 @@ While a function is traced, ``Module.__call__``, ``Module.__getattr__`` and the 
 from __future__ import annotations
 
 import builtins
+import copy
 import functools
 import inspect
 import math
@@ -117,6 +118,14 @@ class Tracer(TracerBase):
         self.num_calls: dict[str, int] = {}
         self.node_name_to_scope = {}
         self._qualname_counter: dict[str, int] = defaultdict(int)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        result = type(self).__new__(type(self))
+        memo[id(self)] = result
+        shared = {"_autowrap_search": list(self._autowrap_search)}  # modules cannot be copied
+        rest = {name: value for name, value in vars(self).items() if name not in shared}
+        vars(result).update(shared, **copy.deepcopy(rest, memo))
+        return result
 
     # -- values
 

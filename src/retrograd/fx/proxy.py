@@ -256,10 +256,11 @@ class Proxy:
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
-        raise RuntimeError(
+        text = (
             "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
             "torch.fx.wrap('len') at module scope"
         )
+        raise mark_final(RuntimeError(text))
 
     @classmethod
     def __torch_function__(cls, orig_method: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any:
