@@ -83,15 +83,30 @@ ERRORS = {
     "x.cpu()": (NotImplementedError, "Cannot copy out of meta tensor; no data!"),
     "x.to('cpu')": (NotImplementedError, "Cannot copy out of meta tensor; no data!"),
     "c.copy_(x)": (NotImplementedError, "Cannot copy out of meta tensor; no data!"),
-    "x.numpy()": (TypeError, "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host"),
-    "torch.nonzero(x)": (NotImplementedError, "The register_meta function for torch.nonzero() raises unimplemented by default,"),
+    "x.numpy()": (
+        TypeError,
+        "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host",
+    ),
+    "torch.nonzero(x)": (
+        NotImplementedError,
+        "The register_meta function for torch.nonzero() raises unimplemented by default,",
+    ),
     "x[b]": (NotImplementedError, "The register_meta function for torch.nonzero() raises unimplemented by default,"),
     "torch.equal(x, x)": (NotImplementedError, "aten::equal: attempted to run this operator with Meta tensors"),
-    "x.masked_select(b)": (NotImplementedError, "aten::masked_select: attempted to run this operator with Meta tensors"),
-    "torch.unique_consecutive(x)": (NotImplementedError, "aten::unique_consecutive: attempted to run this operator with"),
+    "x.masked_select(b)": (
+        NotImplementedError,
+        "aten::masked_select: attempted to run this operator with Meta tensors",
+    ),
+    "torch.unique_consecutive(x)": (
+        NotImplementedError,
+        "aten::unique_consecutive: attempted to run this operator with",
+    ),
     "torch.bincount(i)": (NotImplementedError, "aten::bincount: attempted to run this operator with Meta tensors"),
     "torch.repeat_interleave(i)": (RuntimeError, "cannot repeat_interleave a meta tensor without output_size"),
-    "x.tensor_split(i)": (RuntimeError, "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on meta"),
+    "x.tensor_split(i)": (
+        RuntimeError,
+        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on meta",
+    ),
     "x + c": (RuntimeError, "Tensor on device cpu is not on the expected device meta!"),
     "c + x": (RuntimeError, "Tensor on device meta is not on the expected device cpu!"),
     "torch.cat([x, c])": (RuntimeError, "Tensor on device cpu is not on the expected device meta!"),
@@ -126,7 +141,12 @@ def test_errors_are_those_of_pytorch(expression: str) -> None:
 
 def test_numbers_on_the_cpu_take_part() -> None:
     x = torch.empty(3, 4, **META)
-    for each in (x + torch.tensor(2.0), torch.tensor(2.0) * x, torch.tensor(2.0) - x, torch.where(x > 0, x, torch.tensor(1.0))):
+    for each in (
+        x + torch.tensor(2.0),
+        torch.tensor(2.0) * x,
+        torch.tensor(2.0) - x,
+        torch.where(x > 0, x, torch.tensor(1.0)),
+    ):
         assert each.is_meta and each.shape == (3, 4)
     assert x[torch.tensor([0, 1])].shape == (2, 4) and x[torch.tensor([True, False, True])].shape == (2, 4)
 

@@ -57,13 +57,17 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **na
 
 def _arange(*bounds: Any, dtype: Any = None, **named: Any) -> MetaArray:
     first, last, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    count = len(range(first, last, step)) if all(isinstance(each, int) for each in (first, last, step)) else (
-        max(0, int(numpy.ceil((last - first) / step)))
+    count = (
+        len(range(first, last, step))
+        if all(isinstance(each, int) for each in (first, last, step))
+        else (max(0, int(numpy.ceil((last - first) / step))))
     )
     return fresh((count,), numpy.result_type(*map(type, bounds)) if dtype is None else dtype)
 
 
-def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, **named: Any) -> MetaArray:
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, **named: Any
+) -> MetaArray:
     return fresh((num,), numpy.float64 if dtype is None else dtype)
 
 

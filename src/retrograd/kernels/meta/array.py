@@ -164,7 +164,7 @@ class MetaArray(NDArrayOperatorsMixin):
         return self.view_as(self.layout.diagonal(offset, axis1, axis2))
 
     T = property(lambda self: self.transpose())
-    mT = property(lambda self: self.swapaxes(-1, -2))
+    mT = property(lambda self: self.swapaxes(-1, -2))  # noqa: N815  (NumPy's name)
 
     @property
     def real(self) -> MetaArray:
@@ -250,7 +250,10 @@ class MetaArray(NDArrayOperatorsMixin):
         except NotImplementedError:  # a mask
             return
         extra = len(shape) - len(place)
-        if any(each != 1 for each in shape[: max(extra, 0)]) or numpy.broadcast_shapes(shape[max(extra, 0) :], place) != place:
+        if (
+            any(each != 1 for each in shape[: max(extra, 0)])
+            or numpy.broadcast_shapes(shape[max(extra, 0) :], place) != place
+        ):
             raise ValueError(f"could not broadcast input array from shape {shape} into shape {place}")
 
     def __reduce__(self) -> Any:
@@ -281,11 +284,18 @@ for _operator, _ufunc in {
 }.items():  # fmt: skip
     setattr(MetaArray, f"__i{_operator}__", _in_place(_ufunc))
 
+
+def _by_rule(name: str) -> Callable[..., Any]:
+    """Return the method ``name``, which NumPy's function of this name computes."""
+    function = getattr(numpy, name)
+    return lambda self, *args, **named: RULES[function](self, *args, **named)
+
+
 for _method in (
     "sum", "prod", "max", "min", "mean", "std", "var", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "argsort",
     "take", "repeat", "nonzero", "clip", "round", "dot", "searchsorted", "trace", "conjugate", "argpartition",
 ):  # fmt: skip
-    setattr(MetaArray, _method, lambda self, *args, _f=getattr(numpy, _method), **named: RULES[_f](self, *args, **named))
+    setattr(MetaArray, _method, _by_rule(_method))
 _conjugate = MetaArray.conjugate  # type: ignore[attr-defined]
 MetaArray.conj = MetaArray.conjugate = lambda self: _conjugate(self) if self.dtype.kind == "c" else self  # type: ignore[attr-defined]
 

@@ -177,7 +177,9 @@ def _reduced(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ..
 
 
 @rule("reduce")
-def reduce(ufunc: Any, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, **named: Any) -> Any:
+def reduce(
+    ufunc: Any, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, **named: Any
+) -> Any:
     """Return the result of ``ufunc.reduce``."""
     named.pop("where", None)
     x = as_meta(x)
@@ -436,7 +438,9 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, 
     axis = normalize_axis_index(axis, len(shapes[0]))
     whole = list(shapes[0])
     for each in shapes[1:]:
-        if len(each) != len(whole) or any(a != b for at, (a, b) in enumerate(zip(each, whole, strict=True)) if at != axis):
+        if len(each) != len(whole) or any(
+            a != b for at, (a, b) in enumerate(zip(each, whole, strict=True)) if at != axis
+        ):
             raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
     whole[axis] = sum(each[axis] for each in shapes)
     if out is not None:

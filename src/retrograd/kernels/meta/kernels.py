@@ -41,7 +41,15 @@ def _masked_gather(np: Any, self: MetaArray, mask: Any, shape: tuple[int, ...]) 
 
 @_kernel("embedding_bag_backward")
 def _embedding_bag_backward(
-    np: Any, grad_output: MetaArray, indices: Any, bags: Any, sizes: Any, weights: Any, tops: Any, count: int, *rest: Any
+    np: Any,
+    grad_output: MetaArray,
+    indices: Any,
+    bags: Any,
+    sizes: Any,
+    weights: Any,
+    tops: Any,
+    count: int,
+    *rest: Any,
 ) -> MetaArray:
     return fresh((count, grad_output.shape[1]), grad_output.dtype)
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy
-
 from ...core.devices import array_module_of
 from ...core.dtypes import cpp_name
 from ...core.tensor import Tensor, wrap
