@@ -146,6 +146,20 @@ def test_uint8_interpolation_rounds() -> None:
     assert F.interpolate(x, (2, 2), mode="bilinear", antialias=True).flatten().tolist() == [44, 76, 144, 176]
 
 
+@pytest.mark.parametrize(
+    ("mode", "antialias", "size", "expected"),
+    [
+        ("bilinear", False, (3, 4), [85, 145, 142, 106, 89, 149, 114, 78, 157, 121, 118, 146]),
+        ("bilinear", True, (3, 4), [93, 121, 121, 100, 120, 126, 122, 117, 130, 133, 128, 128]),
+        ("bicubic", False, (4, 3), [76, 125, 58, 26, 103, 61, 166, 116, 163, 129, 217, 132]),
+        ("bicubic", True, (4, 3), [91, 128, 94, 116, 117, 121, 136, 121, 129, 120, 147, 118]),
+    ],
+)
+def test_uint8_interpolation_rounds_along_each_axis(mode: str, antialias: bool, size: Any, expected: list[int]) -> None:
+    x = (torch.arange(60) * 37 % 256).to(torch.uint8).reshape(1, 1, 6, 10)  # results are PyTorch's
+    assert F.interpolate(x, size, mode=mode, antialias=antialias).flatten().tolist() == expected
+
+
 def test_unfold_copies() -> None:
     x = torch.zeros(1, 2, 3, 3)
     F.unfold(x, 1).add_(1)

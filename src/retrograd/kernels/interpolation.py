@@ -118,6 +118,27 @@ def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     return in_memory_format_of(np, result.astype(dtype, copy=False), x)
 
 
+def apply_whole_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
+    """Apply maps with weights to the last axes of ``x``, of dtype uint8, as PyTorch does.
+
+    The weights are integers of at most 15 bits and a common power of two, and the result along each axis, the last
+    one first, is rounded to uint8. The products of integers are exact in float64.
+    """
+    first = x.ndim - len(plan)
+    for axis in range(x.ndim - 1, first - 1, -1):
+        taps = plan[axis - first]
+        if taps.weight is None:
+            x = _along(np, x, axis, taps)
+            continue
+        matrix = np.asarray(taps.matrix)
+        bits = next(bits for bits in range(22) if bits == 21 or int(0.5 + matrix.max() * 2 ** (bits + 1)) >= 2**15)
+        scaled = matrix * 2**bits
+        whole = np.trunc(np.where(scaled < 0, scaled - 0.5, scaled + 0.5))
+        sums = np.moveaxis(np.moveaxis(x, axis, -1).astype(np.float64) @ whole.T, -1, axis)
+        x = np.clip(np.floor((sums + 2 ** (bits - 1)) / 2**bits), 0, 255).astype(x.dtype)
+    return x
+
+
 def _axis_order(each: tuple[int, Taps]) -> tuple[float, int]:
     """Return the sort key of ``each``, a pair (axis, taps), for the order in which maps are applied to several axes.
 

@@ -29,9 +29,8 @@ def _upsampling(name: str, title: str) -> Any:
         Each output element is a weighted sum of input elements. Each item of ``plan`` describes one dimension: it holds
         the indices and the weights of the input elements for each output element.
         """
-        if self.dtype.kind == "u":  # uint8 is computed in float32, and rounded
-            exact = interpolation.apply_maps(np, self.astype(np.float32), plan)
-            return np.clip(np.floor(exact + 0.5), 0, 255).astype(self.dtype)
+        if self.dtype.kind == "u":
+            return interpolation.apply_whole_maps(np, self, plan)
         return interpolation.apply_maps(np, self, plan)
 
     resized.derivative(self=lambda F, g, plan: F.resample_back(g, plan))
