@@ -20,7 +20,7 @@ _folder: list[str | None] = [None]
 
 def _progress_bar(iterable: Any = (), *args: Any, **kwargs: Any) -> Any:
     """Return the progress bar ``tqdm`` of the package ``tqdm``, whose arguments these are."""
-    from tqdm import tqdm  # only who shows progress needs the package
+    from tqdm import tqdm  # only to show progress
 
     return tqdm(iterable, *args, **kwargs)
 

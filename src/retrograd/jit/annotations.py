@@ -6,7 +6,7 @@ from typing import Any
 
 
 class BroadcastingListCls:
-    """Class of annotations such as ``BroadcastingList2[int]``: a list of two, or one number that stands for both."""
+    """Class of annotations such as ``BroadcastingList2[int]``: a list of two, or one number for both."""
 
     def __getitem__(self, types: Any) -> None:
         """Return None, which any argument fits."""

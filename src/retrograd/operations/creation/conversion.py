@@ -268,7 +268,7 @@ def item(input: Tensor) -> Any:
     array = input._array
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-    if devices.is_meta(array):
+    if array.__class__ is not numpy.ndarray and devices.is_meta(array):
         raise RuntimeError(devices.NO_ITEM)
     return array.item() if array.dtype not in dtypes.EXTENSIONS else dtypes.native(array).item()
 

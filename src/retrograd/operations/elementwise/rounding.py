@@ -181,9 +181,11 @@ def _clamp_over(x: Any, low: Any, high: Any) -> None:
     """
     raised = x
     if low is not None:
-        raised = numpy.maximum(x, elementwise.bound_of(numpy, low, x.dtype), out=x if high is None else None)
+        low = numpy.asarray(low, x.dtype) if -65504 <= low <= 65504 else elementwise.bound_of(numpy, low, x.dtype)
+        raised = numpy.maximum(x, low, out=x if high is None else None)
     if high is not None:
-        numpy.minimum(raised, elementwise.bound_of(numpy, high, x.dtype), out=x)
+        high = numpy.asarray(high, x.dtype) if -65504 <= high <= 65504 else elementwise.bound_of(numpy, high, x.dtype)
+        numpy.minimum(raised, high, out=x)
 
 
 @pointwise(
