@@ -27,6 +27,8 @@ COMPILES = {
     "runtime/codegen.py",
     "runner.py",  # runs the user's program
     "runtime/lazy_functions.py",  # functions whose code is generated at their first call
+    "fx/graph_module.py",  # code of a graph, which belongs to the user's program
+    "fx/_symbolic_trace.py",  # a traced function without *args
 }
 #: Files that assign to ``__code__``.
 ASSIGNS_CODE = {"runtime/lazy_functions.py"}
