@@ -678,6 +678,7 @@ class CompiledNode(Node):
 
     __slots__ = ("counters", "freed", "saved", "versions")
     __module__ = "builtins"
+    merged = True
     part: GraphPart
     saved: Sequence[Array] | None
     counters: Sequence[VersionCounter]

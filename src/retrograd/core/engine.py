@@ -386,6 +386,8 @@ def _apply(
         grad = several.pop(node)
         if node.result_hooks is not None:
             for position, hooks in sorted(node.result_hooks.items()):
+                if grad[position] is None and node.merged:
+                    continue
                 grad[position] = run_tensor_hooks(hooks, grad[position], record)
         if all(each is None for each in grad) and not node.takes_none:
             grad = None

@@ -335,9 +335,10 @@ class Tensor:
         """Whether operations on this tensor are recorded, so that gradients can be computed."""
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("requires_grad", self)) is not GO_ON:
             return answer
-        if self._grad_edge is not None or self._view is None:
-            return self._grad_edge is not None
-        return self._view._grad_edge is not None and self._array.dtype.kind in "fcVW"
+        edge, base = self._grad_edge, self._view
+        if base is None or (edge is not None and edge.variable_ref is not dead_ref):
+            return edge is not None
+        return base._grad_edge is not None and self._array.dtype.kind in "fcVW"  # a view that is not recorded
 
     @requires_grad.setter
     def requires_grad(self, value: object) -> None:
@@ -622,7 +623,12 @@ class Tensor:
         return out
 
     def detach_(self) -> Tensor:
-        """Detach this tensor from the graph in place: it becomes a leaf that requires no gradient."""
+        """Detach this tensor from the graph in place: it becomes a leaf that requires no gradient.
+
+        In inference mode nothing is changed.
+        """
+        if in_inference():
+            return self
         if self._view is not None:
             raise RuntimeError(with_remedy(DETACH_VIEW, "use detach()", self._grad_edge))
         _freeze(self)

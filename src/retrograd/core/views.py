@@ -237,7 +237,7 @@ def check_in_place(x: Tensor, recorded: Recording, overlap: bool = False) -> Non
     """
     for callback in before_modification:
         callback(x)
-    if x._version_counter is None and not in_inference():
+    if x._version_counter is None and not in_inference() and not Tensor._in_transform():
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
             "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
@@ -255,6 +255,9 @@ def check_in_place(x: Tensor, recorded: Recording, overlap: bool = False) -> Non
                 "a view of a leaf Variable that requires grad is being used in an in-place operation."
                 + _leaf_hint(base)
             )
+    if recorded and isinstance(edge := (x if base is None else base)._grad_edge, Node) and edge.aliases_leaf:
+        shown = "a leaf Variable" if base is None else "a view of a leaf Variable"
+        raise RuntimeError(f"{shown} that requires grad is being used in an in-place operation." + _leaf_hint(x))
     if recorded and x._grad_edge.__class__ is AccumulateGrad:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation." + _leaf_hint(x))
 
@@ -532,7 +535,7 @@ def view_of(x: Tensor, array: Array, made: int | None = None) -> Tensor:
     out._grad_edge = out._grad = None
     counter = out._version_counter = x._version_counter
     base = x._view
-    if counter is None:
+    if counter is None:  # no view of an inference tensor is recorded
         out._view = None
         return out
     if made is not None:

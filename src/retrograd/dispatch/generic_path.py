@@ -509,7 +509,7 @@ def _wrap_views(
 ) -> Result:
     base = tensors[0]
     outs = views_of(base, result) if isinstance(result, tuple) else (view_of(base, result),)
-    if recording() and op.has_rules and edges[0] is not None:
+    if recording() and op.has_rules and edges[0] is not None and base._version_counter is not None:
         record(op, tensors, arrays, params, outs, edges)
     return outs if isinstance(result, tuple) else outs[0]
 

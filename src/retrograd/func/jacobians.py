@@ -12,6 +12,7 @@ import numpy
 from ..core.pytree import tree_flatten, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
+from ..dispatch.transform_tensor import active_levels
 from .batched_tensor import first_slice
 from .transforms import Argnums, check_argnums, jvp, outside_inference, replace_args, select_args, vjp_of
 from .vmap import check_randomness, vmap
@@ -126,7 +127,9 @@ def jacfwd(
         _check_real("jacfwd", "outputs", outs)
         result = []
         for each in outs:
-            parts = each.split([leaf.numel() for leaf in leaves], 0)
+            sizes = [leaf.numel() for leaf in leaves]
+            # One of several views must not be modified in place; in transforms, which may record it, PyTorch allows it.
+            parts = [each] if len(sizes) == 1 and active_levels() else each.split(sizes, 0)
             shaped = [_leaf_last(part, leaf) for part, leaf in zip(parts, leaves, strict=True)]
             tree = structure.unflatten(shaped)
             result.append(tree[0] if isinstance(numbers, int) else tree)

@@ -21,7 +21,7 @@ from ..autograd.backward import gradient_edge_of, gradients_of_tensors
 from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
-from ..core.graph import AccumulateGrad, OutputEdge, dead_ref, next_number
+from ..core.graph import AccumulateGrad, Node, OutputEdge, dead_ref, next_number
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
@@ -159,6 +159,11 @@ class Level:
             self.own.append(edge)
         else:
             self.aliases.append(edge)
+            leaf = edge
+            while isinstance(leaf, Node) and leaf.lone and type(leaf).__name__ in _WHOLE_VIEWS:
+                leaf = leaf.edge
+            if self.recording and leaf.__class__ is AccumulateGrad and leaf not in INTERNAL_LEAVES:
+                edge.__class__ = _leaf_alias(type(edge))
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
@@ -181,7 +186,7 @@ class Level:
             if id(edge) in wanted:
                 return True
             if edge.__class__ is AccumulateGrad:
-                if edge.variable_ref is not dead_ref and edge not in INTERNAL_LEAVES:
+                if edge not in INTERNAL_LEAVES:
                     return True
             else:
                 stack += (
@@ -200,6 +205,16 @@ class Level:
         if isinstance(x, Batch):
             return batch(x._run, self.for_caller(x._inner), x._dim)
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
+
+
+#: Names of nodes between the alias of a leaf and the leaf.
+_WHOLE_VIEWS = {"AliasBackward0", "ExpandBackward0", "PermuteBackward0"}
+
+
+@functools.cache
+def _leaf_alias(kind: type) -> type:
+    """Return a subclass of the node class ``kind`` for the alias of a leaf, which must not be modified in place."""
+    return type(kind.__name__, (kind,), {"__slots__": (), "__module__": "builtins", "aliases_leaf": True})
 
 
 def detached(x: Any) -> Any:

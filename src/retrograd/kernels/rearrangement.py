@@ -69,8 +69,10 @@ def _flip_by_loop(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
 
 @kernel(_flip_by_loop)
 def flip_axes(np: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    """Return ``x`` with the elements in reverse order along ``axes``, in the memory order of ``x``."""
-    return np.array(x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])], order="K")
+    """Return ``x`` with the elements in reverse order along ``axes``, in the memory order of ``x`` unless it is expanded."""
+    expanded = 0 in [step for step, size in zip(x.strides, x.shape, strict=True) if size > 1]
+    reverse = x[tuple([slice(None, None, -1 if axis in axes else 1) for axis in range(x.ndim)])]
+    return np.array(reverse, order="C" if expanded else "K")
 
 
 @lru_cache(maxsize=64)

@@ -87,6 +87,44 @@ def singular(found: Difference, text: str) -> bool:
     return found.kind == "derivative" and found.where == "second" and "nan" in str(found.expected)
 
 
+def aliased_gradients(found: Difference, text: str) -> bool:
+    """Whether PyTorch's gradients of two leaves share memory, so that what is added to one is added to both."""
+    if found.kind != "derivative" or found.where != "grads" or "torch.stack(" not in text:
+        return False
+    pairs = [(found.expected[name], found.found[name]) for name in found.expected]
+    return any(
+        one[0] is not None and one[0] == two[0] and one[1] != two[1] for i, one in enumerate(pairs) for two in pairs[:i]
+    )
+
+
+def by_its_own_product(found: Difference, text: str) -> bool:
+    """Whether a tensor is multiplied by itself in place in a program with forward derivatives."""
+    return (
+        found.kind in ("values", "derivative", "log")
+        and re.search(r"jvp|jacfwd|hessian|fwAD", text) is not None
+        and re.search(r"(\w+)(?:\[[^\]]*\])?\.(mul|div)_\(\1\b", text) is not None
+    )
+
+
+def overlapping_operand(found: Difference, text: str) -> bool:
+    """Whether a tensor is modified in place by an operand that shares memory with it."""
+    pairs = re.findall(r"\b(t\d+)\.\w+_\((t\d+)\b", text)
+    return found.kind == "values" and any(
+        one != two and (re.search(rf"\b{one}\b", history(text, two)) or re.search(rf"\b{two}\b", history(text, one)))
+        for one, two in pairs
+    )
+
+
+def caught(pattern: str) -> Callable[[Difference, str], bool]:
+    """Return the condition that results are missing in PyTorch, because the program catches an error of ``pattern``."""
+    return lambda found, text: (
+        found.kind == "value"
+        and found.expected == ["NoneType"]
+        and "except" in text
+        and re.search(pattern, text) is not None
+    )
+
+
 ACCEPTED = [
     Accepted("Left out on purpose", "numbers of other sizes", lambda found, text: "complex32" in f"{found.expected}{found.found}"),
     Accepted("What PyTorch does not have", "Derivatives", error("missing error", "not implemented|not supported|does not support|isn't differentiable|differentiable wrt")),

@@ -18,12 +18,12 @@ from ...compat.type_names import type_name
 from ...core import devices, dtypes
 from ...core.dtypes import cpp_name
 from ...core.saved_tensor_hooks import before_modification
-from ...core.tensor import Tensor, preserve_format, strided, wrap
+from ...core.tensor import Tensor, contiguous_format, preserve_format, strided, wrap
 from ...core.views import assign
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import is_directly_writable, modify
 from ...dispatch.operand_promotion import F32, F64, PLAIN, broadcast_mismatch
-from ...dispatch.transform_tensor import active_levels, batch_levels, draw, in_vmap
+from ...dispatch.transform_tensor import TransformTensor, active_levels, batch_levels, draw, in_vmap
 from ...kernels import random as draws
 from ...kernels import samplers
 from ...runtime.user_frame import strips_frames
@@ -184,7 +184,7 @@ def _drawn_like(
     ``sample`` that select this method, such as ``blocks=False``.
     """
     if in_vmap():
-        return draw(sample, input._array.shape)
+        return draw(_in_order_of_slices(input, kind, order, sample, serial), input._array.shape)
     place = devices.as_device(device or input.device)
     if place.type == "meta":
         return new_leaf(empty_array_like(devices.meta(), input, kind, order), requires_grad)
@@ -267,6 +267,22 @@ def _ordered(like: Tensor, kind: Any, memory_format: Any, sample: Any, serial: d
         return sample(array.shape)
     array.transpose(order)[...] = sample(tuple(array.shape[axis] for axis in order), **serial)
     return array
+
+
+def _in_order_of_slices(like: Any, kind: Any, memory_format: Any, sample: Any, serial: dict[str, Any]) -> Any:
+    """Return ``sample``, a function that draws samples, for a tensor with the memory order of the batch ``like`` of vmap.
+
+    Its argument is the shape of all slices, of which the first dimension is the batch. The other parameters have the same
+    meaning as for :func:`_ordered`. If ``like`` is not a batch, the samples are in C order.
+    """
+    if not isinstance(like, TransformTensor) or not like.sliced or like._inner.__class__ is not Tensor:
+        return sample
+    whole = numpy.moveaxis(like._inner._array, like._dim, 0)
+
+    def sample_slices(shape: tuple[int, ...]) -> Any:
+        return _ordered(wrap(whole), kind, memory_format, sample, serial) if shape == whole.shape else sample(shape)
+
+    return sample_slices
 
 
 def dims_by_stride(array: Any) -> list[int]:
@@ -507,7 +523,7 @@ def bernoulli(
     probability for all samples.
     """
     if p is not None:
-        return input.clone().detach().bernoulli_(p, generator=generator)
+        return input.detach().clone(memory_format=contiguous_format).bernoulli_(p, generator=generator)
     return bernoulli_block(input, _stream(generator))
 
 
@@ -713,7 +729,8 @@ def _write_drawn(x: Tensor, sample: Any) -> Tensor:
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
             "randomness. If this is necessary for your usage, please file an issue with functorch."
         )
-    return modify(copy_block.op, (x, draw(sample, x._array.shape)), ())
+    ordered = _in_order_of_slices(x, x._array.dtype, preserve_format, sample, {})
+    return modify(copy_block.op, (x, draw(ordered, x._array.shape)), ())
 
 
 @public(function=False)

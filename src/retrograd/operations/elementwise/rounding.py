@@ -20,19 +20,19 @@ from ..rule_helpers import check_first, kind_of, no_complex, operand_dtypes, rea
 @pointwise(zero_grad_rule, check=no_complex("floor"), refuses=("floor_vml_cpu", "b"))
 def floor(np: Any, self: Any, /) -> Any:
     """Return each element of ``self`` rounded down to an integer, in the dtype of ``self``."""
-    return np.floor(self) if self.dtype.kind in "fV" else self.copy()
+    return np.floor(self) if self.dtype.kind in "fV" else self.copy("K")
 
 
 @pointwise(zero_grad_rule, check=no_complex("ceil"), refuses=("ceil_vml_cpu", "b"))
 def ceil(np: Any, self: Any, /) -> Any:
     """Return each element of ``self`` rounded up to an integer, in the dtype of ``self``."""
-    return np.ceil(self) if self.dtype.kind in "fV" else self.copy()
+    return np.ceil(self) if self.dtype.kind in "fV" else self.copy("K")
 
 
 @pointwise(zero_grad_rule, aliases=("fix",), check=no_complex("trunc"), refuses=("trunc_vml_cpu", "b"))
 def trunc(np: Any, self: Any, /) -> Any:
     """Return each element of ``self`` rounded towards zero to an integer, in the dtype of ``self``."""
-    return np.trunc(self) if self.dtype.kind in "fV" else self.copy()
+    return np.trunc(self) if self.dtype.kind in "fV" else self.copy("K")
 
 
 @pointwise(1, refuses=("frac_cpu", "bic"))
@@ -47,7 +47,7 @@ def frac(np: Any, self: Any, /) -> Any:
 )  # fmt: skip
 def round_whole(np: Any, self: Any, /) -> Any:
     """Return each element of ``self`` rounded to the nearest integer. Ties are rounded to the even integer."""
-    return np.rint(self) if self.dtype.kind in "fV" else self.copy()
+    return np.rint(self) if self.dtype.kind in "fV" else self.copy("K")
 
 
 @pointwise(

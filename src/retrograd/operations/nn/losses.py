@@ -27,7 +27,7 @@ from ..elementwise.rounding import clamp_min, minimum
 from ..elementwise.special import xlogy
 from ..reductions.sums import mean, norm, sum
 from ..shape.join import where_
-from ..shape.views import broadcast_tensors, unsqueeze
+from ..shape.views import broadcast_tensors, renamed_node_class, unsqueeze
 from .activation import logsigmoid
 
 #: Names of the reductions; PyTorch's ``torch.*`` functions take the index.
@@ -302,6 +302,15 @@ def _in_common_dtype(x: Tensor, y: Tensor, result: dtype | None = None) -> tuple
     return x.to(common), y.to(common)
 
 
+def _in_dtype(result: Tensor, target: dtype, name: str) -> Tensor:
+    """Return ``result`` in the dtype ``target``; its node has the name of the loss's, which PyTorch computes in one step."""
+    converted: Tensor = result.to(target)
+    node = converted.grad_fn if converted is not result else None
+    if node is not None:
+        node.__class__ = renamed_node_class(type(node), name)
+    return converted
+
+
 def _weighted(each: Tensor, weight: Tensor, input: Tensor, reduction: str, by_weight: bool = True) -> Tensor:
     """Return the unreduced losses ``each`` times ``weight``, reduced by ``reduction``.
 
@@ -386,7 +395,7 @@ def huber_loss(
     result: Tensor = huber_loss_block(
         *_in_common_dtype(x, y, x.dtype), reduction_name if weight is None else "none", float(delta)
     )
-    result = result.to(input.dtype)
+    result = _in_dtype(result, input.dtype, "HuberLossBackward0")
     return result if weight is None else _weighted(result, weight, input, reduction_name, by_weight=False)
 
 
@@ -603,7 +612,7 @@ def binary_cross_entropy_with_logits(
     _check_not_differentiated("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     x, y = _in_common_dtype(input, target, target.dtype) if input.is_floating_point() else (input, target)
     result: Tensor = bce_with_logits_block(x, y, weight, pos_weight, reduction_name)
-    return result.to(target.dtype)
+    return _in_dtype(result, target.dtype, "BinaryCrossEntropyWithLogitsBackward0")
 
 
 @public(method=False, name="binary_cross_entropy_with_logits")

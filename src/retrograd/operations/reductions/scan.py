@@ -233,7 +233,10 @@ def _cumulative_extreme(name: str, title: str) -> None:
     result = named(name, ("values", "indices"))
 
     def function(input: Tensor, dim: int, *, out: Any = None) -> Any:
-        return result(block(input, normalize_dim(dim, input._array.ndim)))
+        array = input._array
+        if not array.ndim and dim not in (-1, 0):
+            raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
+        return result(block(input, normalize_dim(dim, array.ndim) if array.size else 0))  # not checked without elements
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Return the named tuple (values, indices) of the cumulative {title} of ``input`` along ``dim``."
@@ -328,7 +331,7 @@ def _samples(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> int:
     Raises PyTorch's errors for invalid arguments. ``name`` is the name of the function in the error message.
     """
     axis = normalize_dim(dim, y._array.ndim, wrap_scalar=False)
-    if y.dtype is dtypes.bool_:
+    if y.dtype is dtypes.bool_ and (y._array.shape[axis] or name != "trapezoid"):
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if x is not None and x.dtype is dtypes.bool_:
         raise RuntimeError(f"{name}: received a bool input for `x`, but bool is not supported")

@@ -105,6 +105,7 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     if (special := innermost_batch((input,))) is not None:
         raise special.dynamic("resize_")
     if shape != input._array.shape:
+        check_in_place(input, False, overlap=True)
         input._array = resized(input._array, shape)
         bump_version(input)
         input._renew_leaf()

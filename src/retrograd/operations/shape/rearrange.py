@@ -243,11 +243,13 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     if not steps:
         raise RuntimeError("`shifts` required")
     axes = () if dims is None else as_int_tuple(dims)
-    if axes:
+    if axes and input._array.size:
         axes = tuple(normalize_dim(each, input._array.ndim, wrap_scalar=False) for each in axes)
     if len(steps) != len(axes) and not (not axes and len(steps) == 1):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
-    return roll_block(input, steps, axes)
+    if not input._array.size:  # PyTorch does not check the dimensions
+        axes = ()
+    return roll_block(input, steps if axes or input._array.size else steps[:1], axes)
 
 
 @public()
