@@ -115,6 +115,16 @@ def overlapping_operand(found: Difference, text: str) -> bool:
     )
 
 
+def argument_of_slices(found: Difference, text: str) -> bool:
+    """Whether only retrograd refuses to modify an argument of reverse mode in place, because vmap repeats it."""
+    return (
+        found.kind == "spurious error"
+        and "more than one element of the written-to tensor" in str(found.found)
+        and re.search(r"vmap|jacfwd|jacrev|hessian", text) is not None
+        and re.search(r"grad\(|grad_and_value|vjp|jacrev|hessian", text) is not None
+    )
+
+
 def caught(pattern: str) -> Callable[[Difference, str], bool]:
     """Return the condition that results are missing in PyTorch, because the program catches an error of ``pattern``."""
     return lambda found, text: (
@@ -133,7 +143,9 @@ ACCEPTED = [
     Accepted("torch", "Calls that PyTorch refuses without need", error("backward", r"isFloatingType\(grad|can't be cast to the desired output type|Found dtype")),
     Accepted("torch", "Calls that PyTorch refuses without need", error("missing error", r"isFloatingType\(grad")),
     Accepted("torch", "out=", only_in("values", "shape", "missing error", "spurious error", "derivative", text=r"out=|masked_scatter_|addmm_|addr_")),
+    Accepted("torch", "out=", overlapping_operand),
     Accepted("Operations", "Rounding.", only_in("values", text=r"\.view\(torch\.")),
+    Accepted("Operations", "gelu of infinity", lambda found, text: found.kind in ("values", "derivative") and "nan" in str(found.expected) and "gelu" in text),
     Accepted("Operations", "Non-finite products", lambda found, text: found.kind == "derivative" and "nan" in str(found.found) and "prod" in text),
     Accepted("Operations", "of complex numbers is 1", lambda found, text: found.kind == "values" and "nan" in str(found.expected) and re.search(r"complex.*(\*\*|pow)", text, re.S) is not None),
     Accepted("Operations", "Ties", only_in("values", "derivative", "log", text=r"\bmax|\bmin|amax|amin|norm|prelu|kthvalue|mode|topk|median|sort|argm|quantile")),
@@ -142,21 +154,33 @@ ACCEPTED = [
     Accepted("Operations", "Empty tensors", lambda found, text: "single memory location" in str(found.expected) and "tensor([]" in text),
     Accepted("Operations", "Empty tensors", lambda found, text: found.kind == "node" and "tensor([]" in text),
     Accepted("Tensor", "Integers", lambda found, text: found.found is False and found.expected is True and "fill_(" in text),
+    Accepted("Tensor", "Integers", lambda found, text: found.kind == "requires_grad" and found.found is False and re.search(rf"^{found.where}\[.*\] = t\d+$", text, re.M) is not None),
     Accepted("Tensor", "Integers", error("missing error", "Autograd not support dtype")),
     Accepted("Tensor", "Overwriting an operand by its own product", lambda found, text: found.kind in ("backward", "missing error") and "modified by an inplace operation" in str(found.expected)),
+    Accepted("Tensor", "Overwriting an operand by its own product", by_its_own_product),
     Accepted("Tensor", "Memory layout", only_in("strides", text="")),
     Accepted("Tensor", "Memory layout", error("missing error", "view size is not compatible|itemsize")),
+    Accepted("Tensor", "Memory layout", caught(r"\.view\(")),
+    Accepted("Tensor", "Memory layout", only_in("values", text=r"(?s)\.t\(\)\.contiguous\(\)\.t\(\).*(dropout|rand|bernoulli|normal|uniform)")),
     Accepted("Tensor", "Conjugation is immediate", lambda found, text: re.search(r"\.(conj|mH|adjoint|H)\b", text) is not None),
     Accepted("Tensor", "Views of complex numbers", lambda found, text: found.kind == "node" and found.found == "AsStridedBackward0"),
     Accepted("Tensor", "Refused in-place operations", error("backward", "Inplace update to inference tensor")),
+    Accepted("Tensor", "Refused in-place operations", only_in("shape", text=r"(?s)inference_mode.*resize_")),
     Accepted("Tensor", "Refused in-place operations", error("value", "Inference tensors do not track version counter")),
     Accepted("autograd", "Forward mode is complete", error("missing error", "jvp function|forward AD")),
     Accepted("autograd", "register_multi_grad_hook", lambda found, text: found.expected is None and "several(" in text),
     Accepted("autograd", "register_multi_grad_hook", error("missing error", "'NoneType' object has no attribute 'next_functions'")),
     Accepted("autograd", "Saved values", only_in("derivative", "log", "backward", text=r"\.data\b|detach\(\)\.\w+_\(")),
     Accepted("autograd", "Saved values", error("backward", "a second time|outside of the 'allow_mutation_on_saved_tensors'")),
+    Accepted("autograd", "Saved values", only_in("derivative", text=r"(?s)for some in .*\n    try:\n        torch\.autograd\.backward.*except")),
     Accepted("autograd", "Gradients are tensors of their own", only_in("missing error", text=TRANSFORM.pattern)),
+    Accepted("autograd", "Gradients are tensors of their own", aliased_gradients),
+    Accepted("autograd", "Gradients are tensors of their own", lambda found, text: found.kind in ("values", "version") and re.search(r"autograd\.(functional\.\w+|grad)\(", text) is not None and re.search(r"\w_\(", text) is not None),
     Accepted("torch.func", "Transformations use the ordinary graph", derived("node", "view", "strides", "version", "leaf")),
+    Accepted("torch.func", "Transformations use the ordinary graph", lambda found, text: found.kind == "reason" and TRANSFORM.search(text) is not None),
+    Accepted("torch.func", "Transformations use the ordinary graph", lambda found, text: found.kind == "node" and "CopySlices" in (found.found, found.expected) and "torch.func" in text),
+    Accepted("torch.func", "Transformations use the ordinary graph", lambda found, text: found.kind == "log" and "fwAD" in text and "grad_fn.register" in text),
+    Accepted("torch.func", "Transformations use the ordinary graph", argument_of_slices),
     Accepted("torch.func", "Transformations use the ordinary graph", unneeded_record),
     Accepted("torch.func", "Transformations use the ordinary graph", error("spurious error", "vmap: inplace arithmetic", "found")),
     Accepted("torch.func", "Tangents of 0-d tensors", lambda found, text: derived("dtype")(found, text) and found.expected == "float64"),
@@ -164,6 +188,7 @@ ACCEPTED = [
     Accepted("autograd", "Zero gradients", only_in("log", text=r"floor|round|sgn|sign\(|trunc|frac|normal_|uniform_|random_|bernoulli|fill_|zero_|ceil|relu|threshold|clamp|hard|abs|//")),
     Accepted("torch.func", "Transformations use the ordinary graph", error("missing error", "doesn't require gradient|does not require grad|ZeroTensors are immutable")),
     Accepted("torch.func", "Calls that PyTorch refuses", raised_in(TRANSFORM.pattern)),
+    Accepted("torch.func", "Saved values", lambda found, text: found.kind == "spurious error" and "modified by an inplace operation" in str(found.found) and "torch.func" in text),
     Accepted("torch.func", "Calls that PyTorch refuses", error("backward", "functorch|vmap")),
     Accepted("torch.func", "vmap supports more", error("value", "alloc_cpu")),
     Accepted("Tensor", "Views of complex numbers", lambda found, text: (found.found, found.expected) == ("FillBackward3", "CopyBackwards")),

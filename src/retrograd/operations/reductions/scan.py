@@ -419,7 +419,7 @@ def _trapezoid(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
     if x is not None:
         after, before = _neighbours(y, axis)
         return by_number(sum(mul(add(before, after), _widths(x, y, axis)), axis), 2)
-    ends = mul(add(select_block(y, axis, 0), select_block(y, axis, size - 1)), 0.5)
+    ends = times_number(add(select_block(y, axis, 0), select_block(y, axis, size - 1)), 0.5)
     return times_number(sub(sum(y, axis), ends), dx)
 
 
