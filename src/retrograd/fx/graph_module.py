@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import nn
+from ..compat.lazy_imports import load_part
 from ..core.tensor import Tensor
 from ..nn import Module, Parameter
 from ..runtime.user_frame import MARK, warn
-from ..serialization import save
 from .codegen import Options, PythonCode, _PyTreeCodeGen
 from .graph import Graph
 from .names import GIVEN, is_from_torch
@@ -311,7 +311,7 @@ class GraphModule(Module):
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Write the module to ``folder`` as a Python package that defines the class ``module_name``, and its tensors."""
-        folder = Path(folder)
+        folder, save = Path(folder), load_part("serialization").save
         folder.mkdir(exist_ok=True)
         save(self.state_dict(), folder / "state_dict.pt")
         lines, pickled = [], []
