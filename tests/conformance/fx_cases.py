@@ -784,6 +784,15 @@ with contextlib.redirect_stderr(printed):
     except RuntimeError as error:
         pass
 show(printed.getvalue()[printed.getvalue().index("Call using"):])
+graph = torch.fx.Graph()
+graph.output(graph.call_module("inner", (graph.placeholder("x"),)))
+outer, printed = torch.fx.GraphModule({"inner": traced}, graph), io.StringIO()
+with contextlib.redirect_stderr(printed):
+    try:
+        outer(torch.ones(2))
+    except RuntimeError as error:
+        show(str(error))
+show(printed.getvalue().count("Call using"))
 """,
     "training": """
 torch.manual_seed(0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +88,9 @@ def test_files_keep_the_module(tmp_path: Path) -> None:
 
 
 def test_graph_modules_are_forgotten() -> None:
-    import gc
-    import weakref
-
     traced = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.Linear(2, 2)))
-    kept = weakref.ref(traced)
+    kept, file = weakref.ref(traced), traced.forward.__code__.co_filename
+    assert "def forward" in "".join(linecache.getlines(file))
     del traced
     gc.collect()
-    assert kept() is None
+    assert kept() is None and file not in linecache.cache

@@ -9,7 +9,9 @@ import os
 import re
 import sys
 import traceback
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,9 @@ from .names import GIVEN, is_from_torch
 
 #: Key of ``GraphModule.meta`` with a dictionary of attributes that copies of the module get, too.
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
+#: Attribute of errors whose place in generated code has been printed, by the innermost module.
+_SHOWN = "_shown_by_graph_module"
 
 _file_numbers = itertools.count()
 
@@ -40,6 +45,7 @@ def _forward_of(source: str, variables: dict[str, Any], origin: dict[str, Any] |
     space = dict(variables)
     exec(compile(source, file, "exec", dont_inherit=True), space)
     function: Callable[..., Any] = space.pop("forward")
+    weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
     return function
 
 
@@ -208,8 +214,10 @@ class GraphModule(Module):
         except Exception as error:
             frames = [each for each in traceback.walk_tb(error.__traceback__) if MARK not in each[0].f_globals]
             file = frames[-1][0].f_code.co_filename if frames else ""
-            if "eval_with_key" not in file:
+            if "eval_with_key" not in file or getattr(error, _SHOWN, False):
                 raise
+            with suppress(AttributeError):  # an exception class with __slots__
+                setattr(error, _SHOWN, True)
             lines, number = linecache.getlines(file), frames[-1][1]
             marker = "~" * len(lines[number - 1].strip()) + "~~~ <--- HERE"
             text = f"Call using an FX-traced Module, line {number} of the traced Module's generated forward function:"
@@ -316,22 +324,20 @@ class GraphModule(Module):
         save(self.state_dict(), folder / "state_dict.pt")
         lines, pickled = [], []
         for name, child in self.named_children():
-            made = repr(child)
-            if type(child) not in _WRITTEN_AS_TEXT:
-                save(child, folder / f"{name}.pt")
-                pickled.append(name)
-                comment = made.replace("\n", " ")
-                made = f"torch.load(r'{folder / name}.pt', weights_only=False) # {comment}"
-                lines.append(f"setattr(self, '{name}', {made.replace(' # ', ') # ', 1)}")
-            else:
-                lines.append(f"setattr(self, '{name}', {made})")
+            if type(child) in _WRITTEN_AS_TEXT:
+                lines.append(f"setattr(self, '{name}', {child!r})")
+                continue
+            save(child, folder / f"{name}.pt")
+            pickled.append(name)
+            comment = repr(child).replace("\n", " ")
+            lines.append(f"setattr(self, '{name}', torch.load(r'{folder / name}.pt', weights_only=False)) # {comment}")
         for name, each in self.named_buffers(recurse=False):
             lines.append(f"self.register_buffer('{name}', torch.empty({list(each.shape)}, dtype={each.dtype}))")
         for name, each in self.named_parameters(recurse=False):
             made = f"torch.nn.Parameter(torch.empty({list(each.shape)}, dtype={each.dtype}))"
             lines.append(f"setattr(self, '{name}', {made})")
         lines.append(f"self.load_state_dict(torch.load(r'{folder}/state_dict.pt'))")
-        imports = "\n".join(statement for statement, _ in GIVEN.values())
+        imports = "\n".join(["\nimport torch", *(statement for statement, _ in GIVEN.values())])
         body = "".join(f"        {line}\n" for line in lines)
         text = f"{imports}\n\nfrom torch.nn import *\nclass {module_name}(torch.nn.Module):\n    def __init__(self):\n"
         text += f"        super().__init__()\n{body}{_indented(self.code)}\n"
