@@ -277,7 +277,7 @@ with graph.inserting_after(x):
 linear = graph.call_module("sub.linear", (first,))
 graph.inserting_before(linear)
 third = graph.create_node("call_function", operator.mul, (second, y), name="product")
-graph.inserting_before()
+graph.inserting_after()
 graph.output({"a": [linear, third], "b": (weight,)}, type_expr=dict)
 show(graph)
 show(len(graph.nodes), [node.name for node in reversed(graph.nodes)])
@@ -287,7 +287,9 @@ module = torch.fx.GraphModule({"weight": torch.ones(2), "sub.linear": nn.Linear(
 show(module.code)
 show(module)
 show([name for name, _ in module.named_buffers()], [name for name, _ in module.named_modules()])
-graph.print_tabular()
+with graph.inserting_before():
+    graph.placeholder("first")
+show(list(graph.nodes))
 """,
     "arguments of nodes": """
 graph = torch.fx.Graph()
@@ -305,7 +307,7 @@ call.args = (slice(x, None, y), (1, [z]))
 call.kwargs = {}
 show(call.args, call.kwargs, call.format_node())
 show(torch.fx.node.map_arg((x, [y, {"a": z, "b": 3}]), lambda n: n.name))
-show(torch.fx.node.map_aggregate((1, [2, {"a": slice(3, 4)}]), lambda n: n + 1))
+show(torch.fx.node.map_aggregate((1, [2, {"a": slice(3, 4)}]), lambda n: n and n + 1))
 call.meta["a"], call.stack_trace = 3, "trace"
 show(call.meta, call.type, call.op, call.target is torch.cat, repr(call), str(call), [call])
 x.append(z)

@@ -62,6 +62,23 @@ def test_assertions_are_recorded() -> None:
         Asserting().trace(lambda x: x if x else 1)
 
 
+#: What PyTorch prints with the package tabulate 0.10.
+TABLE = """\
+opcode         name    target                   args         kwargs
+-------------  ------  -----------------------  -----------  --------------
+placeholder    x       x                        ()           {}
+placeholder    y       y                        (2,)         {}
+call_function  add     <built-in function add>  (x, y)       {}
+call_method    sum_1   sum                      (add, 0)     {'keepdim': 1}
+output         output  output                   ((sum_1,),)  {}
+"""
+
+
+def test_table_of_a_graph(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.fx.symbolic_trace(lambda x, y=2: ((x + y).sum(0, keepdim=1),)).graph.print_tabular()
+    assert capsys.readouterr().out == TABLE
+
+
 def test_names_of_functions_match_pytorch() -> None:
     assert fx_cases.qualified_names(torch, qualified_name) == RECORDED["names"]
 
