@@ -436,7 +436,8 @@ def reduce_tensor(tensor: Tensor, memories: StorageTable) -> tuple[TorchName, tu
     array = tensor._array
     layout = (tuple(array.shape), element_strides(array))
     graded = tensor.requires_grad and not isinstance(tensor, Parameter)
-    identity, offset = (None, None) if tensor.is_meta else memories.persistent_id(array)
+    identity: Any
+    identity, offset = (None, 0) if tensor.is_meta else memories.persistent_id(array)
     place = (StorageRef(identity), offset, *layout)
     recorded: tuple[Any, ...] = (graded, OrderedDict())
     arguments: tuple[Any, ...]

@@ -855,9 +855,11 @@ def share_memory(a: Array, b: Array) -> bool:
 
 def address(array: Array) -> int:
     """Return the memory address (in bytes) of the first element of ``array``."""
-    if isinstance(array, numpy.ndarray):
-        return int(array.ctypes.data)
-    return array.offset if devices.is_meta(array) else int(array.data.ptr)  # type: ignore[attr-defined]
+    return int(array.ctypes.data if isinstance(array, numpy.ndarray) else _address_elsewhere(array))
+
+
+def _address_elsewhere(array: Any) -> Any:  # of CuPy, or of no memory; Note [Any by attribute name]
+    return array.offset if devices.is_meta(array) else array.data.ptr
 
 
 def offset_in_memory(array: Array) -> int:

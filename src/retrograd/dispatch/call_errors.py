@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -114,12 +114,13 @@ def repeated(
     from Tensor is registered only after a call with an instance of it has failed. A call with NumPy's names of
     parameters is repeated with PyTorch's names, a deprecated call such as ``x.add_(2, y)`` as ``x.add_(y, alpha=2)``, one
     with other objects than ints where ints are expected with ints, one with a 0-d tensor on the CPU and a meta tensor by
-    the generic path, and one in which NumPy has raised a FloatingPointError
-    while these errors are ignored. ``form`` describes the called function, and ``error`` is the exception that was
-    raised. The other parameters are the arguments of the call, as for :func:`fall_back`.
+    the generic path, and one in which NumPy has raised a FloatingPointError while these errors are ignored. ``form``
+    describes the called function, and ``error`` is the exception that was raised. The other parameters are the arguments
+    of the call, as for :func:`fall_back`.
     """
-    if hasattr(error, "_on_two_devices") and hasattr(form, "slow") and not _is_of_fallback(form, error):
-        return partial(fall_back, form, args, rest, unknown, out)
+    if hasattr(error, "_on_two_devices") and hasattr(form, "slow"):
+        called: Any = form  # not that of a public wrapper
+        return None if _is_of_fallback(called, error) else partial(fall_back, called, args, rest, unknown, out)
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
     if isinstance(error, FloatingPointError) and errors.get() is not IGNORED:

@@ -210,11 +210,13 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     if op.check is not None:
         op.check(*arrays)
     np, kernel = numpy, op.kernel
+    meta: Any = None  # the array module of meta arrays
     if not all([each.__class__ is numpy.ndarray for each in arrays]):
         arrays = _same_device(op, arrays)
         np = devices.array_module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
         if np.__name__ == "meta":
-            kernel = np.kernel_of(op)
+            meta = np
+            kernel = meta.kernel_of(op)
     target = None
     heeded = errors.get()
     if op.kind == "pointwise":
@@ -243,8 +245,8 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     try:
         errors.set(IGNORED)
         result = kernel(np, *inputs, *params[: op.positional], **keywords)
-        if np.__name__ == "meta":
-            result = np.as_meta(result)
+        if meta is not None:
+            result = meta.as_meta(result)
         if target is not None:
             result = retype(op, result, target)
         elif stored is not None:
@@ -254,8 +256,8 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
             raise broadcast_error(tensors) or error from None
         raise
     except RuntimeError as error:
-        if np.__name__ == "meta" and hasattr(error, np.NEEDS_VALUES):
-            raise np.no_values(op.shown) from None
+        if meta is not None and hasattr(error, meta.NEEDS_VALUES):
+            raise meta.no_values(op.shown) from None
         if inputs is not arrays:  # it may name dtypes
             _refuse_mixed(op, np, arrays, params[: op.positional], keywords)
         raise

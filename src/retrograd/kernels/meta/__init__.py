@@ -106,21 +106,22 @@ def _as_strided(x: Any, shape: Any = None, strides: Any = None, **named: Any) ->
     return x.view_as(as_strided(x.layout, shape, strides))
 
 
+def kernel_of(op: Any) -> Any:
+    """Return the kernel of the operation ``op`` for meta arrays."""
+    return KERNELS.get(op.name, op.kernel)
+
+
 for _name, _function in {
     "empty": _empty, "zeros": _empty, "ones": _empty, "full": _full, "arange": _arange, "linspace": _linspace,
     "eye": _eye, "identity": _eye, "asarray": _asarray, "asanyarray": _asarray, "array": _array,
     "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": MetaArray.__array__,
     "triu_indices": _triangle, "fft": fft, "map_matrices": matrices.map_matrices,
-    "as_meta": functions.as_results, "no_values": no_values, "NEEDS_VALUES": NEEDS_VALUES, "kernel_of": lambda op: KERNELS.get(op.name, op.kernel), "check_devices": functions.check_devices,
+    "as_meta": functions.as_results, "no_values": no_values, "NEEDS_VALUES": NEEDS_VALUES, "kernel_of": kernel_of,
+    "check_devices": functions.check_devices,
     "tri": lambda n, m=None, k=0, dtype=float: _eye(n, m, dtype=dtype),
     "lib": SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_as_strided)),
 }.items():  # fmt: skip
     setattr(META, _name, _function)
-
-
-def kernel_of(op: Any) -> Any:
-    """Return the kernel of the operation ``op`` for meta arrays."""
-    return KERNELS.get(op.name, op.kernel)
 
 
 class _Rules:

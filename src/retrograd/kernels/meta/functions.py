@@ -16,6 +16,7 @@ from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 from .array import RULES, MetaArray, fresh, like, no_values, prototype
 
 Rule = Callable[..., Any]
+_each: Any
 
 
 def rule(*functions: Any) -> Callable[[Rule], Rule]:
@@ -29,7 +30,7 @@ def rule(*functions: Any) -> Callable[[Rule], Rule]:
     return register
 
 
-def shape_of(x: Any) -> tuple[int, ...]:
+def shape_of(x: Any) -> Any:
     """Return the shape of an array, a number or a list."""
     return x.shape if hasattr(x, "shape") else numpy.shape(x)
 
@@ -114,7 +115,7 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, **named: Any) -> Any:
         if not isinstance(target, MetaArray):
             raise _other_device(False)
         if target.dtype != small.dtype and not numpy.can_cast(small.dtype, target.dtype, "same_kind"):
-            raise numpy._core._exceptions._UFuncOutputCastingError(ufunc, "same_kind", small.dtype, target.dtype, 0)
+            raise TypeError(f"Cannot cast ufunc '{ufunc.__name__}' output from {small.dtype!r} to {target.dtype!r}")
         return _delivered(fresh(shape, small.dtype), target)
     return like(small, shape)
 
@@ -583,8 +584,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Return the product over the given axes."""
     if isinstance(axes, int):
         axes = (range(a.ndim - axes, a.ndim), range(axes))
-    first, second = [[each] if isinstance(each, int) else list(each) for each in axes]
-    first, second = normalize_axis_tuple(first, a.ndim), normalize_axis_tuple(second, b.ndim)
+    first, second = [normalize_axis_tuple(each, x.ndim) for each, x in zip(axes, (a, b), strict=True)]
     shape = [n for i, n in enumerate(a.shape) if i not in first] + [n for i, n in enumerate(b.shape) if i not in second]
     return fresh(shape, numpy.result_type(prototype(a), prototype(b)))
 

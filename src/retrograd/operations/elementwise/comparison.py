@@ -247,7 +247,7 @@ def equal(input: Any, other: Any) -> bool:
     a, b = input._array, other._array
     if a.dtype in STORED_NUMPY:
         raise unsupported("equal_notnan_cpu", a.dtype)
-    if isinstance(a, numpy.ndarray) and not other.is_meta:
+    if isinstance(a, numpy.ndarray) and isinstance(b, numpy.ndarray):
         return bool(a.shape == b.shape and numpy.count_nonzero(a == b) == a.size)
     if input.is_meta or other.is_meta:
         raise meta().no_values("equal")

@@ -665,7 +665,7 @@ def _padded_targets(targets: Tensor, lengths: Any, blank: int) -> Any:
     sequences concatenated. Raises RuntimeError if the size of ``targets`` does not fit ``lengths``.
     """
     width = int(lengths.max()) if lengths.size else 0
-    given = numpy.zeros(targets.shape, int) if targets.is_meta else numpy_array_of(targets).astype(numpy.int64)
+    given: Any = numpy.zeros(targets.shape, int) if targets.is_meta else numpy_array_of(targets).astype(numpy.int64)
     rows = numpy.full((lengths.size, width), blank, numpy.int64)
     inside = numpy.arange(width)[None, :] < lengths[:, None]
     if given.ndim == 1:
