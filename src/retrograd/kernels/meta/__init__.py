@@ -14,13 +14,12 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy
-from numpy.lib.stride_tricks import as_strided
 
 from ...core.dtypes import HALF_PRECISION
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor
 from . import fft, functions, matrices
-from .array import NEEDS_VALUES, RULES, MetaArray, fresh, no_values
+from .array import NEEDS_VALUES, RULES, MetaArray, as_strided, fresh, no_values
 from .kernels import KERNELS
 
 __all__ = ["META", "MetaArray"]

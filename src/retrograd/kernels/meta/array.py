@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from numpy.lib.stride_tricks import as_strided
+from numpy.lib.stride_tricks import as_strided as numpy_as_strided
 
 from ...compat.pickle_names import pickled_as
 from ...core.devices import NO_DATA, NO_ITEM
@@ -319,6 +319,14 @@ def _c_strides(shape: Sequence[int], step: int) -> tuple[int, ...]:
         strides.append(0 if empty else step)
         step *= size
     return tuple(strides[::-1])
+
+
+def as_strided(x: Any, shape: Any, strides: Any, writeable: bool = True) -> Any:
+    """Return a view of a NumPy array, also of a dtype that NumPy's ``as_strided`` does not know, such as complex32."""
+    dtype = x.dtype
+    if dtype.kind in "biufcV" and dtype.names is None:
+        return numpy_as_strided(x, shape, strides, writeable=writeable)
+    return numpy_as_strided(x.view(f"V{dtype.itemsize}"), shape, strides, writeable=writeable).view(dtype)
 
 
 def _strided(shape: tuple[int, ...], dtype: numpy.dtype[Any], strides: tuple[int, ...]) -> Any:

@@ -48,6 +48,8 @@ def _nonzero_indices(array: Any) -> Any:
 
     The matrix has one column for each dimension of ``array``, and therefore no column for a 0-d array.
     """
+    if is_meta(array):
+        raise array_module_of(array).no_values("nonzero")
     return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
 
 

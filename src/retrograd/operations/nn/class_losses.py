@@ -648,6 +648,8 @@ ctc_loss_backward.derivative(grad_output=_ctc_backward_rule, self=_ctc_backward_
 
 
 def _lengths(name: str, given: Any, batch: int) -> Any:
+    if isinstance(given, Tensor) and given.is_meta:
+        raise devices.meta().no_values("_ctc_loss")
     values = numpy_array_of(given) if isinstance(given, Tensor) else numpy.asarray(given)
     values = values.reshape(-1).astype(numpy.int64)
     if values.size != batch:
