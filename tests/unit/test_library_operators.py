@@ -12,7 +12,7 @@ import retrograd as torch
 
 @pytest.fixture
 def vision(tmp_path: Path) -> Any:
-    """The operators of the library of torchvision, with an empty file in place of the compiled one."""
+    """The operators of torchvision, loaded by the path of an empty file."""
     (tmp_path / "torchvision").mkdir()
     library = tmp_path / "torchvision" / "_C.cpython-311-x86_64-linux-gnu.so"
     library.write_bytes(b"")
