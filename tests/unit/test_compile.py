@@ -215,8 +215,29 @@ def test_values_and_gradients_match_eager(name: str, grad: bool) -> None:
 @pytest.mark.parametrize("grad", [True, False])
 def test_several_results_and_indices_are_deferred(name: str, grad: bool) -> None:
     found = explained(agree(SEVERAL[name], x(3, 4, grad=grad)))
+    if grad and name in ("rows", "elements"):
+        assert "__getitem__(): its backward pass uses a copy of the indices" in str(found)
+        return
     assert found.break_reasons == []
     assert all("all results" in each or "a live view" in each for each in found.eager_reasons), found.eager_reasons
+
+
+def test_indices_may_be_modified_before_the_backward_pass() -> None:
+    def function(a: Any, index: Any) -> Any:
+        b = (a * 2)[index]
+        index.zero_()
+        loss = (b * b).sum()
+        loss.backward(retain_graph=True)
+        loss.backward()
+        return a.grad.clone(), b
+
+    compiled = torch.compile(function)
+    for _ in range(4):
+        results = []
+        for each in (compiled, function):
+            results.append(each(x(3).detach().requires_grad_(), torch.tensor([2, 0])))
+        for one, two in zip(*results, strict=True):
+            close(one, two)
 
 
 def test_indices_that_change_are_checked_in_each_call() -> None:

@@ -152,7 +152,7 @@ class Compiled:
                 self.eager["calls with other shapes or modes than the first ones"] = ""
                 return None
             root = self.root(key, len(inputs))
-        root.constants, root.inputs = modes, list(key[3:])
+        root.constants, root.inputs = modes, list(key[3:])  # type: ignore[arg-type]
         self.recent = root
         return root
 

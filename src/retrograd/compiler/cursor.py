@@ -205,7 +205,12 @@ class Cursor:
         self.blocked = 1
         if self.computing:
             self.complete(cause)
-        self.settle(NOTHING, GO_ON, cause)
+        values = self.values
+        if self.last is None and not (values and values[-1].__class__ is Lazy):  # nothing is pending
+            self.mode = GO_ON
+            self.expected = NOTHING
+        else:
+            self.settle(NOTHING, GO_ON, cause)
 
     def close(self) -> None:
         """Defer nothing more: the call has ended, but other contexts may still refer to the cursor."""
@@ -315,11 +320,10 @@ class Cursor:
         if picked is None:
             places = [each.place for each in last.path()]
             picked = last.picked = picker(places)
-        counts: tuple[object, ...] = tuple(map(getrefcount, picked(values)))
-        if loss is not None:
-            counts = *counts, loss, wanted
-        if counts in last.segments:
-            return last.segments[counts]
+        counts = tuple(map(getrefcount, picked(values)))
+        known = counts if loss is None else (*counts, loss, wanted)
+        if known in last.segments:
+            return last.segments[known]
         places = [each.place for each in last.path()]
         live = tuple([k for k, count in zip(places, counts) if count > UNREACHED or not EXACT or k == loss])  # noqa: B905
         key = None, loss, wanted, live
@@ -327,7 +331,7 @@ class Cursor:
             made = Segment(last, live, values, cause or "another call follows", loss, wanted) if live else None
             last.segments[key] = made
         if len(last.segments) < MAX_SEGMENTS:
-            last.segments[counts] = last.segments[key]
+            last.segments[known] = last.segments[key]
         return last.segments[key]
 
     # -- Calls
@@ -634,7 +638,7 @@ class Cursor:
         elif entry.same is None and self.stamp == stamp:
             self.stamp += 1
             self.last = entry.items[-1] if entry.items else entry
-            for x in (*arguments.fresh, *(result if entry.items else (result,))):  # type: ignore[misc]
+            for x in (*arguments.fresh, *(result if entry.items else (result,))):
                 learned.add(x)
         return result
 

@@ -204,6 +204,14 @@ class Entry:
             self._finish_several(result, learned, fresh)
             return
         self._finish(result, learned, fresh)
+        if (
+            self.reason is None
+            and self.same is None
+            and self.graded
+            and self.needs_check()
+            and getattr(self.called, "__name__", "") == "__getitem__"
+        ):
+            self.reason = "its backward pass uses a copy of the indices, so that these may be modified"
         self.known = self.reason is None and self.same is None and not self.needs_check()
         if self.known and not self.inputs and SEQUENCE not in self.places:
             self.function = self.called
@@ -227,7 +235,8 @@ class Entry:
         for index, result in enumerate(results):
             if index:
                 item = Entry(items[-1], self.place + index)
-                item.called, item.places, item.constants, item.inputs = None, (), (), []
+                item.called = None  # type: ignore[assignment]
+                item.places, item.constants, item.inputs = (), (), []
                 item.positional, item.names = 0, ()
                 items.append(item)
             item = items[-1]
@@ -274,7 +283,7 @@ class Entry:
     def used(self) -> list[int]:
         """Return the places of the operands."""
         if self.head not in (None, self):
-            return self.head.used()  # type: ignore[union-attr]
+            return self.head.used()
         found = [place for place in self.places if place >= 0]
         for place, constant in zip(self.places, self.constants, strict=True):
             if place == SEQUENCE:

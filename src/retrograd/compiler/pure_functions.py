@@ -217,9 +217,9 @@ def has_valid_indices(function: Function, args: Args, kwargs: Kwargs) -> bool:
 
 def _in_range(index: object, size: int, least: int) -> bool:
     """Whether ``index`` is a tensor of integers from ``least`` to ``size - 1`` whose elements are known."""
-    if index.__class__ is not Tensor or index._array.__class__ is not ndarray:  # type: ignore[attr-defined]
+    if index.__class__ is not Tensor or index._array.__class__ is not ndarray:
         return False
-    array = index._array  # type: ignore[attr-defined]
+    array = index._array
     if array.dtype not in INTEGERS or not array.size:
         return False
     if not least and array.dtype == int64 and array.flags.c_contiguous:

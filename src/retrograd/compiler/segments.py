@@ -93,7 +93,7 @@ class Segment:
             self.reason = "all results of a segment are views"
 
         self.picked_inputs, self.picked_results = picker(self.inputs), picker(self.results)
-        leaves = self.program.leaves if self.program is not None else ()
+        leaves = self.program.leaves if self.program is not None else list[int]()
         self.picked_leaves = picker([self.inputs[k] for k in leaves])
 
     def compile(self, steps: Sequence[Entry], inputs: Sequence[Tensor]) -> None:
@@ -151,7 +151,7 @@ class Segment:
             edge = x._grad_edge
             if edge.__class__ is not AccumulateGrad or x._view is not None or edge in edges:
                 return None
-            edges.append(edge)  # type: ignore[arg-type]
+            edges.append(edge)
         asked = [each._grad_edge for each in wanted or ()]
         if not all(each in edges for each in asked):
             return None
@@ -224,9 +224,9 @@ def _result(entry: Entry, values: Sequence[Tensor], several: dict[Entry, Sequenc
     """Return the result of ``entry``; ``several`` has the results of calls with several results."""
     head = entry.head
     if head is None:
-        return entry.call(values)  # type: ignore[return-value]
+        return entry.call(values)
     if head not in several:
-        several[head] = entry.head.call(values)  # type: ignore[union-attr, assignment]
+        several[head] = head.call(values)
     return several[head][entry.item]
 
 
