@@ -151,7 +151,8 @@ _COMING = {
     "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "accelerator",
+    "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "_utils",
+    "_vmap_internals", "accelerator",
     "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
     "functional", "futures", "fx", "hub", "jit", "library", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn",
     "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal",

@@ -481,3 +481,157 @@ def test_type_hints_of_a_subclass_of_module_can_be_resolved() -> None:
         size: int
 
     assert typing.get_type_hints(Own)["size"] is int and typing.get_type_hints(Own)["training"] is bool
+
+
+# -- torch._utils, torch._C._functorch and others ----------------------------------------------------------------------
+
+
+def test_lists_of_gradients() -> None:
+    from retrograd import _utils
+
+    some = [torch.ones(2, 3), torch.arange(4.0), torch.tensor(5.0)]
+    flat = _utils._flatten_dense_tensors(some)
+    assert flat.tolist() == [1, 1, 1, 1, 1, 1, 0, 1, 2, 3, 5]
+    parts = _utils._unflatten_dense_tensors(flat, some)
+    assert [part.shape for part in parts] == [each.shape for each in some] and parts[1].tolist() == [0, 1, 2, 3]
+    mixed = [torch.ones(3), torch.ones(2).double(), torch.ones(4), torch.ones(9)]
+    groups = list(_utils._take_tensors(mixed, 28))
+    assert [[each.numel() for each in group] for group in groups] == [[3, 4], [9], [2]]
+    again = _utils._reorder_tensors_as([each for group in groups for each in group], mixed)
+    assert all(a is b for a, b in zip(again, mixed, strict=True))
+    assert [_utils._element_size(each) for each in (torch.bool, torch.complex64, torch.float8_e5m2)] == [1, 8, 1]
+    fails(RuntimeError, "expected torch.dtype, but got <class 'int'>", lambda: _utils._element_size(3))
+
+
+def test_index_of_a_device() -> None:
+    from retrograd._utils import _get_device_index
+
+    assert [_get_device_index("cuda:1"), _get_device_index(2), _get_device_index("cpu", allow_cpu=True)] == [1, 2, -1]
+    assert _get_device_index(None, optional=True) is None and _get_device_index("cuda", optional=True) is None
+    fails(ValueError, "Expected a non cpu device, but got: cpu", lambda: _get_device_index("cpu"))
+    fails(ValueError, "Expected a torch.device with a specified index or an integer, but got:None",
+          lambda: _get_device_index(None))  # fmt: skip
+
+
+def kept(error: BaseException) -> Any:
+    from retrograd._utils import ExceptionWrapper
+
+    try:
+        raise error
+    except type(error):
+        return ExceptionWrapper(where="in worker 0")
+
+
+class TwoArguments(Exception):
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(a)
+
+
+def test_kept_exception() -> None:
+    wrapped = kept(ValueError("bad"))
+    assert (wrapped.exc_type, wrapped.where) == (ValueError, "in worker 0")
+    fails(ValueError, "Caught ValueError in worker 0.\nOriginal Traceback", wrapped.reraise)
+    fails(KeyError, "Caught KeyError in worker 0.\nOriginal Traceback", kept(KeyError("k")).reraise)
+    fails(RuntimeError, "Caught TwoArguments in worker 0.\nOriginal", kept(TwoArguments(1, 2)).reraise)
+
+
+def test_tensors_rebuilt_from_a_storage() -> None:
+    from retrograd import _utils
+
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        storage = torch.arange(6.0).storage()
+    assert _utils._rebuild_tensor(storage, 1, (2,), (2,)).tolist() == [1, 3]
+    made = _utils._rebuild_tensor_v2(storage, 0, (2, 3), (1, 2), True, {})
+    assert made.tolist() == [[0, 2, 4], [1, 3, 5]] and made.requires_grad and made.is_leaf
+
+
+def described(x: torch.Tensor) -> tuple[Any, ...]:
+    from retrograd._C import _functorch as f
+
+    return (
+        f.is_batchedtensor(x), f.is_gradtrackingtensor(x), f.is_functorch_wrapped_tensor(x), f.maybe_get_bdim(x),
+        f.maybe_get_level(x), f.maybe_current_level(), f.get_dynamic_layer_stack_depth(),
+    )  # fmt: skip
+
+
+def test_questions_about_transforms() -> None:
+    from retrograd._C import _functorch as f
+
+    found: list[Any] = []
+
+    def note(x: torch.Tensor) -> torch.Tensor:
+        found.append((*described(x), f.peek_interpreter_stack().key().name, tuple(f.get_unwrapped(x).shape)))
+        return x.sum()
+
+    x, rows = torch.ones(3), torch.ones(2, 3)
+    assert described(x) == (False, False, False, -1, -1, None, 0) and f.get_interpreter_stack() is None
+    fails(RuntimeError, "No wrappers present!", lambda: f.get_unwrapped(x))
+    fails(RuntimeError, "no transform is active", f.current_level)
+    torch.vmap(note)(rows)
+    torch.vmap(note, in_dims=1)(rows)
+    torch.func.grad(note)(x)
+    torch.func.jvp(note, (x,), (x,))
+    torch.vmap(torch.vmap(note))(torch.ones(4, 2, 3))
+    assert found == [
+        (True, False, True, 0, 1, 1, 1, "Vmap", (2, 3)),
+        (True, False, True, 1, 1, 1, 1, "Vmap", (2, 3)),
+        (False, True, True, -1, 1, 1, 1, "Grad", (3,)),
+        (False, True, True, -1, 1, 1, 1, "Jvp", (3,)),
+        (True, False, True, 0, 2, 2, 2, "Vmap", (2, 3)),
+    ]
+
+
+def test_level_of_vmap_by_hand() -> None:
+    from retrograd._C import _functorch as f
+
+    level = f._vmap_increment_nesting(2, "error")
+    try:
+        batch = f._add_batch_dim(torch.arange(6).reshape(2, 3), 0, level)
+        doubled = batch * 2
+        assert doubled.shape == (3,) and f._remove_batch_dim(doubled, level, 2, 0).tolist() == [[0, 2, 4], [6, 8, 10]]
+        assert f._remove_batch_dim(doubled, level, 2, 1).tolist() == [[0, 6], [2, 8], [4, 10]]
+        assert f._remove_batch_dim(torch.ones(1), level, 2, 0).tolist() == [[1], [1]]
+        fails(RuntimeError, "no level of vmap has the depth 5", lambda: f._add_batch_dim(batch, 0, 5))
+    finally:
+        assert f._vmap_decrement_nesting() == level == 1
+    assert f.is_dead_tensor_wrapper(doubled) and f.unwrap_if_dead(doubled).shape == (2, 3)
+    fails(RuntimeError, "the innermost transform is not vmap", f._vmap_decrement_nesting)
+
+
+def test_former_names_of_vmap_and_of_reductions() -> None:
+    from retrograd._vmap_internals import _vmap
+    from retrograd.nn import _reduction
+
+    assert _vmap(torch.sum)(torch.ones(2, 3)).tolist() == [3, 3]
+    found = _vmap(lambda x: (x, None), allow_none_pass_through=True)(torch.ones(2))
+    assert found[0].tolist() == [1, 1] and found[1] is None
+    assert [_reduction.get_enum(each) for each in ("none", "mean", "sum")] == [0, 1, 2]
+    fails(ValueError, "x is not a valid value for reduction", lambda: _reduction.get_enum("x"))
+    with pytest.warns(UserWarning, match="please use reduction='none' instead"):
+        assert _reduction.legacy_get_string(True, False) == "none"
+
+
+def test_base_class_of_context_managers_that_decorate() -> None:
+    from retrograd.utils._contextlib import _DecoratorContextManager
+
+    entered: list[str] = []
+
+    class Noted(_DecoratorContextManager):
+        def __enter__(self) -> None:
+            entered.append("in")
+
+        def __exit__(self, *error: object) -> None:
+            entered.append("out")
+
+    @Noted()
+    def five() -> int:
+        entered.append("five")
+        return 5
+
+    @Noted()
+    def numbers() -> Any:
+        yield 1
+        yield 2
+
+    assert five() == 5 and entered == ["in", "five", "out"]
+    assert list(numbers()) == [1, 2] and entered[3:] == ["in", "out"] * 3

@@ -42,6 +42,7 @@ class VmapRun(TransformLevel):
 
     __slots__ = ("randomness", "size")
     sliced = True
+    warns = True  # whether an operation that runs once for each slice gives a warning
 
     def __init__(self, size: int, randomness: str) -> None:
         super().__init__()
@@ -391,9 +392,10 @@ def as_batches(run: VmapRun, result: Any) -> Any:
 
 def slices_with_warning(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """Warn that ``op`` runs once for each slice, which is slow, and return the result of :func:`apply_by_slices`."""
-    warn(
-        f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
-    )  # fmt: skip
+    if VmapRun.warns:
+        warn(
+            f"vmap: {op.shown} runs slice by slice, because it has no rule for all slices at once: it is as slow as a loop",
+        )  # fmt: skip
     return apply_by_slices(run, op, tensors, params)
 
 

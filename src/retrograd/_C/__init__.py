@@ -1,14 +1,14 @@
 """``torch._C``: the names of this module that PyTorch's documentation mentions.
 
 These are context managers that disable ``__torch_function__``, and options of the profiler.
-"""  # noqa: N999
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .compat.lazy_imports import module_getattr
-from .core import torch_function
+from ..compat.lazy_imports import module_getattr
+from ..core import torch_function
 
 _disabled_torch_function_impl = torch_function.disabled
 
@@ -72,4 +72,4 @@ _PRIVATE = (
     "_get_default_device", "_get_privateuse1_backend_name", "_get_tracing_state", "_linalg", "_log_api_usage_once",
     "_nn", "_special",
 )  # fmt: skip
-__getattr__ = module_getattr(__name__, dict.fromkeys(_PRIVATE, ".private_names"))
+__getattr__ = module_getattr(__name__, {"_functorch": "_functorch"} | dict.fromkeys(_PRIVATE, ".private_names"))
