@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from .core.formatting import OPTIONS as PRINT_OPTS
 from .core.formatting import elements_text, get_printoptions, printoptions, set_printoptions, with_suffixes
 from .core.tensor import Tensor
-from .operations.tensor_protocols import numpy_array_of, text_of
+from .operations.creation.conversion import numpy_array_of
+from .operations.tensor_protocols import text_of
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

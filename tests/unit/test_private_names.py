@@ -277,10 +277,11 @@ def test_graphs_of_torchscript_are_refused_when_one_is_asked_for() -> None:
 
 
 def test_small_names_that_packages_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    from retrograd.onnx import operators, symbolic_helper, symbolic_opset11
+
     from retrograd import _C, hub, types
     from retrograd.jit.annotations import BroadcastingList2
     from retrograd.nn.modules.transformer import _get_activation_fn
-    from retrograd.onnx import operators, symbolic_helper, symbolic_opset11
     from retrograd.optim.optimizer import ParamsT
     from retrograd.utils.checkpoint import get_device_states, set_device_states
 

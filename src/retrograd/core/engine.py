@@ -326,7 +326,7 @@ def _visit(
                 grad = run_tensor_hooks(edge.hooks, grad, record)
             wanted[edge] = grad  # type: ignore[index]
             if inner[edge] is None and edge.single:
-                _run_unused(edge, grad, keep, record)  # type: ignore[arg-type]  # a Node
+                _run_unused(edge, grad, keep, record)
             return _WAITING
         # Before the hooks, as in PyTorch: they change only the gradients passed on.
         wanted[edge] = grad  # type: ignore[index]

@@ -163,7 +163,7 @@ class Level:
             while isinstance(leaf, Node) and leaf.lone and type(leaf).__name__ in _WHOLE_VIEWS:
                 leaf = leaf.edge
             if self.recording and leaf.__class__ is AccumulateGrad and leaf not in INTERNAL_LEAVES:
-                edge.__class__ = _leaf_alias(type(edge))
+                edge.__class__ = _leaf_alias(edge.__class__)
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:

@@ -155,7 +155,9 @@ def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[An
     arguments. ``name`` is the name of the function in the error message.
     """
     _check_ends(name, start=start, end=end)
-    first, last = [0.0 if isinstance(each, Tensor) and each.is_meta else as_python_number(each) for each in (start, end)]
+    first, last = [
+        0.0 if isinstance(each, Tensor) and each.is_meta else as_python_number(each) for each in (start, end)
+    ]
     inferred = dtypes.default.complex if isinstance(first + last, complex) else None
     kind = numpy_dtype_for(name, dtype, inferred)
     if inferred is not None and kind.kind != "c":
