@@ -33,13 +33,29 @@ def leaves(sample: Sample, device: str) -> dict[str, Any]:
     return tensors
 
 
-def gradients(outs: list[Any], tensors: dict[str, Any]) -> list[Any]:
+def gradients(outs: list[Any], tensors: dict[str, Any], create_graph: bool = False) -> list[Any]:
     """Return the gradients of the inputs, for gradients of ones of all results."""
     outs = [each for each in outs if isinstance(each, torch.Tensor) and each.requires_grad]
     inputs = [each for each in tensors.values() if each.requires_grad]
     if not outs or not inputs:
         return []
-    return list(torch.autograd.grad(outs, inputs, [torch.ones_like(each) for each in outs], allow_unused=True))
+    ones = [torch.ones_like(each) for each in outs]
+    return list(torch.autograd.grad(outs, inputs, ones, create_graph=create_graph, allow_unused=True))
+
+
+def second_gradients(sample: Sample, device: str) -> list[Any]:
+    """Return shape and dtype of the gradients of the gradients of a sample; None for those that do not exist.
+
+    The list is empty if none exists: whether a gradient that is constant has a node may depend on values (``max``).
+    """
+    tensors = leaves(sample, device)
+    torch.manual_seed(0)
+    with warnings.catch_warnings(), torch.device(device):
+        warnings.simplefilter("ignore")
+        first = gradients(sample.evaluate(torch, tensors), tensors, create_graph=True)
+    second = gradients([each for each in first if each is not None], tensors)
+    found = [None if each is None else (tuple(each.shape), each.dtype) for each in second]
+    return found if any(found) else []
 
 
 def compare(sample: Sample) -> Outcome | None:

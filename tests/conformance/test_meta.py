@@ -15,7 +15,7 @@ import pytest
 
 import retrograd as torch
 from retrograd import nn
-from tests.conformance.meta_cases import compare
+from tests.conformance.meta_cases import compare, second_gradients
 from tests.conformance.samples import FAMILIES, Sample, samples
 
 #: Samples, by a part of their text, whose results are on the CPU also while ``meta`` is the default device, as in PyTorch.
@@ -44,6 +44,21 @@ def test_layouts_are_those_of_the_cpu(family: str) -> None:
         if outcome.error
     ]
     assert refused == [each for each in NEED_ELEMENTS if each.startswith(f"{family}\t")]
+
+
+@pytest.mark.parametrize("family", ["pointwise", "arithmetic", "reductions", "indexing", "losses", "normalization"])
+def test_gradients_of_gradients(family: str) -> None:
+    wrong, refused = [], {each.split("\t")[1] for each in NEED_ELEMENTS}
+    for sample in samples(family):
+        if not sample.smooth or sample.expression in refused:
+            continue
+        try:
+            expected = second_gradients(sample, "cpu")
+        except RuntimeError:
+            continue
+        if second_gradients(sample, "meta") != expected:
+            wrong.append(sample.expression)
+    assert wrong == []
 
 
 META = {"device": "meta"}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
+from ...core.devices import is_meta
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import ARRAYS, TENSORS, exported, in_place_form, op, pointwise, public, variant
 from ...dispatch.generic_path import check_cast, modify
@@ -155,7 +156,7 @@ def _on_arrays(function: Any) -> Any:
     """
 
     def on_arrays(*arrays: Any) -> Any:
-        return function(*(wrap(numpy.asarray(each)) for each in arrays))._array
+        return function(*(wrap(each if is_meta(each) else numpy.asarray(each)) for each in arrays))._array
 
     return on_arrays
 

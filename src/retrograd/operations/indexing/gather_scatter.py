@@ -505,7 +505,7 @@ def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any
     zero, ranks = src == 0, F.zero_ranks(self, index, src, dim)
     divided = F.gather_block(g * out, index, dim) / F.masked_fill_number(src, zero, 1)
     total = F.where_else(F.logical_not(zero), divided)
-    times = int(ranks._array.max(initial=0)) + 1 if ranks.__class__ is Tensor else 1
+    times = int(ranks._array.max(initial=0)) + 1 if ranks.__class__ is Tensor and not ranks.is_meta else 1
     for rank in range(times):
         alone = ranks == rank
         without = F.scatter_reduce_block(self, index, F.masked_fill_number(src, alone, 1), dim, "prod", include_self)
