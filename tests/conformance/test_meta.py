@@ -277,3 +277,17 @@ def test_warnings_are_not_hidden() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert torch.empty(2, **META).log().is_meta
+
+
+@pytest.mark.parametrize(("rows", "columns", "sides"), [(3, 4, 7), (7, 4, 3), (4, 4, 9), (9, 2, 4)])
+def test_sizes_of_lapack_results(rows: int, columns: int, sides: int) -> None:
+    """Routines of LAPACK are called for smaller matrices."""
+    torch.manual_seed(0)
+    a, b = torch.randn(2, rows, columns), torch.randn(2, rows, sides)
+    for function in (
+        lambda x, y: torch.linalg.lstsq(x, y),
+        lambda x, y: torch.geqrf(x),
+        lambda x, y: torch.linalg.lu(x),
+    ):
+        expected, found = function(a, b), function(a.to("meta"), b.to("meta"))
+        assert [tuple(each.shape) for each in found] == [tuple(each.shape) for each in expected]

@@ -564,10 +564,8 @@ def least_squares(np: Any, a: Any, b: Any, rcond: float, driver: str) -> tuple[A
     """
     import scipy.linalg
 
-    rows = max(a.shape[-2:])
-    small = min(a.shape[-2:])
-
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
+        rows, small = max(matrix.shape), min(matrix.shape)
         solution = cpu.zeros((right.shape[1], rows), matrix.dtype).T
         rank, values = 0, cpu.zeros(small, matrix.real.dtype)
         if driver == "gels" and solution.size:
