@@ -46,7 +46,7 @@ def version(name: str) -> str | None:
 
 @dataclass
 class Run:
-    """What a job printed, its last line of errors if it failed, and its CPU time in seconds."""
+    """Printed lines of a job, its last line of errors if it failed, and its CPU time in seconds."""
 
     lines: list[str]
     error: str

@@ -1,4 +1,4 @@
-"""What the jobs print with: the shape, the dtype and numbers of a result on one line."""
+"""Function that prints the shape, the dtype and numbers of a result on one line."""
 
 from __future__ import annotations
 
