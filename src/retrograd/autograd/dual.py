@@ -237,11 +237,13 @@ def _modified_dual(run: Any, op: Any, x: Any, primals: Any, tangents: Any, param
     ``dual_level``, to which the tangents belong.
     """
     tangent = None
+    if op.name == "copy_block" and primals[0] is primals[1]:
+        return x
     if any(each is not None for each in tangents) and op.has_rules:
         # The rules may need the overwritten value.
         before = (F.clone_block(primals[0], preserve_format), *primals[1:])
         members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
-        if tangents[0] is not None and recording() and any(map(_is_recorded, members)):
+        if tangents[0] is not None and recording() and any(map(is_recorded, members)):
             tangents = (F.clone_block(tangents[0], preserve_format), *tangents[1:])
         outs = (apply(op, before, params),)
         tangent = _recording(run, lambda: tangents_of(op, before, tangents, params, outs))[0]
@@ -491,7 +493,7 @@ def _transposed_backward(function: Any, primals: Any, tangents: Any, count: int)
     ``primals`` and ``tangents`` are the primals and tangents of the arguments, and ``count`` is the number of results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
-    record = bool(recording()) and any(map(_is_recorded, members))
+    record = bool(recording()) and any(map(is_recorded, members))
     live = [i for i, each in enumerate(tangents) if each is not None]
     before = set_recording(True)
     try:
@@ -753,7 +755,7 @@ def _transposed(
     indices of the operands with a tangent, and ``graded`` the indices of the differentiable results.
     """
     members = [each for each in (*primals, *tangents) if isinstance(each, Tensor)]
-    record = bool(recording()) and any(map(_is_recorded, members))
+    record = bool(recording()) and any(map(is_recorded, members))
     conjugate = op.holomorphic and any(each.is_complex() for each in (outs[0], *members))
     before = set_recording(True)
     try:
@@ -795,5 +797,10 @@ def _values(op: Any, g: Any, saved: dict[str, Any], live: Sequence[int]) -> list
     return gradients
 
 
-def _is_recorded(x: Any) -> bool:
-    return x.requires_grad or (isinstance(x, Dual) and _is_recorded(x._tangent))
+def is_recorded(x: Any) -> bool:
+    """Whether operations on ``x``, or on a tangent of ``x``, are recorded."""
+    while isinstance(x, TransformTensor):
+        if isinstance(x, Dual) and is_recorded(x._tangent):
+            return True
+        x = x._inner
+    return isinstance(x, Tensor) and x.requires_grad

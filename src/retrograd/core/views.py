@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+import numpy
+
 from ..runtime import user_frame
 from . import anomaly_mode
 from .dtypes import dtype_of, scalar_name
@@ -36,7 +38,7 @@ from .grad_mode import in_inference, recording, restore_recording, set_recording
 from .graph import AccumulateGrad, Node, dead_ref, next_number
 from .rule_namespace import RULE_NAMESPACES, rule_namespace_of
 from .saved_tensor_hooks import before_modification
-from .tensor import Tensor, address, element_strides, memory_owner, share_memory
+from .tensor import Tensor, address, at_edge, element_strides, memory_owner, share_memory
 
 if TYPE_CHECKING:
     from .typing import VJP, Array, ArrayDType, Edge, Edges, Gradient, Gradients, Recording, Shape, VersionCounter
@@ -219,7 +221,15 @@ def _edge_of_result(copy: weakref.ref[CopySlices], shape: Shape, dtype: ArrayDTy
     if node is None:
         return None
     view = AsStridedView()
-    view.edges, view.number = (node,), next_number()
+    edge: Edge | None = node
+    if node.pairs:  # of a view of the parts of complex elements
+        whole = numpy.broadcast_to(numpy.zeros((), node.dtype), node.shape)
+        before = set_recording(True)
+        try:
+            edge = RULE_NAMESPACES[Tensor].view_as_real(at_edge(whole, [0, None], node))._grad_edge
+        finally:
+            restore_recording(before)
+    view.edges, view.number = (edge,), next_number()
     view.shape, view.dtype, view.hooks = shape, dtype, None
     view.code, view.instruction = node.code, node.instruction
     view.whole, view.part = node.whole, node.part

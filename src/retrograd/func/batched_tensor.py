@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..autograd.dual import Dual
+from ..autograd.dual import Dual, is_recorded
 from ..autograd.function import Function
 from ..core.devices import array_module_of
 from ..core.error_context import describe_definition, with_remedy
@@ -524,9 +524,11 @@ def _apply_inplace(run: VmapRun, op: Any, tensors: tuple[Any, ...], params: tupl
     if not (isinstance(x, Batch) and x._run is run):
         raise RuntimeError(CAPTURED)
     operands = tensors
-    if recording() and any(isinstance(each, Tensor) and each.requires_grad for each in tensors):
+    if recording() and any(map(is_recorded, tensors)):
         # The rules may need the overwritten value.
         operands = (batch(run, F.clone_block(x._inner, preserve_format), x._dim), *tensors[1:])
+    if op.name == "copy_block" and tensors[1] is x:
+        return x
     result = run_block(run, op, operands, params, False)
     if result._array.shape != x._array.shape:
         raise RuntimeError(

@@ -21,7 +21,7 @@ from ..autograd.backward import gradient_edge_of, gradients_of_tensors
 from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
-from ..core.graph import AccumulateGrad, Node, OutputEdge, dead_ref, next_number
+from ..core.graph import AccumulateGrad, Hooks, Node, OutputEdge, dead_ref, next_number
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
@@ -164,6 +164,7 @@ class Level:
                 leaf = leaf.edge
             if self.recording and leaf.__class__ is AccumulateGrad and leaf not in INTERNAL_LEAVES:
                 edge.__class__ = _leaf_alias(edge.__class__)
+                edge.hooks = Hooks()  # so that the generated functions leave in-place operations to the generic path
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:

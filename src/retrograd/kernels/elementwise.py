@@ -238,5 +238,5 @@ def _convert_by_loop(np: Any, x: Any, kind: Any) -> Any:
 
 @kernel(_convert_by_loop)
 def convert(np: Any, x: Any, kind: Any) -> Any:
-    """Return a copy of ``x`` in the dtype ``kind``."""
-    return cast(x, kind) if kind.kind == "V" else x.astype(kind)
+    """Return a copy of ``x`` in the dtype ``kind``; that of an expanded array is contiguous."""
+    return cast(x, kind) if kind.kind == "V" else x.astype(kind, order="C" if 0 in x.strides else "K")

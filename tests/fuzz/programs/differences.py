@@ -115,6 +115,15 @@ def overlapping_operand(found: Difference, text: str) -> bool:
     )
 
 
+def target_without_graph(found: Difference, text: str) -> bool:
+    """Whether PyTorch takes a view for a leaf, because it was made before the tensor that it views required a gradient."""
+    if not error("missing error", "a leaf Variable that requires grad")(found, text):
+        return False
+    statement = ast.unparse(ast.parse(text).body[int(found.where)])
+    target = re.search(r"\bt\d+\b", statement)
+    return target is not None and "requires_grad" not in origin(text, target[0]) and "(" in origin(text, target[0])
+
+
 def argument_of_slices(found: Difference, text: str) -> bool:
     """Whether only retrograd refuses to modify an argument of reverse mode in place, because vmap repeats it."""
     return (
@@ -194,6 +203,15 @@ ACCEPTED = [
     Accepted("Tensor", "Views of complex numbers", lambda found, text: (found.found, found.expected) == ("FillBackward3", "CopyBackwards")),
     Accepted("linalg and fft", "Fourier transforms of empty batches", error("missing error", "FFT error")),
     Accepted("Errors and warnings", "If a call has several faults", several_faults),
+    Accepted("torch", "Calls that PyTorch refuses without need", target_without_graph),
+    Accepted("Tensor", "Refused in-place operations", lambda found, text: found.kind == "spurious error" and "more than one element" in str(found.found) and "expand" in text and re.search(r"fill_|zero_", text) is not None),
+    Accepted("Operations", "Integers of 8 bits", lambda found, text: found.kind == "derivative" and "atan2" in text and "uint8" in text),
+    Accepted("torch.func", "vmap supports more", lambda found, text: found.kind == "shape" and "vmap" in text and any(size > 2**30 for size in found.expected)),
+    Accepted("Tensor", "Memory layout", lambda found, text: found.kind == "values" and "as_strided" in origin(text, found.where)),
+    Accepted("torch.func", "Transformations use the ordinary graph", lambda found, text: found.kind == "values" and TRANSFORM.search(origin(text, found.where)) is not None and re.search(rf"^{found.where}\b.*\.\w+_\(", text, re.M) is not None),
+    Accepted("torch.func", "Transformations use the ordinary graph", lambda found, text: found.kind == "spurious error" and "a leaf Variable" in str(found.found) and "no_grad" in text and "torch.func" in text),
+    Accepted("autograd", "Saved values", lambda found, text: found.where == "second" and re.search(r"^t\d+ = t\d+\.requires_grad_\(\)$", text, re.M) is not None),
+    Accepted("Operations", "Singular second derivatives", lambda found, text: found.kind == "derivative" and "nan" in str(found.expected) and "nan" not in str(found.found) and "create_graph=True" in text),
 ]  # fmt: skip
 
 

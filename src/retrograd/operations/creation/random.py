@@ -17,9 +17,10 @@ from ...compat.pickle_names import pickled_as
 from ...compat.type_names import type_name
 from ...core import devices, dtypes
 from ...core.dtypes import cpp_name
+from ...core.grad_mode import recording
 from ...core.saved_tensor_hooks import before_modification
 from ...core.tensor import Tensor, contiguous_format, preserve_format, strided, wrap
-from ...core.views import assign
+from ...core.views import assign, check_in_place
 from ...dispatch.declare import op, public
 from ...dispatch.generic_path import is_directly_writable, modify
 from ...dispatch.operand_promotion import F32, F64, PLAIN, broadcast_mismatch
@@ -709,6 +710,7 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     if _writable_directly(x):
         assign(x, sample(array.shape))
         return x
+    check_in_place(x, recording() and x.requires_grad)  # before the generator advances
     if devices.is_meta(array):
         return modify(_OVERWRITE[node].op, (x,), (array,))
     order = dims_by_stride(array)

@@ -169,9 +169,7 @@ def clamp_backward(np: Any, grad_output: Any, self: Any, /, min: Any, max: Any) 
     return elementwise.clamp_gradient(np, grad_output, self, min, max)
 
 
-clamp_backward.derivative(
-    grad_output=lambda F, g, self, min, max: F.clamp_backward(g, self, min, max), self=lambda F, g: F.zeros_as(g)
-)
+clamp_backward.derivative(grad_output=lambda F, g, self, min, max: F.clamp_backward(g, self, min, max))
 
 
 def _clamp_over(x: Any, low: Any, high: Any) -> None:

@@ -59,9 +59,6 @@ def extreme_share(np: Any, self: Any, top: Any, /, dim: Any) -> Any:
     return extrema.share_of_extreme(np, self, top, axes_of(dim, self.ndim))
 
 
-extreme_share.derivative(self=lambda g: None, top=lambda g: None)
-
-
 def _shared_gradient(F: Any, g: Any, self: Any, out: Any, self_shape: Any, dim: Any, keepdim: bool) -> Any:
     """Return the gradient of ``amax`` or ``amin`` with respect to ``self``.
 
@@ -131,7 +128,7 @@ def _extreme_of_all(name: str, backward: str, doc: str) -> Any:
     kernel.__name__ = name + "_all"
     kernel.__doc__ = doc
     block = op(
-        backward=backward, opmath=True, function=False, method=False, vmap=(f"a{name}_block", (1,), False),
+        backward=backward, opmath=True, function=False, method=False, vmap=(f"{name}_dim", 1, False),
         inline=lambda self, _d: extrema.extreme_of_all(numpy, self, largest) if _d is F32 or _d is F64 else None,
     )(kernel)  # fmt: skip
     block.derivative(self=lambda F, g, self, out: F.masked_product(g, F.extreme_share(self, out, None)))
@@ -417,7 +414,8 @@ def _median(name: str, ignore_nan: bool) -> None:
         if self.dtype.kind in "bc":
             raise dtypes.unsupported("median_cpu", self.dtype)
         if self.size == 0:
-            return self.dtype.type(np.nan)
+            kind = self.dtype
+            return kind.type(np.nan if kind.kind in "fV" else np.iinfo(kind).min if kind.itemsize > 2 else 0)
         flat = self.reshape(-1)
         return flat[_median_index(np, flat, 0, ignore_nan)[0]]
 

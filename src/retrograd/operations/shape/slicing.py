@@ -434,7 +434,7 @@ diagonal_block.derivative(
 
 
 def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) -> Any:
-    """Return the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``array`` as a writable view.
+    """Return the diagonals of the matrices in dimensions ``dim1`` and ``dim2`` of ``array`` as a view, writable if ``array`` is.
 
     ``numpy.diagonal`` returns a read-only view instead. ``offset`` selects the diagonal. It is limited to the range of a C
     int, because NumPy raises for greater numbers and crashes for -2**31.
@@ -442,7 +442,7 @@ def writable_diagonal(np: Any, array: Any, offset: int, dim1: int, dim2: int) ->
     if not -(2**63) <= offset < 2**63:
         raise OverflowError("an offset must fit into 64 bits")
     view = array.diagonal(max(1 - 2**31, min(offset, 2**31 - 1)), dim1, dim2)
-    if np.__name__ == "numpy":
+    if np.__name__ == "numpy" and array.flags.writeable:
         view.flags.writeable = True
     return view
 
