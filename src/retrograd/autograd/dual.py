@@ -279,7 +279,10 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
             _become_dual(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
             return
         if batch_levels(x):
-            raise RuntimeError(_CAPTURED)
+            if x.viewed is None:  # type: ignore[attr-defined]
+                raise RuntimeError(_CAPTURED)
+            _become_view_with_tangent(run, x, tangent)
+            return
         if not (isinstance(base, Dual) and base._run is run):
             zeros = placeholder((base, tangent), base._array.shape, base._array.dtype).detach()
             _become_dual(run, base, zeros if isinstance(zeros, TransformTensor) else _zeros_in_order_of(base))
@@ -293,6 +296,33 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
         held.copy_(tangent)
     else:
         x._tangent = tangent
+
+
+def _become_view_with_tangent(run: Any, x: Any, tangent: Any) -> None:
+    """Turn ``x``, a view inside another transform, into a dual tensor, and so what it is a view of.
+
+    The parameters have the same meaning as for :func:`_set_tangent`. The views are applied to the tangent of the base.
+    """
+    chain = [x]
+    while chain[-1].viewed is not None and not _has_tangent(chain[-1].viewed[0], run):
+        chain.append(chain[-1].viewed[0])
+    base = chain[-1] if chain[-1].viewed is None else chain[-1].viewed[0]
+    if not _has_tangent(base, run):
+        zeros = placeholder((base, tangent), base._array.shape, base._array.dtype).detach()
+        viewed, base.viewed = base.viewed, None
+        _become_dual(run, base, _with_tangents_at(_forward_levels(tangent) - {run}, zeros))
+        base.viewed = viewed
+        chain = chain[:-1] if chain[-1] is base else chain
+    for each in reversed(chain):
+        source, op, params = each.viewed
+        part = apply(op, (tangent_at(source, run),), params)
+        each.viewed = None
+        _become_dual(run, each, part)
+        each.viewed = source, op, params
+    if _can_hold(x._tangent, tangent):
+        x._tangent.copy_(tangent)
+    else:
+        raise RuntimeError(_CAPTURED)
 
 
 def _part_of_tangent(base: Any, x: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
 from .node_classes import FIXED, counted, node_class
 from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, number_in, plain_number
 from .saved_values import packed_class
-from .transform_tensor import innermost
+from .transform_tensor import TransformTensor, innermost
 
 if TYPE_CHECKING:
     from ..core.typing import Array, ArrayDType, ArrayModule, Edge, Edges, Function, VersionCounter
@@ -57,7 +57,10 @@ def apply(op: Op, tensors: Operands, params: Params, first: int = 1) -> Result:
         tensors = tuple([check_operand(op, each, index, first) for index, each in enumerate(tensors)])
         special = innermost(tensors)
         if special is not None:
-            return special.process(op, tensors, params, False)
+            result = special.process(op, tensors, params, False)
+            if op.kind == "view" and isinstance(result, TransformTensor):
+                result.viewed = special, op, params
+            return result
         if op.function is not None and op.kind != "view" and recording().__class__ is bool:
             plain = [_as_plain(each) for each in tensors]
             if any([each is not old for each, old in zip(plain, tensors, strict=True)]):

@@ -151,6 +151,8 @@ class TransformTensor(WrapperTensor):
         TransformLevel  # this and _inner are stored in __dict__, because a plain Tensor's class may be set to this one
     )
     _inner: Tensor
+    #: Of a view: the tensor that it views, the operation and its parameters.
+    viewed: tuple[TransformTensor, Op, Params] | None = None
     level = property(lambda self: self._run.depth)
 
     _grad_edge = _inner_field("_grad_edge")
@@ -194,6 +196,7 @@ class TransformTensor(WrapperTensor):
         An in-place operation computes its result as a new tensor, and calls this method with the new tensor.
         """
         self.__dict__.update(other.__dict__)
+        self.viewed = None
 
     @abstractmethod
     def blank(self, members: OperandSequence, shape: tuple[int, ...], dtype: ArrayDType) -> Tensor:
