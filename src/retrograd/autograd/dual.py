@@ -279,7 +279,7 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
             _become_dual(run, x, expand(F.to_dtype(tangent, x.dtype), x._array.shape).clone())
             return
         if batch_levels(x):
-            if x.viewed is None:  # type: ignore[attr-defined]
+            if x.viewed is None:
                 raise RuntimeError(_CAPTURED)
             _become_view_with_tangent(run, x, tangent)
             return

@@ -163,7 +163,8 @@ class Level:
             while isinstance(leaf, Node) and leaf.lone and type(leaf).__name__ in _WHOLE_VIEWS:
                 leaf = leaf.edge
             if self.recording and leaf.__class__ is AccumulateGrad and leaf not in INTERNAL_LEAVES:
-                edge.__class__ = _leaf_alias(edge.__class__)
+                kind: Any = type(edge)
+                edge.__class__ = _leaf_alias(kind)
                 edge.hooks = Hooks()  # so that the generated functions leave in-place operations to the generic path
         return alias
 
@@ -213,7 +214,7 @@ _WHOLE_VIEWS = {"AliasBackward0", "ExpandBackward0", "PermuteBackward0"}
 
 
 @functools.cache
-def _leaf_alias(kind: type) -> type:
+def _leaf_alias(kind: Any) -> Any:
     """Return a subclass of the node class ``kind`` for the alias of a leaf, which must not be modified in place."""
     return type(kind.__name__, (kind,), {"__slots__": (), "__module__": "builtins", "aliases_leaf": True})
 

@@ -248,7 +248,7 @@ def _number(value: Any, target: dtype) -> Any:
     be converted.
     """
     whole = target is dtypes.bool_ or target.category == dtypes.INTEGER
-    if whole and isinstance(value, numpy.floating) and value.__class__ is not numpy.float64:
+    if whole and isinstance(value, numpy.floating) and value.__class__ is not numpy.float64:  # float64 is a float
         raise TypeError(f"'{type_name(value)}' object cannot be interpreted as an integer")
     if isinstance(value, (Tensor, numpy.generic, numpy.ndarray)):
         if value.__class__ is Tensor and value._array.size != 1:
