@@ -70,8 +70,8 @@ def reached_value(shown: str) -> Any:
 def numbers(tensor: Any) -> numpy.ndarray:
     """Return a tensor's elements."""
     tensor = tensor.detach()
-    if tensor.dtype is oracle.complex32:  # NumPy has no bfloat16
-        return numpy.zeros(0)
+    if tensor.dtype in (oracle.complex32, retrograd.complex32):  # NumPy has neither it nor bfloat16
+        tensor = tensor.cfloat()
     if isinstance(tensor, oracle.Tensor):
         tensor = tensor.resolve_conj().resolve_neg()
     return numpy.asarray((tensor.float() if tensor.dtype in (oracle.bfloat16, retrograd.bfloat16) else tensor).numpy())

@@ -95,7 +95,7 @@ def real_block(np: Any, self: Any, /) -> Any:
 
     The backward pass uses this operation if the gradient of a real tensor is computed as a complex array.
     """
-    return self.real.copy()
+    return dtypes.native(self).real.copy()
 
 
 real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_dtype))
@@ -104,7 +104,7 @@ real_block.derivative(self=lambda F, g, self_dtype: F.complex_of(g, None, self_d
 @op(function=False, method=False, holomorphic=False, linear=True, vmap="leading")
 def imag_of(np: Any, self: Any, /) -> Any:
     """Return a copy of the imaginary part of ``self``."""
-    return self.imag.copy()
+    return dtypes.native(self).imag.copy()
 
 
 imag_of.derivative(self=lambda F, g, self_dtype: F.complex_of(None, g, self_dtype))
@@ -234,9 +234,12 @@ def complex_pair(np: Any, real: Any, imag: Any, /) -> Any:
 
     ``real`` and ``imag`` are broadcast to a common shape.
     """
-    out = np.empty(
-        np.broadcast_shapes(real.shape, imag.shape), np.complex64 if real.dtype == np.float32 else np.complex128
-    )
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    if real.itemsize == 2:  # arrays of complex32 have no attributes for their parts
+        parts = np.empty((*shape, 2), real.dtype)
+        parts[..., 0], parts[..., 1] = real, imag
+        return parts.view(dtypes.complex32.numpy)[..., 0]
+    out = np.empty(shape, np.complex64 if real.dtype == np.float32 else np.complex128)
     out.real, out.imag = real, imag
     return out
 
@@ -254,6 +257,4 @@ def complex_(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor:
     error = broadcast_mismatch(real._array.shape, imag._array.shape)
     if error is not None:
         raise error
-    if real.dtype is dtypes.float16:
-        return view_as_complex(RULE_NAMESPACES[Tensor].stack((real, imag), -1))
     return complex_pair(real, imag)
