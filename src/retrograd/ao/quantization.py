@@ -21,30 +21,25 @@ class QConfig(NamedTuple):
     weight: Any
 
 
-class QuantStub(Module):
+class _Boundary(Module):
+    """Module that returns its input, and has the attribute ``qconfig`` if that is given."""
+
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Any) -> Any:
+        """Return ``x``."""
+        return x
+
+
+class QuantStub(_Boundary):
     """Module that returns its input: the place at which a model would be quantized."""
 
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
 
-    def forward(self, x: Any) -> Any:
-        """Return ``x``."""
-        return x
-
-
-class DeQuantStub(Module):
+class DeQuantStub(_Boundary):
     """Module that returns its input: the place at which a model would return to floats."""
-
-    def __init__(self, qconfig: Any = None) -> None:
-        super().__init__()
-        if qconfig:
-            self.qconfig = qconfig
-
-    def forward(self, x: Any) -> Any:
-        """Return ``x``."""
-        return x
 
 
 class QuantWrapper(Module):
@@ -58,9 +53,7 @@ class QuantWrapper(Module):
     def __init__(self, module: Module) -> None:
         super().__init__()
         qconfig = getattr(module, "qconfig", None)
-        self.add_module("quant", QuantStub(qconfig))
-        self.add_module("dequant", DeQuantStub(qconfig))
-        self.add_module("module", module)
+        self.quant, self.dequant, self.module = QuantStub(qconfig), DeQuantStub(qconfig), module
         self.train(module.training)
 
     def forward(self, X: Any) -> Any:
@@ -68,7 +61,20 @@ class QuantWrapper(Module):
         return self.dequant(self.module(self.quant(X)))
 
 
-class ObserverBase(ABC, Module):
+class _Quantizer(ABC, Module):
+    """Base class of modules that compute a scale and a zero point."""
+
+    @abstractmethod
+    def calculate_qparams(self, **kwargs: Any) -> Any:
+        """Return the scale and the zero point."""
+
+    @classmethod
+    def with_args(cls, **kwargs: Any) -> Any:
+        """Return a function that creates a module with the arguments ``kwargs``."""
+        return partial(cls, **kwargs)
+
+
+class ObserverBase(_Quantizer):
     """Base class of modules that observe tensors to choose how they are quantized."""
 
     def __init__(self, dtype: Any, is_dynamic: bool = False) -> None:
@@ -79,17 +85,8 @@ class ObserverBase(ABC, Module):
     def forward(self, x: Any) -> Any:
         """Observe ``x``."""
 
-    @abstractmethod
-    def calculate_qparams(self, **kwargs: Any) -> Any:
-        """Return the scale and the zero point."""
 
-    @classmethod
-    def with_args(cls, **kwargs: Any) -> Any:
-        """Return a function that creates an observer with the arguments ``kwargs``."""
-        return partial(cls, **kwargs)
-
-
-class FakeQuantizeBase(ABC, Module):
+class FakeQuantizeBase(_Quantizer):
     """Base class of modules that round tensors of floats as quantization would."""
 
     def __init__(self) -> None:
@@ -100,10 +97,6 @@ class FakeQuantizeBase(ABC, Module):
     @abstractmethod
     def forward(self, x: Any) -> Any:
         """Return ``x`` rounded."""
-
-    @abstractmethod
-    def calculate_qparams(self, **kwargs: Any) -> Any:
-        """Return the scale and the zero point."""
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Switch rounding on or off."""
@@ -120,11 +113,6 @@ class FakeQuantizeBase(ABC, Module):
     def disable_observer(self) -> None:
         """Switch observing off."""
         self.enable_observer(False)
-
-    @classmethod
-    def with_args(cls, **kwargs: Any) -> Any:
-        """Return a function that creates a module with the arguments ``kwargs``."""
-        return partial(cls, **kwargs)
 
 
 __all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QConfig", "QuantStub", "QuantWrapper"]

@@ -16,22 +16,26 @@ from ..core.pytree import TreeSpec, tree_leaves, tree_unflatten
 from ..core.tensor import Tensor
 from ..ops import OpOverload, OpOverloadPacket
 from .names import GIVEN, Namespace, is_from_torch, qualified_name, type_text
-from .node import Node, tensor_text
+from .node import Node, tensor_text, value_in_meta
 
-#: Operators with a reflected form, by the name of the function in the module ``operator``.
+#: Operators with a reflected and an in-place form, by the name of the function in the module ``operator``.
+_ARITHMETIC = {
+    "add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+    "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+_COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+#: Expressions of operators with a reflected form; ``div`` is PyTorch's name for the operator of ``truediv``.
 reflectable_magic_methods = {
-    "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "floordiv": "{} // {}", "truediv": "{} / {}", "div": "{} / {}",
-    "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}", "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}",
-    "xor": "{} ^ {}", "getitem": "{}[{}]", "matmul": "{} @ {}",
+    **{name: f"{{}} {sign} {{}}" for name, sign in _ARITHMETIC.items()}, "div": "{} / {}", "getitem": "{}[{}]",
 }  # fmt: skip
+#: Expressions of all operators that are no statements.
 magic_methods = {
-    "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}", "ge": "{} >= {}", "pos": "+{}",
-    "neg": "-{}", "invert": "~{}", **reflectable_magic_methods,
+    **{name: f"{{}} {sign} {{}}" for name, sign in _COMPARISONS.items()}, "pos": "+{}", "neg": "-{}", "invert": "~{}",
+    **reflectable_magic_methods,
 }  # fmt: skip
+#: Statements of the operators that change an operand.
 inplace_methods = {
-    "iadd": "{} += {}", "iand": "{} &= {}", "ifloordiv": "{} //= {}", "ilshift": "{} <<= {}", "imod": "{} %= {}",
-    "imul": "{} *= {}", "imatmul": "{} @= {}", "ior": "{} |= {}", "ipow": "{} **= {}", "irshift": "{} >>= {}",
-    "isub": "{} -= {}", "itruediv": "{} /= {}", "ixor": "{} ^= {}", "setitem": "{}[{}] = {}",
+    **{f"i{name.rstrip('_')}": f"{{}} {sign}= {{}}" for name, sign in _ARITHMETIC.items()}, "setitem": "{}[{}] = {}",
 }  # fmt: skip
 
 #: Generic classes of the module ``typing`` for those of the language.
@@ -208,7 +212,7 @@ class _Writer:
 
     def _annotated(self, node: Node) -> str:
         """Return the annotation of the variable of ``node``: its type, or in verbose code its dtype and shape."""
-        value = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
+        value = value_in_meta(node)
         if self.options.verbose and hasattr(value, "dtype") and hasattr(value, "shape"):
             text = tensor_text(value)
             if isinstance(value, Tensor):

@@ -307,7 +307,7 @@ class Node:
             if self.type and maybe_return_typename:
                 maybe_return_typename[0] = f" -> {type_text(self.type)}"
             return f"return {self.args[0]}"
-        value = self.meta.get("val", self.meta.get("tensor_meta", self.meta.get("example_value")))
+        value = value_in_meta(self)
         if include_tensor_metadata and isinstance(value, Tensor):
             described = f'Tensor "{tensor_text(value)}{list(value.stride())}{value.device}"'
             start = start.replace(f" : {kind}", f" : {described}", 1)
@@ -325,6 +325,12 @@ def _argument_text(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key}: {_argument_text(each)}' for key, each in value.items())}}}"
     return f"%{value}" if isinstance(value, Node) else str(value)
+
+
+def value_in_meta(node: Node) -> Any:
+    """Return the value, or its metadata, that a pass over the graph has stored in ``node.meta``, or None."""
+    keys = ("val", "tensor_meta", "example_value")
+    return next((node.meta[key] for key in keys if key in node.meta), None)
 
 
 #: Short names of dtypes, where they are not an initial and the number of bits.
