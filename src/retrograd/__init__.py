@@ -105,7 +105,7 @@ for _value in (get_default_dtype, is_grad_enabled, is_inference_mode_enabled):
     setattr(_here, _value.__name__, _table.public_form(_value, "torch", _value.__name__))
 bool = _dtypes.bool_
 
-#: Operations of ``foreach.py`` with an in-place form, and those with one form.
+#: Operations of ``operations/foreach.py`` with an in-place form, and those with one form.
 _FOREACH = (
     "abs", "acos", "add", "addcdiv", "addcmul", "asin", "atan", "ceil", "clamp_max", "clamp_min", "cos", "cosh", "div",
     "erf", "erfc", "exp", "expm1", "floor", "frac", "lerp", "lgamma", "log", "log10", "log1p", "log2", "maximum",
@@ -142,21 +142,22 @@ _COMING = {
         "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async", "_check", "_check_index",
         "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
         "_check_value", "_check_with", "_sample_dirichlet", "_shape_as_tensor", "_softmax_backward_data", "_standard_gamma",
-        "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
-        "sym_sum",
+        "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
     ),
-    "foreach": tuple(f"_foreach_{_each}" for _each in (*_FOREACH, *(f"{_each}_" for _each in _FOREACH), *_FOREACH_ONE)),
+    "operations.foreach": tuple(
+        f"_foreach_{_each}" for _each in (*_FOREACH, *(f"{_each}_" for _each in _FOREACH), *_FOREACH_ONE)
+    ),
     "ao": ("quantization",),
     "futures": ("Future",),
     "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
     "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "_utils",
-    "_vmap_internals", "accelerator",
-    "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func",
-    "functional", "futures", "fx", "hub", "jit", "library", "linalg", "monitor", "mps", "mtia", "multiprocessing", "nn",
-    "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random", "return_types", "serialization", "signal",
-    "sparse", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "_vmap_internals", "accelerator", "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg", "monitor",
+    "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
+    "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

@@ -872,6 +872,14 @@ def _onnx_operators() -> Names:
     return {"shape_as_tensor": shape_as_tensor, "reshape_from_tensor_shape": reshape_from_tensor_shape}
 
 
+@namespace("_vmap_internals")
+def _vmap_internals() -> Names:
+    """Contents of the module ``torch._vmap_internals`` as a dictionary: ``vmap`` by the names of older programs."""
+    from .func.vmap import _vmap
+
+    return {"vmap": _vmap, "_vmap": _vmap}
+
+
 @namespace("_custom_ops")
 def _custom_ops() -> Names:
     """Contents of the module ``torch._custom_ops`` as a dictionary: a function of ``torch.library``."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from . import foreach as _foreach
 from . import libraries as _libraries
 from . import library as _library
 from . import nn as _nn
@@ -19,6 +18,7 @@ from .compat.lazy_imports import load_part as _load_part
 from .core.tensor import Tensor
 from .core.torch_function import overriding_arguments as _overriding_arguments
 from .dispatch.op import FUNCTIONS
+from .operations import foreach as _foreach
 
 #: Basic operations that are functions or methods of another name here.
 _RENAMED = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
-from retrograd import foreach
+from retrograd.operations import foreach
 
 
 def pair() -> list[Any]:
@@ -98,6 +98,6 @@ def test_errors(kind: type[Exception], words: str, name: str, arguments: tuple[A
 def test_all_functions_of_pytorch_are_loaded_on_demand() -> None:
     from retrograd import _LATER
 
-    assert sorted(name for name, part in _LATER.items() if part == "foreach") == list(foreach.NAMES)
+    assert sorted(name for name, part in _LATER.items() if part == "operations.foreach") == list(foreach.NAMES)
     assert len(foreach.NAMES) == 91
     assert torch._foreach_add.__name__ == "_foreach_add" and torch.ops.aten._foreach_add_(pair(), 1)

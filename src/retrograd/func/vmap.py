@@ -59,6 +59,28 @@ def vmap(
     return wrapped
 
 
+def _vmap(
+    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_through: bool = False
+) -> Callable[..., Any]:
+    """Return :func:`vmap` of ``func``; results that are None stay None if ``allow_none_pass_through`` is true."""
+    if not allow_none_pass_through:
+        return vmap(func, in_dims, out_dims)
+
+    def wrapped(*args: Any) -> Any:
+        results: list[Any] = []
+
+        def without_none(*slices: Any) -> Any:
+            found = func(*slices)
+            results[:] = found if isinstance(found, tuple) else [found]
+            return tuple(each for each in results if each is not None)
+
+        batches = iter(vmap(without_none, in_dims, out_dims)(*args))
+        filled = tuple(None if each is None else next(batches) for each in results)
+        return filled if len(filled) > 1 else filled[0]
+
+    return wrapped
+
+
 def check_randomness(randomness: str) -> None:
     """Raise RuntimeError unless ``randomness`` is ``"error"``, ``"same"`` or ``"different"``."""
     if randomness not in RANDOMNESS:

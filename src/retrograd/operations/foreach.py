@@ -13,9 +13,9 @@ from inspect import signature
 from numbers import Number
 from typing import Any
 
-from .core.tensor import Tensor
-from .dispatch.op import FUNCTIONS
-from .operations.reductions.sums import vector_norm
+from ..core.tensor import Tensor
+from ..dispatch.op import FUNCTIONS
+from .reductions.sums import vector_norm
 
 Tensors = Sequence[Tensor]
 
