@@ -601,6 +601,7 @@ def test_level_of_vmap_by_hand() -> None:
 
 def test_former_names_of_vmap_and_of_reductions() -> None:
     from retrograd._vmap_internals import _vmap
+
     from retrograd.nn import _reduction
 
     assert _vmap(torch.sum)(torch.ones(2, 3)).tolist() == [3, 3]
