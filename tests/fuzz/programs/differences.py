@@ -98,11 +98,11 @@ def aliased_gradients(found: Difference, text: str) -> bool:
 
 
 def by_its_own_product(found: Difference, text: str) -> bool:
-    """Whether a tensor is multiplied by itself in place in a program with forward derivatives."""
+    """Whether a tensor is multiplied by itself in place in a program with forward derivatives or saved-tensor hooks."""
     return (
         found.kind in ("values", "derivative", "log")
-        and re.search(r"jvp|jacfwd|hessian|fwAD", text) is not None
-        and re.search(r"(\w+)(?:\[[^\]]*\])?\.(mul|div)_\(\1\b", text) is not None
+        and re.search(r"jvp|jacfwd|hessian|fwAD|saving\(", text) is not None
+        and re.search(r"(\w+)(?:\[[^\]]*\])?\.(mul|div|addcmul)_\(\1\b", text) is not None
     )
 
 
@@ -181,7 +181,7 @@ ACCEPTED = [
     Accepted("autograd", "register_multi_grad_hook", error("missing error", "'NoneType' object has no attribute 'next_functions'")),
     Accepted("autograd", "Saved values", only_in("derivative", "log", "backward", text=r"\.data\b|detach\(\)\.\w+_\(")),
     Accepted("autograd", "Saved values", error("backward", "a second time|outside of the 'allow_mutation_on_saved_tensors'")),
-    Accepted("autograd", "Saved values", only_in("derivative", text=r"(?s)for some in .*\n    try:\n        torch\.autograd\.backward.*except")),
+    Accepted("autograd", "Saved values", only_in("derivative", text=r"(?s)for some in .*\n +try:\n +torch\.autograd\.backward.*except")),
     Accepted("autograd", "Gradients are tensors of their own", only_in("missing error", text=TRANSFORM.pattern)),
     Accepted("autograd", "Gradients are tensors of their own", aliased_gradients),
     Accepted("autograd", "Gradients are tensors of their own", lambda found, text: found.kind in ("values", "version") and re.search(r"autograd\.(functional\.\w+|grad)\(", text) is not None and re.search(r"\w_\(", text) is not None),
