@@ -219,12 +219,9 @@ class Entry:
     def needs_check(self) -> bool:
         """Whether elements must be compared before the call is deferred: indices or classes that must be in range."""
         kind = kind_of(self.called)
-        return (
-            kind is CLASS_LOSS
-            or kind is INDEXING
-            or (kind is PURE_OF_ONE and max(self.places[1:], default=-1) >= 0)
-            or (kind is PURE_OF_ONE and SEQUENCE in self.places)
-        )
+        if kind is PURE_OF_ONE:
+            return SEQUENCE in self.places or max(self.places[1:], default=-1) >= 0
+        return kind is CLASS_LOSS or kind is INDEXING
 
     def _finish_several(self, results: Sequence[object], learned: Places, fresh: Sequence[Tensor]) -> None:
         """Note the properties of the results of a call that returns a list or tuple of tensors."""
@@ -291,8 +288,8 @@ class Entry:
         return found
 
 
-NOTHING: Entry = Entry.__new__(Entry)
 #: Entry that no call matches.
+NOTHING: Entry = Entry.__new__(Entry)
 NOTHING.function, NOTHING.next, NOTHING.children, NOTHING.known, NOTHING.parent = None, NOTHING, [], False, None
 
 

@@ -121,18 +121,26 @@ class Segment:
             return
         if self.first:
             compute_views(self.first, values)
+        if self._run_program(self.program, values) is None:
+            self.run(values)
+
+    def _run_program(self, program: SegmentProgram, values: Sequence[Tensor]) -> list[Array] | None:
+        """Compute the results of the program and the views of them; return the gradients of the program's backward pass.
+
+        If the program fails, it is deleted, and the result is None.
+        """
         try:
-            self.program.run(self.picked_inputs(values), self.picked_results(values))
+            grads = program.run(self.picked_inputs(values), self.picked_results(values))
         except MemoryError:
             raise
         except Exception as error:
             if strict:
                 raise
             self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
-            self.run(values)
-            return
+            return None
         if self.then:
             compute_views(self.then, values)
+        return grads
 
     def run_backward(self, values: Sequence[Tensor], wanted: Sequence[Tensor] | None) -> list[Array] | None:
         """Compute the live results among ``values`` and the gradients of the loss.
@@ -155,17 +163,9 @@ class Segment:
         asked = [each._grad_edge for each in wanted or ()]
         if not all(each in edges for each in asked):
             return None
-        try:
-            grads = self.program.run(self.picked_inputs(values), self.picked_results(values))
-        except MemoryError:
-            raise
-        except Exception as error:
-            if strict:
-                raise
-            self.program, self.reason = None, f"its program failed: {type(error).__name__}: {error}"
+        grads = self._run_program(self.program, values)
+        if grads is None:
             return None
-        if self.then:
-            compute_views(self.then, values)
         if wanted is not None:
             return [grads[edges.index(each)] for each in asked]  # type: ignore[arg-type]
         before = errors.get()
