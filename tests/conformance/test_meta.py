@@ -160,6 +160,11 @@ def test_numbers_on_the_cpu_take_part() -> None:
     assert x[torch.tensor([0, 1])].shape == (2, 4) and x[torch.tensor([True, False, True])].shape == (2, 4)
 
 
+def test_tables_of_indices_are_not_computed() -> None:
+    assert torch.nn.functional.pdist(torch.empty(5000, 4, **META)).shape == (12_497_500,)
+    assert torch.triu_indices(5000, 4000, 1, **META).shape == (2, 7_998_000)
+
+
 def test_default_device() -> None:
     with torch.device("meta"):
         layer, x = nn.Linear(2, 3), torch.randn(4, 2)
@@ -239,12 +244,12 @@ def test_transforms_and_views() -> None:
 
 
 LARGE = """
-import resource, time
+import resource
 import retrograd as torch
 from retrograd import nn
 
 torch.empty(1, device="meta") + 1
-memory, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.time()
+memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with torch.device("meta"):
     layer = nn.Linear(10**6, 10**6)
     block = nn.TransformerEncoderLayer(4096, 32, 4 * 4096, batch_first=True, norm_first=True)
@@ -256,15 +261,14 @@ for each in blocks:
     x = each(x)
 assert head(x).shape == (8, 2048, 50_000)
 assert sum(each.numel() for each in blocks.parameters()) > 10**10
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024, time.time() - start)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024)
 """
 
 
 def test_ten_billion_parameters_take_little_memory() -> None:
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    megabytes, _ = map(float, done.stdout.split())
-    assert megabytes < 50
+    assert float(done.stdout) < 50  # megabytes
 
 
 def test_package_is_loaded_on_demand() -> None:

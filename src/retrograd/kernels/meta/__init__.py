@@ -94,11 +94,10 @@ def _indices(dimensions: Any, dtype: Any = int, **named: Any) -> MetaArray:
     return fresh((len(dimensions), *dimensions), dtype)
 
 
-def _triangle(n: int, k: int = 0, m: int | None = None) -> Any:
-    found = numpy.triu_indices(n, k, m) if n * (m or n) <= 1 << 20 else None
-    if found is None:
-        raise no_values("triu_indices")
-    return tuple(map(functions.as_meta, found))
+def _triangle(n: int, k: int = 0, m: int | None = None) -> tuple[MetaArray, MetaArray]:
+    columns = n if m is None else m
+    count = int(numpy.clip(columns - k - numpy.arange(n), 0, columns).sum())
+    return fresh((count,), numpy.int64), fresh((count,), numpy.int64)
 
 
 def _as_strided(x: Any, shape: Any = None, strides: Any = None, **named: Any) -> MetaArray:
