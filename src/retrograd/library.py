@@ -21,6 +21,7 @@ def _not_implemented(name: str) -> Callable[..., Any]:
             "retrograd does not load compiled libraries of operations."
         )
 
+    function.__name__ = name.partition("::")[2]
     return function
 
 
@@ -28,10 +29,10 @@ class CustomOpDef:
     """Operation made by :func:`custom_op`; it calls the decorated function."""
 
     def __init__(self, name: str, function: Callable[..., Any] | None = None) -> None:
-        self._qualname, self._function = name, function or _not_implemented(name)
+        self._qualname, self._function = name, _not_implemented(name) if function is None else function
         self._namespace, _, self._name = name.partition("::")
         self._recorded: Any = None
-        self.__name__, self.__doc__ = getattr(function, "__name__", self._name), function.__doc__
+        self.__name__, self.__doc__ = getattr(self._function, "__name__", self._name), self._function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._recorded is None:

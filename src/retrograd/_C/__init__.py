@@ -1,6 +1,7 @@
-"""``torch._C``: the names of this module that PyTorch's documentation mentions.
+"""``torch._C``: the names of this module that PyTorch's documentation mentions, or that packages import.
 
-These are context managers that disable ``__torch_function__``, and options of the profiler.
+Here are context managers that disable ``__torch_function__``, and options of the profiler; ``private_names.py`` and
+``_functorch.py`` have the names that are loaded on demand.
 """
 
 from __future__ import annotations

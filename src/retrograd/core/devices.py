@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy
 
+from ..compat.lazy_imports import load_part
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
@@ -230,7 +230,7 @@ def array_module_of(array: object) -> ArrayModule:
 
 def meta() -> ArrayModule:
     """Return the array module of the device ``meta``, which is imported by the first call."""
-    return import_module("retrograd.kernels.meta").META
+    return load_part("kernels.meta").META
 
 
 def is_meta(array: object) -> bool:

@@ -16,6 +16,7 @@ from ..core.tensor import Tensor, wrap
 from ..library import Library, custom_op
 
 _LIBRARY = Library("torchvision", "FRAGMENT")
+# Operators without an implementation here. torchvision registers functions of shapes for them when it is imported.
 for _name in (
     "roi_pool", "_roi_pool_backward", "ps_roi_align", "_ps_roi_align_backward", "ps_roi_pool", "_ps_roi_pool_backward",
     "deform_conv2d", "_deform_conv2d_backward", "qnms", "qroi_align", "box_iou_rotated",

@@ -1,4 +1,4 @@
-"""``torch._foreach_add`` and its kin: functions that apply an operation to each tensor of a list.
+"""``torch._foreach_add`` and others: functions that apply an operation to each tensor of a list.
 
 PyTorch's optimizers call them, and so do those of other packages. ``_foreach_add(tensors, other)`` returns a tuple of new
 tensors; ``_foreach_add_(tensors, other)`` changes the tensors and returns the list. ``other`` is a number for all tensors, a
