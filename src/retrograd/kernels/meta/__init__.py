@@ -19,7 +19,7 @@ from ...core.dtypes import HALF_PRECISION
 from ...core.rule_namespace import RULE_NAMESPACES
 from ...core.tensor import Tensor
 from . import fft, functions, matrices
-from .array import NEEDS_VALUES, RULES, MetaArray, as_strided, fresh, no_values
+from .array import NEEDS_VALUES, RULES, MetaArray, as_strided, new_array, no_values
 from .kernels import KERNELS
 
 __all__ = ["META", "MetaArray"]
@@ -46,12 +46,12 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def _empty(shape: Any, dtype: Any = numpy.float64, order: str = "C", **named: Any) -> MetaArray:
-    return fresh(_sizes(shape), numpy.float64 if dtype is None else dtype)
+    return new_array(_sizes(shape), numpy.float64 if dtype is None else dtype)
 
 
 def _full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", **named: Any) -> MetaArray:
     kind = (fill_value if isinstance(fill_value, MetaArray) else numpy.asarray(fill_value)).dtype
-    return fresh(_sizes(shape), kind if dtype is None else dtype)
+    return new_array(_sizes(shape), kind if dtype is None else dtype)
 
 
 def _arange(*bounds: Any, dtype: Any = None, **named: Any) -> MetaArray:
@@ -61,17 +61,17 @@ def _arange(*bounds: Any, dtype: Any = None, **named: Any) -> MetaArray:
         if all(isinstance(each, int) for each in (first, last, step))
         else (max(0, int(numpy.ceil((last - first) / step))))
     )
-    return fresh((count,), numpy.result_type(*map(type, bounds)) if dtype is None else dtype)
+    return new_array((count,), numpy.result_type(*map(type, bounds)) if dtype is None else dtype)
 
 
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, **named: Any
 ) -> MetaArray:
-    return fresh((num,), numpy.float64 if dtype is None else dtype)
+    return new_array((num,), numpy.float64 if dtype is None else dtype)
 
 
 def _eye(n: int, m: int | None = None, k: int = 0, dtype: Any = float, **named: Any) -> MetaArray:
-    return fresh((n, n if m is None else m), dtype)
+    return new_array((n, n if m is None else m), dtype)
 
 
 def _asarray(x: Any, dtype: Any = None, order: Any = None, **named: Any) -> MetaArray:
@@ -91,13 +91,13 @@ def _ascontiguousarray(x: Any, dtype: Any = None) -> MetaArray:
 
 
 def _indices(dimensions: Any, dtype: Any = int, **named: Any) -> MetaArray:
-    return fresh((len(dimensions), *dimensions), dtype)
+    return new_array((len(dimensions), *dimensions), dtype)
 
 
 def _triangle(n: int, k: int = 0, m: int | None = None) -> tuple[MetaArray, MetaArray]:
     columns = n if m is None else m
     count = int(numpy.clip(columns - k - numpy.arange(n), 0, columns).sum())
-    return fresh((count,), numpy.int64), fresh((count,), numpy.int64)
+    return new_array((count,), numpy.int64), new_array((count,), numpy.int64)
 
 
 def _as_strided(x: Any, shape: Any = None, strides: Any = None, **named: Any) -> MetaArray:

@@ -110,7 +110,7 @@ class MetaArray(NDArrayOperatorsMixin):
 
     def item(self, *index: Any) -> Any:
         if index and isinstance(index[0], MetaArray) and index[0].bound:  # the element at the position of the maximum
-            found = fresh((), self.dtype)
+            found = new_array((), self.dtype)
             found.bound = index[0].bound
             return found
         raise needs_values(RuntimeError(NO_ITEM))
@@ -178,7 +178,7 @@ class MetaArray(NDArrayOperatorsMixin):
     @property
     def imag(self) -> MetaArray:
         """Imaginary part, a view."""
-        return self.view_as(self.layout.imag) if self.dtype.kind == "c" else fresh(self.shape, self.dtype)
+        return self.view_as(self.layout.imag) if self.dtype.kind == "c" else new_array(self.shape, self.dtype)
 
     @imag.setter
     def imag(self, value: Any) -> None:
@@ -187,11 +187,13 @@ class MetaArray(NDArrayOperatorsMixin):
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> MetaArray:
         """Return a view of another shape if the layout allows it, else a new array."""
         sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], (int, numpy.integer)) else shape
-        wanted = filled_in([int(each) for each in sizes], self.size)
+        wanted = inferred_shape([int(each) for each in sizes], self.size)
         if order == "F":
             return self.transpose().reshape(wanted[::-1]).transpose()
         strides = strides_of_view(self.shape, self.strides, wanted, self.itemsize)
-        return fresh(wanted, self.dtype) if strides is None else self.view_as(as_strided(self.layout, wanted, strides))
+        return (
+            new_array(wanted, self.dtype) if strides is None else self.view_as(as_strided(self.layout, wanted, strides))
+        )
 
     def ravel(self, order: str = "C") -> MetaArray:
         """Return the elements in one dimension, as a view if possible."""
@@ -202,7 +204,7 @@ class MetaArray(NDArrayOperatorsMixin):
 
     def flatten(self, order: str = "C") -> MetaArray:
         """Return a new array of the elements in one dimension."""
-        return fresh((self.size,), self.dtype)
+        return new_array((self.size,), self.dtype)
 
     def __getitem__(self, index: Any) -> MetaArray:
         return indexed(self, index)
@@ -219,11 +221,11 @@ class MetaArray(NDArrayOperatorsMixin):
         if not copy and target == self.dtype and (order != "C" or self.flags.c_contiguous):
             return self
         if order == "C" or (order == "A" and not (self.flags.f_contiguous and not self.flags.c_contiguous)):
-            return fresh(self.shape, target)
+            return new_array(self.shape, target)
         if order in ("F", "A"):
-            return fresh(self.shape[::-1], target).transpose().as_owner()
+            return new_array(self.shape[::-1], target).transpose().as_owner()
         small = prototype(self)
-        return like(numpy.empty_like(small, target), self.shape)
+        return new_array_like(numpy.empty_like(small, target), self.shape)
 
     def as_owner(self) -> MetaArray:
         """Return this array as the owner of its memory, in place of the one that it was made from."""
@@ -303,13 +305,13 @@ MetaArray.conj = MetaArray.conjugate = lambda self: _conjugate(self) if self.dty
 @pickled_as("meta_array")
 def rebuild(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> MetaArray:
     """Return an array of the given layout; pickles call this function."""
-    return MetaArray(_strided(tuple(shape), numpy.dtype(dtype), tuple(strides)))
+    return MetaArray(_layout(tuple(shape), numpy.dtype(dtype), tuple(strides)))
 
 
-def fresh(shape: Sequence[int], dtype: Any) -> MetaArray:
+def new_array(shape: Sequence[int], dtype: Any) -> MetaArray:
     """Return a new array of ``shape`` in C order."""
     dtype = numpy.dtype(dtype)
-    return MetaArray(_strided(tuple(shape), dtype, _c_strides(shape, dtype.itemsize)))
+    return MetaArray(_layout(tuple(shape), dtype, _c_strides(shape, dtype.itemsize)))
 
 
 def _c_strides(shape: Sequence[int], step: int) -> tuple[int, ...]:
@@ -329,13 +331,14 @@ def as_strided(x: Any, shape: Any, strides: Any, writeable: bool = True) -> Any:
     return numpy_as_strided(x.view(f"V{dtype.itemsize}"), shape, strides, writeable=writeable).view(dtype)
 
 
-def _strided(shape: tuple[int, ...], dtype: numpy.dtype[Any], strides: tuple[int, ...]) -> Any:
+def _layout(shape: tuple[int, ...], dtype: numpy.dtype[Any], strides: tuple[int, ...]) -> Any:
+    """Return a NumPy array of this layout that refers to one element."""
     if math.prod(shape) * dtype.itemsize >= 1 << 63:
         raise RuntimeError("Storage size calculation overflowed with sizes=" + str(list(shape)))
     return as_strided(_element(dtype), shape, strides)
 
 
-def like(small: Any, shape: Sequence[int]) -> MetaArray:
+def new_array_like(small: Any, shape: Sequence[int]) -> MetaArray:
     """Return a new array of ``shape``, with the dtype and the memory order of ``small``.
 
     ``small`` is the result of a function for prototypes.
@@ -343,13 +346,13 @@ def like(small: Any, shape: Sequence[int]) -> MetaArray:
     shape, small = tuple(shape), numpy.asarray(small)
     dtype = small.dtype
     if 0 in shape or len(shape) < 2 or small.flags.c_contiguous:
-        return fresh(shape, dtype)
+        return new_array(shape, dtype)
     order = sorted(range(len(shape)), key=lambda axis: -abs(small.strides[axis]))
     strides, step = [0] * len(shape), dtype.itemsize
     for axis in order[::-1]:
         strides[axis] = step
         step *= shape[axis]
-    return MetaArray(_strided(shape, dtype, tuple(strides)))
+    return MetaArray(_layout(shape, dtype, tuple(strides)))
 
 
 #: The number of elements of a prototype in each dimension.
@@ -384,7 +387,7 @@ def prototype(x: Any) -> Any:
     return _prototype(shape, order, repeated, x.dtype)
 
 
-def filled_in(shape: list[int], size: int) -> tuple[int, ...]:
+def inferred_shape(shape: list[int], size: int) -> tuple[int, ...]:
     """Return ``shape`` with the size in place of -1; raise ValueError if it does not fit ``size`` elements."""
     if -1 in shape:
         known = math.prod(each for each in shape if each != -1)
@@ -465,4 +468,4 @@ def indexed(x: MetaArray, index: Any) -> MetaArray:
     first, last = advanced.index(True), len(advanced) - advanced[::-1].index(True)
     start = first if all(advanced[first:last]) else 0
     shape = (*rest[:start], *run, *rest[start:])
-    return fresh(shape, x.dtype) if 0 in shape else like(model[small], shape)
+    return new_array(shape, x.dtype) if 0 in shape else new_array_like(model[small], shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .array import MetaArray, fresh
+from .array import MetaArray, new_array
 
 
 def _complex_dtype(x: MetaArray) -> Any:
@@ -24,7 +24,7 @@ def _shape(x: MetaArray, s: Sequence[int] | None, axes: Sequence[int]) -> list[i
 
 def fftn(x: MetaArray, s: Any = None, axes: Any = None, **options: Any) -> MetaArray:
     """Return a complex array."""
-    return fresh(_shape(x, s, axes), _complex_dtype(x))
+    return new_array(_shape(x, s, axes), _complex_dtype(x))
 
 
 ifftn = fftn
@@ -34,7 +34,7 @@ def rfftn(x: MetaArray, s: Any = None, axes: Any = None, **options: Any) -> Meta
     """Return the first half of the frequencies along the last of ``axes``."""
     shape = _shape(x, s, axes)
     shape[axes[-1]] = shape[axes[-1]] // 2 + 1
-    return fresh(shape, _complex_dtype(x))
+    return new_array(shape, _complex_dtype(x))
 
 
 def irfftn(x: MetaArray, s: Any = None, axes: Any = None, **options: Any) -> MetaArray:
@@ -43,7 +43,7 @@ def irfftn(x: MetaArray, s: Any = None, axes: Any = None, **options: Any) -> Met
     shape[axes[-1]] = 2 * (shape[axes[-1]] - 1)
     for axis, size in zip(axes, s or (), strict=False):
         shape[axis] = size
-    return fresh(shape, _complex_dtype(x).type(0).real.dtype)
+    return new_array(shape, _complex_dtype(x).type(0).real.dtype)
 
 
 hfftn = irfftn

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from .array import RULES, MetaArray, fresh, like, no_values, prototype
+from .array import RULES, MetaArray, new_array, new_array_like, no_values, prototype
 
 Rule = Callable[..., Any]
 _each: Any
@@ -41,7 +41,7 @@ def as_meta(x: Any, dtype: Any = None) -> MetaArray:
         if isinstance(x, (list, tuple)) and any(isinstance(each, MetaArray) for each in x):
             return stack(x)
         plain = numpy.asarray(x)
-        x = like(prototype(plain) if plain.ndim else plain, plain.shape)
+        x = new_array_like(prototype(plain) if plain.ndim else plain, plain.shape)
     return x if dtype is None else x.astype(dtype, copy=False)
 
 
@@ -52,7 +52,7 @@ def as_results(result: Any) -> Any:
     return result if result is None else as_meta(result)
 
 
-def _run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def _of_prototypes(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     """Return the result of NumPy's ``function`` for the prototypes of the arguments."""
     with numpy.errstate(all="ignore"):
         return function(*map(prototype, args), **{key: prototype(each) for key, each in named.items()})
@@ -79,7 +79,7 @@ def _other_device(expects_meta: bool) -> Exception:
     return error
 
 
-def _delivered(result: MetaArray, out: Any) -> Any:
+def _result_or_out(result: MetaArray, out: Any) -> Any:
     """Return ``result``, or the array ``out`` that it is written to."""
     if out is None:
         return result
@@ -101,13 +101,13 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, **named: Any) -> Any:
     if isinstance(inputs[0], numpy.ndarray):  # a 0-d tensor on the CPU, which the generic path moves
         raise _other_device(False)
     if ufunc.signature is not None:
-        return _delivered(generalized(ufunc, inputs, **named), out)
+        return _result_or_out(generalized(ufunc, inputs, **named), out)
     shape = numpy.broadcast_shapes(*[each.shape for each in inputs if hasattr(each, "shape")])
-    small = _run(ufunc, *inputs, **named)
+    small = _of_prototypes(ufunc, *inputs, **named)
     if isinstance(small, tuple):
-        return tuple(like(each, shape) for each in small)
+        return tuple(new_array_like(each, shape) for each in small)
     if not shape and (bound := next((each.bound for each in inputs if isinstance(each, MetaArray) and each.bound), "")):
-        found = fresh((), small.dtype)
+        found = new_array((), small.dtype)
         found.verdict = CHECKS.get((ufunc.__name__, bound if isinstance(inputs[0], MetaArray) else ""))
         return found
     if out is not None:
@@ -116,8 +116,8 @@ def call(ufunc: Any, *inputs: Any, out: Any = None, **named: Any) -> Any:
             raise _other_device(False)
         if target.dtype != small.dtype and not numpy.can_cast(small.dtype, target.dtype, "same_kind"):
             raise TypeError(f"Cannot cast ufunc '{ufunc.__name__}' output from {small.dtype!r} to {target.dtype!r}")
-        return _delivered(fresh(shape, small.dtype), target)
-    return like(small, shape)
+        return _result_or_out(new_array(shape, small.dtype), target)
+    return new_array_like(small, shape)
 
 
 #: The truth value of a comparison of a maximum or minimum with a bound; see the class ``MetaArray``.
@@ -160,17 +160,17 @@ def generalized(ufunc: Any, inputs: Sequence[Any], **named: Any) -> Any:
                 )
         batches.append(shape[: len(shape) - len(names)])
     batch = numpy.broadcast_shapes(*batches)
-    small = _run(ufunc, *inputs, **named)
+    small = _of_prototypes(ufunc, *inputs, **named)
     results = []
     for text in right[1:-1].split("),("):
         core = tuple(sizes[name.rstrip("?")] for name in text.split(",") if name and name.rstrip("?") in sizes)
         results.append((*batch, *core))
     if isinstance(small, tuple):
-        return tuple(like(each, shape) for each, shape in zip(small, results, strict=True))
-    return like(small, results[0])
+        return tuple(new_array_like(each, shape) for each, shape in zip(small, results, strict=True))
+    return new_array_like(small, results[0])
 
 
-def _reduced(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:
+def _reduced_shape(shape: tuple[int, ...], axis: Any, keepdims: bool) -> tuple[int, ...]:
     axes = range(len(shape)) if axis is None else normalize_axis_tuple(axis, len(shape))
     if keepdims:
         return tuple([1 if each in axes else size for each, size in enumerate(shape)])
@@ -185,16 +185,16 @@ def reduce(
     named.pop("where", None)
     x = as_meta(x)
     small = ufunc.reduce(prototype(x), axis=axis, dtype=dtype, keepdims=keepdims, **named)
-    found = like(small, _reduced(x.shape, axis, keepdims))
+    found = new_array_like(small, _reduced_shape(x.shape, axis, keepdims))
     found.verdict = {"logical_or": False, "logical_and": True}.get(ufunc.__name__)
     found.bound = {"maximum": "max", "minimum": "min", "add": "sum"}.get(ufunc.__name__, "")
-    return _delivered(found, out)
+    return _result_or_out(found, out)
 
 
 @rule("accumulate")
 def accumulate(ufunc: Any, x: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     """Return the result of ``ufunc.accumulate``."""
-    return _delivered(like(ufunc.accumulate(prototype(x), axis, dtype), x.shape), out)
+    return _result_or_out(new_array_like(ufunc.accumulate(prototype(x), axis, dtype), x.shape), out)
 
 
 @rule("reduceat")
@@ -202,13 +202,13 @@ def reduceat(ufunc: Any, x: Any, indices: Any, axis: int = 0, dtype: Any = None,
     """Return the result of ``ufunc.reduceat``."""
     shape = list(x.shape)
     shape[axis] = len(indices)
-    return _delivered(like(ufunc.reduceat(prototype(x), [0], axis, dtype), shape), out)
+    return _result_or_out(new_array_like(ufunc.reduceat(prototype(x), [0], axis, dtype), shape), out)
 
 
 @rule("outer")
 def outer(ufunc: Any, a: Any, b: Any, **named: Any) -> Any:
     """Return the result of ``ufunc.outer``."""
-    return like(_run(ufunc.outer, a, b, **named), (*shape_of(a), *shape_of(b)))
+    return new_array_like(_of_prototypes(ufunc.outer, a, b, **named), (*shape_of(a), *shape_of(b)))
 
 
 @rule("at")
@@ -223,20 +223,20 @@ def where(condition: Any, *branches: Any) -> Any:
         raise no_values("nonzero")
     check_devices([condition, *branches])
     shape = numpy.broadcast_shapes(*map(shape_of, (condition, *branches)))
-    return like(_run(numpy.where, condition, *branches), shape)
+    return new_array_like(_of_prototypes(numpy.where, condition, *branches), shape)
 
 
 @rule(numpy.clip)
 def clip(x: Any, low: Any = None, high: Any = None, out: Any = None, **named: Any) -> Any:
     """Return the result of ``numpy.clip``."""
     shape = numpy.broadcast_shapes(*map(shape_of, (x, *[each for each in (low, high) if each is not None])))
-    return _delivered(like(_run(numpy.clip, x, low, high, **named), shape), out)
+    return _result_or_out(new_array_like(_of_prototypes(numpy.clip, x, low, high, **named), shape), out)
 
 
 def _elementwise(function: Any) -> None:
     def made(x: Any, *args: Any, out: Any = None, **named: Any) -> Any:
         shape = numpy.broadcast_shapes(*[each.shape for each in (x, *args) if hasattr(each, "shape")])
-        return _delivered(like(_run(function, x, *args, **named), shape), out)
+        return _result_or_out(new_array_like(_of_prototypes(function, x, *args, **named), shape), out)
 
     RULES[function] = made
 
@@ -269,10 +269,10 @@ def _reduction(function: Any, verdict: bool | None = None, bound: str = "") -> N
         x = as_meta(x)
         keep = {"keepdims": True} if keepdims else {}
         named.pop("where", None)
-        small = _run(function, x, axis, *args, **keep, **named)
-        found = like(small, _reduced(x.shape, axis, keepdims))
+        small = _of_prototypes(function, x, axis, *args, **keep, **named)
+        found = new_array_like(small, _reduced_shape(x.shape, axis, keepdims))
         found.verdict, found.bound = verdict, bound
-        return _delivered(found, out)
+        return _result_or_out(found, out)
 
     RULES[function] = made
 
@@ -295,7 +295,7 @@ def _scan(function: Any) -> None:
     def made(x: Any, axis: Any = None, *args: Any, out: Any = None, **named: Any) -> Any:
         if axis is None:
             x, axis = x.reshape(-1), 0
-        return _delivered(like(_run(function, x, axis, *args, **named), x.shape), out)
+        return _result_or_out(new_array_like(_of_prototypes(function, x, axis, *args, **named), x.shape), out)
 
     RULES[function] = made
 
@@ -308,7 +308,7 @@ def _order(function: Any) -> None:
     def made(x: Any, axis: Any = -1, *args: Any, **named: Any) -> Any:
         if axis is None:
             x, axis = x.reshape(-1), -1
-        return like(_run(function, x, axis, **named), x.shape)
+        return new_array_like(_of_prototypes(function, x, axis, **named), x.shape)
 
     RULES[function] = made
 
@@ -328,25 +328,25 @@ _partition(numpy.argpartition, numpy.argsort)
 @rule(numpy.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """Return the order of the last of the keys."""
-    return fresh(shape_of(keys[-1]), numpy.int64)
+    return new_array(shape_of(keys[-1]), numpy.int64)
 
 
 @rule(numpy.searchsorted)
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Return the positions of ``v``."""
-    return fresh(shape_of(v), numpy.int64)
+    return new_array(shape_of(v), numpy.int64)
 
 
 @rule(numpy.digitize)
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """Return the positions of ``x``."""
-    return fresh(shape_of(x), numpy.int64)
+    return new_array(shape_of(x), numpy.int64)
 
 
 @rule(numpy.isin)
 def isin(element: Any, test_elements: Any, **named: Any) -> Any:
     """Return a mask of ``element``."""
-    return fresh(shape_of(element), bool)
+    return new_array(shape_of(element), bool)
 
 
 @rule(numpy.diff)
@@ -357,10 +357,10 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         if each is not None:
             shape[axis] += shape_of(each)[axis] if len(shape_of(each)) else 1
     shape[axis] = max(0, shape[axis] - n)
-    return fresh(shape, bool if a.dtype.kind == "b" else a.dtype)
+    return new_array(shape, bool if a.dtype.kind == "b" else a.dtype)
 
 
-def _refused(name: str) -> Rule:
+def _refusing(name: str) -> Rule:
     def made(*args: Any, **named: Any) -> Any:
         raise no_values(name)
 
@@ -372,7 +372,7 @@ for _each, _name in {
     numpy.bincount: "bincount", numpy.histogram: "histogram", numpy.histogramdd: "histogramdd", numpy.compress: "masked_select",
     numpy.extract: "masked_select", numpy.array_equal: "equal", numpy.allclose: "allclose",
 }.items():  # fmt: skip
-    RULES[_each] = _refused(_name)
+    RULES[_each] = _refusing(_name)
 
 
 # --- Shapes ---------------------------------------------------------------------------------------------------------
@@ -419,13 +419,13 @@ def broadcast_arrays(*xs: Any, **named: Any) -> Any:
 @rule(numpy.roll)
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     """Return a copy."""
-    return like(numpy.empty_like(prototype(x)), x.shape)
+    return new_array_like(numpy.empty_like(prototype(x)), x.shape)
 
 
 @rule(numpy.tril, numpy.triu)
 def tril(x: Any, k: int = 0) -> Any:
     """Return a copy."""
-    return like(numpy.tril(prototype(x)), x.shape)
+    return new_array_like(numpy.tril(prototype(x)), x.shape)
 
 
 @rule(numpy.concatenate)
@@ -446,7 +446,7 @@ def concatenate(arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, 
     whole[axis] = sum(each[axis] for each in shapes)
     if out is not None:
         return out
-    return like(numpy.concatenate([prototype(each) for each in arrays], axis, dtype=dtype), whole)
+    return new_array_like(numpy.concatenate([prototype(each) for each in arrays], axis, dtype=dtype), whole)
 
 
 @rule(numpy.stack)
@@ -457,7 +457,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, **named: Any) -> Any:
         raise ValueError("all input arrays must have the same shape")
     axis = normalize_axis_index(axis, arrays[0].ndim + 1)
     shape = (*arrays[0].shape[:axis], len(arrays), *arrays[0].shape[axis:])
-    return _delivered(like(numpy.stack([prototype(each) for each in arrays], axis), shape), out)
+    return _result_or_out(new_array_like(numpy.stack([prototype(each) for each in arrays], axis), shape), out)
 
 
 RULES[numpy.append] = lambda a, b, axis=None: concatenate([as_meta(a), as_meta(b)], axis)
@@ -478,7 +478,7 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
         raise no_values("repeat_interleave")
     shape, times = list(x.shape), numpy.asarray(repeats)
     shape[axis] = int(times.sum()) if times.ndim and times.size > 1 else shape[axis] * int(times.reshape(()))
-    return fresh(shape, x.dtype)
+    return new_array(shape, x.dtype)
 
 
 @rule(numpy.tile)
@@ -487,14 +487,14 @@ def tile(x: Any, reps: Any) -> Any:
     times = tuple(reps) if numpy.ndim(reps) else (reps,)
     count = max(len(times), x.ndim)
     shape, times = (1,) * (count - x.ndim) + x.shape, (1,) * (count - len(times)) + times
-    return fresh([a * b for a, b in zip(shape, times, strict=True)], x.dtype)
+    return new_array([a * b for a, b in zip(shape, times, strict=True)], x.dtype)
 
 
 @rule(numpy.pad)
 def pad(x: Any, width: Any, mode: str = "constant", **named: Any) -> Any:
     """Return ``x`` with elements added at the ends of its axes."""
     pairs = numpy.broadcast_to(numpy.asarray(width), (x.ndim, 2)).tolist()
-    return fresh([size + a + b for size, (a, b) in zip(x.shape, pairs, strict=True)], x.dtype)
+    return new_array([size + a + b for size, (a, b) in zip(x.shape, pairs, strict=True)], x.dtype)
 
 
 @rule(numpy.meshgrid)
@@ -503,7 +503,7 @@ def meshgrid(*xs: Any, indexing: str = "xy", **named: Any) -> Any:
     sizes = [as_meta(each).size for each in xs]
     if indexing == "xy" and len(sizes) > 1:
         sizes[0], sizes[1] = sizes[1], sizes[0]
-    return tuple(fresh(sizes, each.dtype) for each in xs)
+    return tuple(new_array(sizes, each.dtype) for each in xs)
 
 
 # --- Selection ------------------------------------------------------------------------------------------------------
@@ -518,19 +518,19 @@ def take(x: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
     axis, chosen = normalize_axis_index(axis, x.ndim), shape_of(indices)
     if not x.shape[axis] and math.prod(chosen):
         raise IndexError("cannot do a non-empty take from an empty axes.")
-    return _delivered(fresh((*x.shape[:axis], *chosen, *x.shape[axis + 1 :]), x.dtype), out)
+    return _result_or_out(new_array((*x.shape[:axis], *chosen, *x.shape[axis + 1 :]), x.dtype), out)
 
 
 @rule(numpy.take_along_axis)
 def take_along_axis(x: Any, indices: Any, axis: Any = -1) -> Any:
     """Return the elements of ``x`` at ``indices``, which broadcasts with ``x`` outside of the axis."""
     if axis is None:
-        return fresh(shape_of(indices), x.dtype)
+        return new_array(shape_of(indices), x.dtype)
     axis = normalize_axis_index(axis, x.ndim)
     chosen = shape_of(indices)
     sizes = [*x.shape]
     sizes[axis] = 1
-    return fresh(numpy.broadcast_shapes(tuple(sizes), chosen), x.dtype)
+    return new_array(numpy.broadcast_shapes(tuple(sizes), chosen), x.dtype)
 
 
 # --- Products and linear algebra ------------------------------------------------------------------------------------
@@ -545,19 +545,22 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != inner:
         raise ValueError(f"shapes {a.shape} and {b.shape} not aligned: {a.shape[-1]} != {inner}")
-    return _delivered(like(_run(numpy.dot, a, b), (*a.shape[:-1], *b.shape[:-2], *b.shape[-1:][: b.ndim - 1])), out)
+    shape = (*a.shape[:-1], *b.shape[:-2], *b.shape[-1:][: b.ndim - 1])
+    return _result_or_out(new_array_like(_of_prototypes(numpy.dot, a, b), shape), out)
 
 
 @rule(numpy.outer)
 def outer_product(a: Any, b: Any, out: Any = None) -> Any:
     """Return the outer product."""
-    return _delivered(fresh((as_meta(a).size, as_meta(b).size), numpy.result_type(prototype(a), prototype(b))), out)
+    return _result_or_out(
+        new_array((as_meta(a).size, as_meta(b).size), numpy.result_type(prototype(a), prototype(b))), out
+    )
 
 
 @rule(numpy.vdot, numpy.inner)
 def vdot(a: Any, b: Any) -> Any:
     """Return the product of two vectors."""
-    return like(_run(numpy.vdot, a, b), ())
+    return new_array_like(_of_prototypes(numpy.vdot, a, b), ())
 
 
 @rule(numpy.einsum)
@@ -576,7 +579,7 @@ def einsum(subscripts: str, *operands: Any, **named: Any) -> Any:
             sizes[name] = size if sizes.get(name, 1) == 1 else sizes[name]
     before, _, after = right.partition("...")
     shape = (*[sizes[name] for name in before], *(dots if "..." in right else ()), *[sizes[name] for name in after])
-    return like(_run(numpy.einsum, subscripts, *operands, **named), shape)
+    return new_array_like(_of_prototypes(numpy.einsum, subscripts, *operands, **named), shape)
 
 
 @rule(numpy.tensordot)
@@ -586,7 +589,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         axes = (range(a.ndim - axes, a.ndim), range(axes))
     first, second = [normalize_axis_tuple(each, x.ndim) for each, x in zip(axes, (a, b), strict=True)]
     shape = [n for i, n in enumerate(a.shape) if i not in first] + [n for i, n in enumerate(b.shape) if i not in second]
-    return fresh(shape, numpy.result_type(prototype(a), prototype(b)))
+    return new_array(shape, numpy.result_type(prototype(a), prototype(b)))
 
 
 @rule(numpy.trace)
@@ -598,10 +601,10 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 @rule(numpy.cross)
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     """Return the cross product of vectors of three elements."""
-    return fresh(numpy.broadcast_shapes(a.shape, b.shape), numpy.result_type(prototype(a), prototype(b)))
+    return new_array(numpy.broadcast_shapes(a.shape, b.shape), numpy.result_type(prototype(a), prototype(b)))
 
 
-RULES[numpy.kron] = lambda a, b: fresh(
+RULES[numpy.kron] = lambda a, b: new_array(
     [m * n for m, n in zip(a.shape, b.shape, strict=True)], numpy.result_type(prototype(a), prototype(b))
 )
 
@@ -618,7 +621,7 @@ def _complex(dtype: Any) -> Any:
 @rule(numpy.linalg.inv, numpy.linalg.cholesky)
 def inv(a: Any, **named: Any) -> Any:
     """Return an array of the shape of a matrix."""
-    return fresh(a.shape, a.dtype)
+    return new_array(a.shape, a.dtype)
 
 
 @rule(numpy.linalg.solve)
@@ -626,44 +629,44 @@ def solve(a: Any, b: Any) -> Any:
     """Return the solution of linear equations."""
     dtype = numpy.result_type(a.dtype, b.dtype)
     if b.ndim == 1:
-        return fresh(a.shape[:-1], dtype)
-    return fresh((*numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), dtype)
+        return new_array(a.shape[:-1], dtype)
+    return new_array((*numpy.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), dtype)
 
 
 @rule(numpy.linalg.det)
 def det(a: Any) -> Any:
     """Return determinants."""
-    return fresh(a.shape[:-2], a.dtype)
+    return new_array(a.shape[:-2], a.dtype)
 
 
 @rule(numpy.linalg.slogdet)
 def slogdet(a: Any) -> Any:
     """Return signs and logarithms of determinants."""
-    return fresh(a.shape[:-2], a.dtype), fresh(a.shape[:-2], _matrix(a)[3])
+    return new_array(a.shape[:-2], a.dtype), new_array(a.shape[:-2], _matrix(a)[3])
 
 
 @rule(numpy.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Any:
     """Return eigenvalues and eigenvectors."""
-    return fresh(a.shape[:-1], _matrix(a)[3]), fresh(a.shape, a.dtype)
+    return new_array(a.shape[:-1], _matrix(a)[3]), new_array(a.shape, a.dtype)
 
 
 @rule(numpy.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Return eigenvalues."""
-    return fresh(a.shape[:-1], _matrix(a)[3])
+    return new_array(a.shape[:-1], _matrix(a)[3])
 
 
 @rule(numpy.linalg.eig)
 def eig(a: Any) -> Any:
     """Return eigenvalues and eigenvectors, which are complex."""
-    return fresh(a.shape[:-1], _complex(a.dtype)), fresh(a.shape, _complex(a.dtype))
+    return new_array(a.shape[:-1], _complex(a.dtype)), new_array(a.shape, _complex(a.dtype))
 
 
 @rule(numpy.linalg.eigvals)
 def eigvals(a: Any) -> Any:
     """Return eigenvalues, which are complex."""
-    return fresh(a.shape[:-1], _complex(a.dtype))
+    return new_array(a.shape[:-1], _complex(a.dtype))
 
 
 @rule(numpy.linalg.svd)
@@ -671,13 +674,13 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     """Return the singular value decomposition."""
     batch, m, n, real = _matrix(a)
     k = min(m, n)
-    values = fresh((*batch, k), real)
+    values = new_array((*batch, k), real)
     if not compute_uv:
         return values
     return (
-        fresh((*batch, m, m if full_matrices else k), a.dtype),
+        new_array((*batch, m, m if full_matrices else k), a.dtype),
         values,
-        fresh((*batch, n if full_matrices else k, n), a.dtype),
+        new_array((*batch, n if full_matrices else k, n), a.dtype),
     )
 
 
@@ -687,35 +690,35 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     batch, m, n, _ = _matrix(a)
     k = min(m, n)
     if mode == "r":
-        return fresh((*batch, k, n), a.dtype)
+        return new_array((*batch, k, n), a.dtype)
     if mode == "raw":
-        return fresh((*batch, n, m), a.dtype), fresh((*batch, k), a.dtype)
+        return new_array((*batch, n, m), a.dtype), new_array((*batch, k), a.dtype)
     inner = m if mode == "complete" else k
-    return fresh((*batch, m, inner), a.dtype), fresh((*batch, inner, n), a.dtype)
+    return new_array((*batch, m, inner), a.dtype), new_array((*batch, inner, n), a.dtype)
 
 
 @rule(numpy.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Return a norm."""
-    return fresh(_reduced(x.shape, axis, keepdims), x.dtype.type(0).real.dtype)
+    return new_array(_reduced_shape(x.shape, axis, keepdims), x.dtype.type(0).real.dtype)
 
 
 # --- Arrays like others ---------------------------------------------------------------------------------------------
 
 
-def _fresh_like(x: Any, dtype: Any, shape: Any, order: str = "K") -> MetaArray:
+def _empty_like(x: Any, dtype: Any, shape: Any, order: str = "K") -> MetaArray:
     model = as_meta(x)
     dtype = model.dtype if dtype is None else dtype
     if shape is not None:
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         keeps = order == "K" and len(sizes) == model.ndim
-        return like(numpy.empty_like(prototype(model), dtype), sizes) if keeps else fresh(sizes, dtype)
+        return new_array_like(numpy.empty_like(prototype(model), dtype), sizes) if keeps else new_array(sizes, dtype)
     return model.astype(dtype, order)
 
 
 RULES[numpy.empty_like] = RULES[numpy.zeros_like] = RULES[numpy.ones_like] = (
-    lambda x, dtype=None, order="K", subok=True, shape=None, **named: _fresh_like(x, dtype, shape, order)
+    lambda x, dtype=None, order="K", subok=True, shape=None, **named: _empty_like(x, dtype, shape, order)
 )
-RULES[numpy.full_like] = lambda x, fill_value, dtype=None, order="K", subok=True, shape=None, **named: _fresh_like(
+RULES[numpy.full_like] = lambda x, fill_value, dtype=None, order="K", subok=True, shape=None, **named: _empty_like(
     x, dtype, shape, order
 )

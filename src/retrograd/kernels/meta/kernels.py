@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from .array import MetaArray, fresh
+from .array import MetaArray, new_array
 
 #: Kernels by the name of the operation, with the parameters of the operation's own kernel.
 KERNELS: dict[str, Any] = {}
@@ -24,19 +24,19 @@ def _kernel(*names: str) -> Any:
 
 
 @_kernel("index_put_block")
-def _written(np: Any, self: MetaArray, *args: Any, **named: Any) -> MetaArray:
+def _index_put(np: Any, self: MetaArray, *args: Any, **named: Any) -> MetaArray:
     """Return an array of the shape of ``self`` in C order."""
     return self.copy("C")
 
 
 @_kernel("masked_scatter_block")
 def _masked_scatter(np: Any, self: Any, mask: Any, source: Any) -> MetaArray:
-    return fresh(numpy.broadcast_shapes(self.shape, mask.shape), self.dtype)
+    return new_array(numpy.broadcast_shapes(self.shape, mask.shape), self.dtype)
 
 
 @_kernel("masked_gather")
 def _masked_gather(np: Any, self: MetaArray, mask: Any, shape: tuple[int, ...]) -> MetaArray:
-    return fresh(shape, self.dtype)
+    return new_array(shape, self.dtype)
 
 
 @_kernel("embedding_bag_backward")
@@ -51,7 +51,7 @@ def _embedding_bag_backward(
     count: int,
     *rest: Any,
 ) -> MetaArray:
-    return fresh((count, grad_output.shape[1]), grad_output.dtype)
+    return new_array((count, grad_output.shape[1]), grad_output.dtype)
 
 
 @_kernel("masked_product")
@@ -64,4 +64,4 @@ def _mode(np: Any, self: MetaArray, dim: int, keepdim: bool) -> tuple[MetaArray,
     shape = list(self.shape)
     if shape:
         shape[dim : dim + 1] = [1] if keepdim else []
-    return fresh(shape, self.dtype), fresh(shape, numpy.int64)
+    return new_array(shape, self.dtype), new_array(shape, numpy.int64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from .array import MetaArray, fresh, no_values
+from .array import MetaArray, new_array, no_values
 
 
 def map_matrices(function: Callable[..., tuple[Any, ...]], *stacks: tuple[MetaArray, int]) -> tuple[MetaArray, ...]:
@@ -29,6 +29,6 @@ def map_matrices(function: Callable[..., tuple[Any, ...]], *stacks: tuple[MetaAr
         if not all(size < len(sizes) for size in part.shape):
             raise no_values(function.__qualname__.partition(".")[0])
         core = [sizes[size] for size in part.shape]
-        found = fresh((*batch, *core[::-1]), part.dtype)
+        found = new_array((*batch, *core[::-1]), part.dtype)
         results.append(found.swapaxes(-1, -2).as_owner() if len(core) > 1 else found)
     return tuple(results)
