@@ -812,6 +812,18 @@ def _accelerator() -> Names:
 # -- Exports and loaded operations ------------------------------------------------------------------------------------
 
 
+@namespace("fx.experimental")
+def _fx_experimental() -> Names:
+    """Contents of the module ``torch.fx.experimental`` as a dictionary: only the submodule ``proxy_tensor``."""
+    return {"proxy_tensor": PART}
+
+
+@namespace("fx.experimental.proxy_tensor")
+def _fx_proxy_tensor() -> Names:
+    """Contents of the module as a dictionary: a function that returns None; only public functions are recorded."""
+    return {"get_proxy_mode() -> Any": None}
+
+
 @namespace("_subclasses")
 def _subclasses() -> Names:
     """Contents of the module ``torch._subclasses`` as a dictionary: only the submodule ``fake_tensor``."""
