@@ -641,6 +641,34 @@ def test_gradients_of_a_pending_loss(name: str) -> None:
     assert text in str(explained(compiled))
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_equal_gradients_do_not_share_memory(keep: bool) -> None:
+    def function(a: Any, b: Any) -> Any:
+        c = a.detach() * 2
+        one, two = torch.autograd.grad((a * c + b * c).sum(), [a, b], retain_graph=keep)
+        one.add_(1)
+        return one, two, c
+
+    compiled, (a, _), b = torch.compile(function), _weights(), _weights()[0].detach().requires_grad_()
+    expected = function(a, b)
+    for _ in range(4):
+        for one, two in zip(compiled(a, b), expected, strict=True):
+            close(one, two)
+
+
+def test_embedding_with_sparse_gradients_is_not_deferred() -> None:
+    def function(table: Any, index: Any, sparse: bool) -> Any:
+        loss = torch.nn.functional.embedding(index, table, None, None, 2.0, False, sparse).exp().sum()
+        return torch.autograd.grad(loss * 2, table)[0]
+
+    compiled, table = torch.compile(function), _weights()[0]
+    index = torch.tensor([0, 1, 1])
+    for turn in range(6):
+        found = compiled(table, index, turn % 2 == 0)
+        assert found.is_sparse == (turn % 2 == 0)
+        close(found.to_dense() if found.is_sparse else found, function(table, index, False))
+
+
 @pytest.mark.parametrize("name", _steps())
 def test_backward_of_a_pending_loss(name: str) -> None:
     function, merged = _steps()[name]

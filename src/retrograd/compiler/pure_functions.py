@@ -190,6 +190,8 @@ def has_valid_indices(function: Function, args: Args, kwargs: Kwargs) -> bool:
     if name == "embedding":
         if len(args) < 2 or any(each is not None for each in (*args[3:4], kwargs.get("max_norm"))):
             return False  # max_norm writes the table
+        if any(args[6:]) or kwargs.get("sparse"):  # the gradient is sparse, as no program computes it
+            return False
         index, table = args[:2]
         return isinstance(table, Tensor) and bool(table.shape) and _in_range(index, table.shape[0], 0)
     if kwargs or not isinstance(args[0], Tensor):

@@ -126,8 +126,8 @@ class SegmentProgram:
     graph, in the order in which they are created. ``source`` is the text of ``run``.
 
     With the index ``loss`` of a result, the program includes the backward pass from this result: ``run`` returns its
-    gradients for the inputs with the indices ``leaves``, and the nodes of the results save nothing, as if the backward
-    pass had freed what they saved.
+    gradients for the inputs with the indices ``leaves``, of which those at the indices ``copied`` must be copied before the
+    user's program gets them. The nodes of the results save nothing, as if the backward pass had freed what they saved.
     """
 
     run: Callable[[Sequence[Tensor], Sequence[Tensor]], list[Array]]
@@ -152,6 +152,7 @@ class SegmentProgram:
         for part in self.parts:
             part.choose_saved(recorder, plain, forward, instead, outs)
         self.leaves: list[int] = []
+        self.copied: set[int] = set()
         if loss is not None:
             given = inputs if wanted is None else [inputs[k] for k in wanted]
             self._merge_backward(recorder, inputs, outs, outs[loss], [each for each in given if each.graded])
@@ -174,12 +175,15 @@ class SegmentProgram:
         before = len(recorder.tape.steps)
         one = recorder.input(wrap(numpy.ones(loss.shape, loss.dtype)))
         found = differentiate(recorder, [loss], [one], graded, self.steps)
+        memory = [each._value.root for each in found if each is not None]
         steps, instead = eliminate_common_subexpressions(
             list(map(copy, [*self.steps, *recorder.tape.steps[before:]])), [*outs, *[each.root for each in outs]]
         )
         pairs = [(k, each._value) for k, each in zip(graded, found, strict=True) if each is not None]
         self.leaves = [inputs.index(k) for k, _ in pairs]
-        made = [*outs, *[instead.get(each, each) for _, each in pairs]]
+        grads = [instead.get(each, each) for _, each in pairs]
+        self.copied = _newly_shared(grads, memory, outs)
+        made = [*outs, *grads]
         steps = eliminate_dead_code(push_transposes(_optimised(eliminate_dead_code(steps, made)), outs), made)
         used = {value for step in steps for value in step.values()} | {*made}
         given = [each for each in (*inputs, one._value) if each in used]
@@ -267,6 +271,21 @@ class SegmentProgram:
             ]
         lines.append(f"    return [{', '.join(grads)}]")
         return "\n".join(lines), compile_source("<compiled segment>", lines, space, "run")
+
+
+def _newly_shared(grads: Sequence[Value | None], memory: Sequence[Value | None], others: Sequence[Value]) -> set[int]:
+    """Return the indices of those of ``grads`` that must be copied, because the user's program may write to them.
+
+    They are constants, or share their memory with an earlier gradient or with one of ``others``, but did not before
+    repeated steps were merged. ``memory`` are the values that owned the memory of ``grads`` then.
+    """
+    found, owners = set[int](), {each.root: each.root for each in others}
+    for index, (grad, owner) in enumerate(zip(grads, memory, strict=True)):
+        if grad is None or owner is None:
+            continue
+        if grad.root.kind is CONSTANT or owners.setdefault(grad.root, owner) is not owner:
+            found.add(index)
+    return found
 
 
 def _optimised(steps: Sequence[Step]) -> list[Step]:
@@ -567,8 +586,10 @@ class GraphPart:
                 standing[old] = standing[kept]
         known = list(recorder.tape.steps)
         steps, grads, found = self._differentiated(recorder, which)
+        memory = [None if each is None else each.root for each in found]
         steps, instead = eliminate_common_subexpressions([*known, *steps], ())
         found = [None if each is None else instead.get(each, each) for each in found]
+        copied = _newly_shared(found, memory, self.saved)
         asked = [each for each in found if each is not None]
         given = {*self.saved, *grads}
         steps = [step for step in steps if not given.issuperset(step.results)]
@@ -577,7 +598,7 @@ class GraphPart:
         read = {each.root for place, step in enumerate(self.steps) if mask >> place & 1 for each in self.reads[step]}
         checked = [(place, each) for place, each in enumerate(self.checked) if each.root in read]
         recorder.release()
-        return BackwardProgram(self, grads, steps, found, mask, checked)
+        return BackwardProgram(self, grads, steps, found, mask, checked, copied)
 
     # -- Recorded backward passes
 
@@ -649,17 +670,17 @@ class BackwardProgram:
 
     ``run`` takes the gradients of these results and the saved arrays at the indices ``places``. ``mask`` has the steps
     whose saved values the backward pass frees, as bits, and ``checked`` the indices and values of the tensors whose
-    version is checked.
+    version is checked. The gradients at the indices ``copied`` must be copied: see :func:`_newly_shared`.
     """
 
     def __init__(
         self, part: GraphPart, grads: Sequence[Value], steps: Sequence[Step], found: Sequence[Value | None], mask: int,
-        checked: list[tuple[int, Value]],
+        checked: list[tuple[int, Value]], copied: set[int],
     ) -> None:  # fmt: skip
         used = {*(each for step in steps for each in step.values()), *found}
         self.places = [place for place, each in enumerate(part.saved) if each in used]
         self.program = Program("backward", [*grads, *[part.saved[place] for place in self.places]], steps, found)
-        self.run, self.mask, self.checked = self.program.run, mask, checked
+        self.run, self.mask, self.checked, self.copied = self.program.run, mask, checked, copied
         self.whole = 0 < len(self.places) == len(part.saved)
 
 
@@ -698,6 +719,8 @@ class CompiledNode(Node):
             saved = [saved[place] for place in program.places] if program.places else ()  # type: ignore[index]
         grads = [each if each.__class__ is ndarray and each.flags.carray else as_contiguous(each) for each in grads]
         found = program.run(*grads, *saved)  # type: ignore[misc]
+        if program.copied:
+            found = tuple([each.copy() if k in program.copied else each for k, each in enumerate(found)])
         if not keep:
             self.free(program.mask)
         return found[0] if len(self.edges) == 1 else found

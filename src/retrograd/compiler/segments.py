@@ -167,6 +167,8 @@ class Segment:
         if grads is None:
             return None
         if wanted is not None:
+            for index in self.program.copied:
+                grads[index] = grads[index].copy()
             return [grads[edges.index(each)] for each in asked]  # type: ignore[arg-type]
         before = errors.get()
         try:
