@@ -160,8 +160,13 @@ def test_numbers_on_the_cpu_take_part() -> None:
     assert x[torch.tensor([0, 1])].shape == (2, 4) and x[torch.tensor([True, False, True])].shape == (2, 4)
 
 
-def test_pairs_of_many_vectors_are_counted() -> None:
+def test_pairs_of_indices_are_counted() -> None:
     assert torch.nn.functional.pdist(torch.empty(5000, 4, **META)).shape == (12_497_500,)
+    for arguments in ((3, 4, 1), (5, 2, -3), (4, 0), (2, 3, 9)):
+        for function in (torch.triu_indices, torch.tril_indices):
+            found, expected = function(*arguments, dtype=torch.int32, **META), function(*arguments, dtype=torch.int32)
+            assert (found.shape, found.dtype, found.stride()) == (expected.shape, expected.dtype, expected.stride())
+    assert torch.tril_indices(10**6, 10**6, -1, **META).shape == (2, 10**6 * (10**6 - 1) // 2)
 
 
 def test_default_device() -> None:

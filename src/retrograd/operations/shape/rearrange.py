@@ -125,8 +125,12 @@ def _triangle_indices(name: str, keep: Any) -> None:
         target = dtypes.int64 if dtype is None else dtype
         if target not in (dtypes.int64, dtypes.int32):
             raise dtypes.unsupported(name, target.numpy)
+        place = devices.as_device(device)
+        if place.type == "meta":  # the indices are counted, not computed
+            shape = (row, offset, col) if keep is _upper else (col, -offset, row)
+            return wrap(numpy.stack(devices.meta().triu_indices(*shape)).astype(target.numpy))
         rows, columns = numpy.nonzero(keep(numpy.ones((row, col), bool), offset))
-        return wrap(devices.to_device(numpy.stack([rows, columns]).astype(target.numpy), devices.as_device(device)))
+        return wrap(devices.to_device(numpy.stack([rows, columns]).astype(target.numpy), place))
 
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = (
