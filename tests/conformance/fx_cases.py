@@ -20,10 +20,10 @@ PROGRAMS = {
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.param = nn.Parameter(torch.rand(3, 4))
-        self.linear = nn.Linear(4, 5)
+        self.scale = nn.Parameter(torch.rand(4))
+        self.hidden, self.out = nn.Linear(4, 6), nn.Linear(6, 2, bias=False)
     def forward(self, x):
-        return self.linear(x + self.param).clamp(min=0.0, max=1.0)
+        return self.out(self.hidden(x * self.scale).tanh()).clamp(max=0.5)
 root, inputs = Net(), [torch.rand(3, 4)]
 """,
     "sequential": """
