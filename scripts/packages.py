@@ -44,8 +44,8 @@ def record(name: str, python: str, version: str) -> dict[str, object]:
         "version": version,
         "lines": theirs.lines,
         "result": result,
-        "seconds": theirs.seconds,
-        "ours": ours.seconds,
+        "pytorch_seconds": theirs.seconds,
+        "retrograd_seconds": ours.seconds,
     }
 
 
@@ -61,8 +61,8 @@ def table(found: dict[str, dict[str, object]]) -> str:
             each["version"],
             each["result"],
             WITHOUT.get(name, ""),
-            f"{each['ours']:.1f}",
-            f"{each['seconds']:.1f}",
+            f"{each['retrograd_seconds']:.1f}",
+            f"{each['pytorch_seconds']:.1f}",
         ]
         rows.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(rows)
@@ -89,7 +89,8 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.record:
             found[name] = record(name, chosen.record, version)
             print(
-                f"{name}: {found[name]['result']}, {found[name]['ours']} s, PyTorch {found[name]['seconds']} s",
+                f"{name}: {found[name]['result']}, {found[name]['retrograd_seconds']} s, "
+                f"PyTorch {found[name]['pytorch_seconds']} s",
                 flush=True,
             )
             jobs.EXPECTED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")

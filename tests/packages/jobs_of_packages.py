@@ -31,7 +31,7 @@ def names() -> list[str]:
 
 
 def expected() -> dict[str, dict[str, Any]]:
-    """Return what was recorded for each job: ``version``, ``lines``, ``seconds`` and ``ours``."""
+    """Return what was recorded for each job: ``version``, ``lines``, ``result`` and the CPU times of both."""
     found: dict[str, dict[str, Any]] = json.loads(EXPECTED.read_text(encoding="utf-8")) if EXPECTED.exists() else {}
     return found
 
