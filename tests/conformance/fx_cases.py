@@ -679,19 +679,20 @@ except RuntimeError as error:
     show(str(error).partition("[")[0])
 """,
     "code generation": """
-class Listed(torch.fx.CodeGen):
+import operator
+class Keyed(torch.fx.CodeGen):
     def gen_fn_def(self, free_vars, maybe_return_annotation):
-        return f"def forward(self, args_list: List[torch.Tensor]){maybe_return_annotation}:\\n    {', '.join(free_vars)} = args_list"
+        keys = ", ".join(map(repr, free_vars))
+        return f"def forward(self, given){maybe_return_annotation}:\\n    {', '.join(free_vars)} = pick({keys})(given)"
     def additional_globals(self):
-        return [("List", typing.List)]
-    def process_inputs(self, *inputs):
-        assert len(inputs) == 1
-        return inputs[0]
-import typing
-traced = torch.fx.symbolic_trace(lambda x, y: x + y)
-traced.graph.set_codegen(Listed())
+        return [("pick", operator.itemgetter)]
+    def process_inputs(self, given):
+        return tuple(given.values())
+traced = torch.fx.symbolic_trace(lambda x, y: x - y)
+traced.graph.set_codegen(Keyed())
 traced.recompile()
-show(traced.code, traced([torch.ones(1), torch.ones(1)]), torch.fx.Interpreter(traced).run([torch.ones(1), torch.ones(1)]))
+given = {"x": torch.ones(1), "y": torch.zeros(1)}
+show(traced.code, traced(given), torch.fx.Interpreter(traced).run(given))
 plain = torch.fx.symbolic_trace(lambda x: x + 1)
 with plain.graph.on_generate_code(lambda _: lambda body: ["print('called')\\n", *body]):
     plain.recompile()
