@@ -572,3 +572,27 @@ def test_errors_of_views_made_while_recording_was_disabled(mode: Any, name: str,
     text = str(error.value)
     assert "its base or another view of its base has been modified inplace" in text
     assert "The memory was modified last at" in text and "test_inplace.py" in text
+
+
+def _write_first(x: Any) -> None:
+    x[0] = 2.0
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.add_(1), lambda x: x.exp_(), lambda x: x.mul_(x), lambda x: x[0].add_(1), lambda x: x.view(-1).exp_(),
+    _write_first,
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["plain", "leaf", "result", "view"])
+def test_arguments_of_gradient_transforms_are_not_modified(write: Any, kind: str) -> None:
+    def function(x: Any) -> Any:
+        write(x)
+        return x.sum()
+
+    x = torch.ones(3, requires_grad=kind in ("leaf", "result"))
+    x = {"result": lambda: x * 1, "view": lambda: x.view(3)}.get(kind, lambda: x)()
+    for transform in (torch.func.grad, torch.func.jacrev, lambda f: lambda x: torch.func.vjp(f, x)):
+        with pytest.raises(
+            RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"
+        ):
+            transform(function)(x)
+        assert x.tolist() == [1.0, 1.0, 1.0] and x._version == 0

@@ -192,7 +192,7 @@ class Node:
     variable_ref: ClassVar[None] = None  # set for an AccumulateGrad only
     takes_none: ClassVar[bool] = False  # whether the node runs even if no gradient arrived
     merged: ClassVar[bool] = False  # whether the results are those of several operations, of which some may not be used
-    aliases_leaf: ClassVar[bool] = False  # whether it is the alias of a leaf that a transform of torch.func gets
+    aliases_leaf: ClassVar[bool] = False  # whether it is the alias of an argument of a transform of torch.func
     operation: ClassVar[Any] = None  # declaration in the table, for explanations of a graph; Note [Any of declarations]
     listed: tuple[int, ...] | None = None  # indices of the operands that can have gradients, if not all
     result_hooks: dict[int, Hooks] | None = None  # hooks of the results, by position, if there are several

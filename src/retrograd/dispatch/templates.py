@@ -520,7 +520,7 @@ def modify(
             if base is not None and (
                 x[0]._creation_meta
                 or base._grad_edge.__class__ is AccumulateGrad
-                or (base._grad_edge is None and x[0]._grad_edge is not None)
+                or (x[0]._grad_edge is not None if base._grad_edge is None else base._grad_edge.hooks is not None)
             ):
                 return fall_back(form, args, rest, unknown, out)
             e[0] = x[0]._grad_edge if base is None else current_edge(x[0])

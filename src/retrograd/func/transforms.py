@@ -21,7 +21,7 @@ from ..autograd.backward import gradient_edge_of, gradients_of_tensors
 from ..autograd.dual import Dual, make_dual_tensor, primal_at, tangent_at, zeros_as
 from ..core.error_context import describe_definition, with_remedy
 from ..core.grad_mode import in_inference, inference_mode, no_grad, recording, restore_recording, set_recording
-from ..core.graph import AccumulateGrad, Hooks, Node, OutputEdge, dead_ref, next_number
+from ..core.graph import AccumulateGrad, OutputEdge, dead_ref, hooks_of, next_number
 from ..core.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from ..core.tensor import Tensor, wrap
 from ..dispatch.op import TENSORS as F
@@ -159,13 +159,10 @@ class Level:
             self.own.append(edge)
         else:
             self.aliases.append(edge)
-            leaf = edge
-            while isinstance(leaf, Node) and leaf.lone and type(leaf).__name__ in _WHOLE_VIEWS:
-                leaf = leaf.edge
-            if self.recording and leaf.__class__ is AccumulateGrad and leaf not in INTERNAL_LEAVES:
+            if self.recording:
                 kind: Any = type(edge)
                 edge.__class__ = _leaf_alias(kind)
-                edge.hooks = Hooks()  # so that the generated functions leave in-place operations to the generic path
+                hooks_of(edge)  # functions that modify a tensor check its class only if it has hooks
         return alias
 
     def leads_outside(self, tensors: Sequence[Any]) -> bool:
@@ -209,13 +206,9 @@ class Level:
         return x if not isinstance(x, Tensor) or self.leads_outside([x]) else detached(x)
 
 
-#: Names of nodes between the alias of a leaf and the leaf.
-_WHOLE_VIEWS = {"AliasBackward0", "ExpandBackward0", "PermuteBackward0"}
-
-
 @functools.cache
 def _leaf_alias(kind: Any) -> Any:
-    """Return a subclass of the node class ``kind`` for the alias of a leaf, which must not be modified in place."""
+    """Return a subclass of the node class ``kind`` for the alias of an argument, which must not be modified in place."""
     return type(kind.__name__, (kind,), {"__slots__": (), "__module__": "builtins", "aliases_leaf": True})
 
 
