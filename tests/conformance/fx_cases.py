@@ -498,19 +498,19 @@ except RuntimeError as error:
     show("While executing %reshape : [num_users=1] = call_method[target=reshape](args = (%x, 5), kwargs = {})" in str(error))
 """,
     "transformer": """
-class Swap(torch.fx.Transformer):
+class Other(torch.fx.Transformer):
     def call_function(self, target, args, kwargs):
-        return torch.neg(*args, **kwargs) if target is torch.sigmoid else super().call_function(target, args, kwargs)
+        return torch.erf(*args, **kwargs) if target is torch.tanh else super().call_function(target, args, kwargs)
     def call_method(self, target, args, kwargs):
-        return args[0].sigmoid() if target == "neg" else super().call_method(target, args, kwargs)
+        return args[0] * args[0] if target == "abs" else super().call_method(target, args, kwargs)
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.p, self.lin = nn.Parameter(torch.ones(2)), nn.Linear(2, 2)
     def forward(self, x, y=1):
-        return torch.sigmoid(self.lin(x) * self.p).neg() + y
+        return torch.tanh(self.lin(x) - self.p).abs() / y
 traced = torch.fx.symbolic_trace(Net())
-new = Swap(traced).transform()
+new = Other(traced).transform()
 show(new.code, new.graph, new.lin is traced.lin)
 show(torch.fx.Transformer(traced).transform().code == traced.code)
 """,
@@ -548,13 +548,11 @@ show(outer.print_readable(print_output=False))
 outer.print_readable()
 """,
     "replace a pattern": """
-class Net(nn.Module):
-    def forward(self, x, w1, w2):
-        m1 = torch.cat([w1, w2]).sum()
-        m2 = torch.cat([w1, w2]).sum()
-        return x + torch.max(m1) + torch.max(m2)
-traced = torch.fx.symbolic_trace(Net())
-found = torch.fx.replace_pattern(traced, lambda a, b: torch.cat([a, b]), lambda a, b: torch.stack([a, b]))
+def program(x, low, high):
+    left, right = torch.mul(low, x).exp(), torch.mul(x, high).exp()
+    return left - right / torch.exp(x)
+traced = torch.fx.symbolic_trace(program)
+found = torch.fx.replace_pattern(traced, lambda u, v: torch.mul(u, v).exp(), lambda u, v: torch.pow(v, u))
 show(len(found), [each.anchor for each in found], [each.nodes_map for each in found], traced.code)
 """,
     "replace several results": """

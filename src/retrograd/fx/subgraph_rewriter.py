@@ -38,13 +38,13 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
     matches any value. Nodes match by what they compute, not by their names. Of overlapping matches the first is replaced.
 
     >>> import retrograd as torch
-    >>> traced = torch.fx.symbolic_trace(lambda x, y: torch.cat([x, y]).sum())
-    >>> matches = torch.fx.replace_pattern(traced, lambda a, b: torch.cat([a, b]), lambda a, b: torch.stack([a, b]))
+    >>> traced = torch.fx.symbolic_trace(lambda x, y: (x * y).sum() + y)
+    >>> matches = torch.fx.replace_pattern(traced, lambda a, b: (a * b).sum(), lambda a, b: torch.dot(a, b))
     >>> print(len(matches), traced.code.strip())
     1 def forward(self, x, y):
-        stack = torch.stack([x, y]);  x = y = None
-        sum_1 = stack.sum();  stack = None
-        return sum_1
+        dot = torch.dot(x, y);  x = None
+        add = dot + y;  dot = y = None
+        return add
     """
     return [Match(each.anchor, each.nodes_map) for each in replace_pattern_with_filters(gm, pattern, replacement)]
 
