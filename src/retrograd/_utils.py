@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from .compiler import is_compiling as is_compiling
-from .core.devices import device
-from .core.dtypes import dtype
+from .core import devices, dtypes
 from .core.tensor import Tensor
 from .operations.creation.typed_storage import TypedStorage
 
@@ -36,17 +35,16 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
 
 def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
     """Return lists of ``tensors`` of one type, each of less than ``size_limit`` bytes if it has several tensors."""
-    taken: dict[str, list[Any]] = defaultdict(lambda: [[], 0])
+    groups: dict[str, tuple[list[Tensor], int]] = {}
     for each in tensors:
-        group, size = each.numel() * each.element_size(), taken[each.type()]
-        if size[1] + group > size_limit and size[1] > 0:
-            yield size[0]
-            size = taken[each.type()] = [[], 0]
-        size[0].append(each)
-        size[1] += group
-    for found, _ in taken.values():
-        if found:
-            yield found
+        group, size = groups.get(each.type(), ([], 0))
+        added = each.numel() * each.element_size()
+        if size > 0 and size + added > size_limit:
+            yield group
+            group, size = [], 0
+        group.append(each)
+        groups[each.type()] = group, size + added
+    yield from (group for group, _ in groups.values())
 
 
 def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
@@ -58,11 +56,11 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
     return tuple(next(found[each.type()]) for each in ordered_tensors)
 
 
-def _element_size(dtype_: Any) -> int:
-    """Return the size in bytes of an element of the dtype ``dtype_``."""
-    if not isinstance(dtype_, dtype):
-        raise RuntimeError(f"expected torch.dtype, but got {type(dtype_)}")
-    return dtype_.itemsize
+def _element_size(dtype: Any) -> int:
+    """Return the size in bytes of an element of ``dtype``."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
 
 
 def _rebuild_tensor(storage: TypedStorage, storage_offset: int, size: Any, stride: Any) -> Tensor:
@@ -91,21 +89,22 @@ def _handle_complex(tensor: Tensor) -> Tensor:
 # -- Devices -----------------------------------------------------------------------------------------------------------
 
 
-def _get_device_index(place: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
-    """Return the index of the device ``place``, an int, a device, text or None.
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
+    """Return the index of ``device``, an int, a device, text or None.
 
     The CPU has the index -1 if ``allow_cpu`` is true and is refused otherwise. A missing index is None if ``optional`` is
     true, and otherwise an error.
     """
-    if isinstance(place, str):
-        place = device(place)
-    index = place.index if isinstance(place, device) else place if isinstance(place, int) else None
-    if isinstance(place, device) and place.type == "cpu":
+    if isinstance(device, str):
+        device = devices.device(device)
+    known = isinstance(device, devices.device)
+    index = device.index if known else device if isinstance(device, int) else None
+    if known and device.type == "cpu":
         if not allow_cpu:
-            raise ValueError(f"Expected a non cpu device, but got: {place}")
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
         return -1 if index is None else index
     if index is None and not optional:
-        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{place}")
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     return index
 
 
