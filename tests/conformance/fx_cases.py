@@ -317,6 +317,9 @@ show(list(graph.nodes))
 call.replace_all_uses_with(x)
 graph.erase_node(call)
 show(list(graph.nodes), z.users)
+x._rename("y")
+z._rename("z")
+show(list(graph.nodes))
 """,
     "mutation of arguments": """
 node = torch.fx.symbolic_trace(lambda x: torch.cat([x, x], dim=0)).graph.find_nodes(op="call_function", target=torch.cat)[0]
@@ -698,6 +701,11 @@ with plain.graph.on_generate_code(lambda _: lambda body: ["print('called')\\n", 
 plain.recompile()
 show(plain(1), plain.code)
 show(plain.graph.python_code("self").src == plain.code)
+""",
+    "marked arguments": """
+mark = torch.fx._symbolic_trace.PHWithMeta(ph_key="first")
+traced = torch.fx.symbolic_trace(lambda pair: pair[0] * pair[1], {"pair": (mark, torch.fx.PH)})
+show([(node.name, getattr(node, "ph_key", None)) for node in traced.graph.nodes], traced.code)
 """,
     "metadata": """
 graph = torch.fx.Graph()

@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -226,13 +227,14 @@ def test_basic_operations_without_a_public_function() -> None:
 
 
 def test_text_of_tensors_by_parts() -> None:
-    from retrograd._tensor_str import _add_suffixes, _str_intern, _tensor_str
+    from retrograd._tensor_str import _add_suffixes, _str, _str_intern, _tensor_str
 
     assert _tensor_str(torch.tensor([1, 2]), 7) == "[1, 2]" and _tensor_str(torch.ones(0), 4) == "[]"
     assert _tensor_str(torch.eye(2), 7) == "[[1., 0.],\n        [0., 1.]]"
     assert _add_suffixes("A([1]", ["a=1", "b=2"], 2, force_newline=False) == "A([1], a=1, b=2)"
     assert _add_suffixes("A([1]", ["a=1", "b=2"], 2, force_newline=True) == "A([1],\n  a=1, b=2)"
     assert _str_intern(torch.ones(2, dtype=torch.float64), tensor_contents="[x]") == "tensor([x], dtype=torch.float64)"
+    assert _str(torch.ones(2)) == "tensor([1., 1.])"
 
 
 def test_stubs_of_quantization_return_their_input() -> None:
@@ -261,9 +263,12 @@ def test_stubs_of_quantization_return_their_input() -> None:
         def calculate_qparams(self, **kwargs: Any) -> Any:
             return None
 
-    rounding = Rounding()
+    rounding = Rounding.with_args()()
     rounding.disable_observer()
     assert [each.item() for each in rounding.state_dict().values()] == [1, 0]
+    rounding.disable_fake_quant()
+    rounding.enable_observer()
+    assert [each.item() for each in rounding.state_dict().values()] == [0, 1]
     assert rounding.fake_quant_enabled.dtype == torch.uint8
 
 
@@ -504,10 +509,20 @@ def test_lists_of_gradients() -> None:
     fails(RuntimeError, "expected torch.dtype, but got <class 'int'>", lambda: _utils._element_size(3))
 
 
+def test_names_of_objects_and_parts_of_complex_numbers() -> None:
+    from retrograd import _utils
+
+    assert _utils._import_dotted_name("retrograd.nn.Linear") is torch.nn.Linear
+    x = torch.ones(2)
+    assert _utils._handle_complex(x) is x
+    assert _utils._handle_complex(torch.tensor([1 + 2j])).tolist() == [[1, 2]]
+
+
 def test_index_of_a_device() -> None:
     from retrograd._utils import _get_device_index
 
     assert [_get_device_index("cuda:1"), _get_device_index(2), _get_device_index("cpu", allow_cpu=True)] == [1, 2, -1]
+    assert _get_device_index(device=torch.device("cpu", 0), allow_cpu=True) == 0
     assert _get_device_index(None, optional=True) is None and _get_device_index("cuda", optional=True) is None
     fails(ValueError, "Expected a non cpu device, but got: cpu", lambda: _get_device_index("cpu"))
     fails(ValueError, "Expected a torch.device with a specified index or an integer, but got:None",
@@ -580,6 +595,24 @@ def test_questions_about_transforms() -> None:
         (False, True, True, -1, 1, 1, 1, "Jvp", (3,)),
         (True, False, True, 0, 2, 2, 2, "Vmap", (2, 3)),
     ]
+
+
+def test_warnings_of_vmap_can_be_switched_off() -> None:
+    from retrograd._C import _functorch as f
+
+    def renormalize() -> torch.Tensor:
+        return torch.vmap(lambda x: x.renorm(2, 0, 1.0))(torch.ones(2, 3, 4))
+
+    with pytest.warns(UserWarning, match="runs slice by slice"):
+        expected = renormalize()
+    f._set_vmap_fallback_warning_enabled(False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert torch.equal(renormalize(), expected)
+    finally:
+        f._set_vmap_fallback_warning_enabled(True)
+    assert f._is_vmap_fallback_enabled()
 
 
 def test_level_of_vmap_by_hand() -> None:
