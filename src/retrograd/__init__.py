@@ -162,7 +162,7 @@ _PARTS = (
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 
 __all__ = [_name for _name, _value in globals().items() if not (_name[0] == "_" or isinstance(_value, type(_here)))]
-__all__ += [_name for _name, _source in _LATER.items() if _name != _source and _name[0] != "_"]
+__all__ += [_name for _name, _source in _LATER.items() if _name != _source and _name[0] != "_" and _source != "ao"]
 _sys.meta_path.append(_missing_names.MissingModules(__name__, f"{__name__}.namespaces"))
 _pickle_names.add_former_modules(__name__)
 _lazy_imports.hide_folders(_here)

@@ -67,6 +67,7 @@ def answer(code: Any, x: Any, s: Any) -> Any:
     return str(found.dtype), tuple(found.shape), repr(found.tolist())
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_numpy_scalars_count_as_python_numbers(expression: str) -> None:
     code = compile(expression, expression, "eval")

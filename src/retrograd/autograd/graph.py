@@ -228,14 +228,14 @@ class saved_tensors_hooks:
     tensor(6.)
     """
 
+    #: The hooks that were active before each block, which may be nested.
+    _before: tuple[Any, ...] = ()
+
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
-        self._before = (
-            *getattr(self, "_before", ()),
-            saved_tensor_hooks.active_stack(),
-        )  # one item for each nested block
+        self._before = (*self._before, saved_tensor_hooks.active_stack())
         try:
             saved_tensor_hooks.push(self.pack_hook, self.unpack_hook)
         except BaseException:  # an error or an interrupt: __exit__ is not called
@@ -244,17 +244,20 @@ class saved_tensors_hooks:
             self._before = (*rest,)
             raise
 
-    def __exit__(self, *error: object) -> None:
-        *rest, before = getattr(self, "_before", ()) or (None,)
-        if before is None:  # more exits than entries
-            return
-        try:
-            saved_tensor_hooks.restore(before)
-        except BaseException:
-            saved_tensor_hooks.restore(before)
+    def __exit__(
+        self, kind: object = None, error: object = None, trace: object = None, *, entered: tuple[Any, ...] | None = None
+    ) -> None:
+        try:  # from the first instruction: ``entered`` is a parameter, so that nothing precedes the block
+            entered = self._before
+            if entered:  # false after more exits than entries
+                saved_tensor_hooks.restore(entered[-1])
+            self._before = entered[:-1]
+        except BaseException:  # an interrupt
+            entered = self._before if entered is None else entered
+            if entered:
+                saved_tensor_hooks.restore(entered[-1])
+            self._before = entered[:-1]
             raise
-        finally:
-            self._before = (*rest,)
 
 
 class save_on_cpu(saved_tensors_hooks):
