@@ -154,3 +154,9 @@ def test_gradient_of_float16_mean_of_many_elements() -> None:
     for each in (x.mean(), x.mean(0), torch.std_mean(x, 0)[1], F.l1_loss(x, zeros), F.mse_loss(x, zeros) / 2):
         (grad,) = torch.autograd.grad(each * 1024, x)
         torch.testing.assert_close(grad, torch.full_like(x, 1024 / 100_000))
+
+
+def test_zeros_of_a_dtype_without_zero_are_its_smallest_number() -> None:
+    ones = torch.ones(2).to(torch.float8_e8m0fnu)
+    for made in (torch.zeros_like(ones), ones.new_zeros(2), torch.zeros(2, dtype=ones.dtype)):
+        assert made.float().tolist() == [2.0**-127] * 2

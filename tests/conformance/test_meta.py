@@ -299,3 +299,16 @@ def test_sizes_of_lapack_results(rows: int, columns: int, sides: int) -> None:
     ):
         expected, found = function(a, b), function(a.to("meta"), b.to("meta"))
         assert [tuple(each.shape) for each in found] == [tuple(each.shape) for each in expected]
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "complex32"])
+def test_stored_dtypes(name: str) -> None:
+    dtype = getattr(torch, name)
+    moved = [torch.ones(2, 3).to(dtype).to("meta"), torch.ones(2, 3, device="meta").to(dtype)]
+    moved.append(torch.empty(2, 3, device="meta", dtype=dtype))
+    for each in moved:
+        assert each.is_meta and each.dtype is dtype and each.t().stride() == (1, 3)
+        chosen = each.index_select(0, torch.zeros(1, dtype=torch.int64, device="meta"))
+        assert chosen.is_meta and chosen.dtype is dtype and chosen.shape == (1, 3)
+        assert (each == each).dtype is torch.bool

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy
 
 from ..core import dtypes
+from ..core.devices import is_meta
 from ..runtime import user_frame
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _COMPLEX64 = numpy.dtype(numpy.complex64)
 _FLOAT32 = numpy.dtype(numpy.float32)
 #: Operations whose kernels convert or copy arrays of any dtype.
-_UNCHANGED = frozenset({"to_dtype", "copy_block", "fill_block", "zero_block", "clone_block", "view_dtype_block"})
+_UNCHANGED = frozenset(
+    {"to_dtype", "copy_block", "fill_block", "zero_block", "clone_block", "view_dtype_block", "to_device"}
+)
 
 
 @cache
@@ -101,10 +104,12 @@ def narrowed(op: Op, result: KernelResult, kind: ArrayDType) -> KernelResult:
     if isinstance(result, tuple):
         return tuple(narrowed(op, each, kind) for each in result)
     is_complex = kind == dtypes.complex32.numpy
-    array: Array = numpy.asarray(result)
+    meta = is_meta(result)
+    array: Array = result if meta else numpy.asarray(result)
     if array.dtype == _COMPLEX64 and is_complex:
         warn_of_complex32()
         return array.astype(kind)
     if array.dtype == _FLOAT32:
-        return dtypes.cast(array, dtypes.float16.numpy if is_complex else kind)
+        real = dtypes.float16.numpy if is_complex else kind
+        return array.astype(real) if meta else dtypes.cast(array, real)
     return array

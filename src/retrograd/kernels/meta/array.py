@@ -326,7 +326,7 @@ def _c_strides(shape: Sequence[int], step: int) -> tuple[int, ...]:
 def as_strided(x: Any, shape: Any, strides: Any, writeable: bool = True) -> Any:
     """Return a view of a NumPy array, also of a dtype that NumPy's ``as_strided`` does not know, such as complex32."""
     dtype = x.dtype
-    if dtype.kind in "biufcV" and dtype.names is None:
+    if dtype.num < 256 and dtype.names is None:  # those of ml_dtypes have larger numbers
         return numpy_as_strided(x, shape, strides, writeable=writeable)
     return numpy_as_strided(x.view(f"V{dtype.itemsize}"), shape, strides, writeable=writeable).view(dtype)
 

@@ -421,7 +421,8 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         np, kind, order = _like(name, input, dtype, device, memory_format)
         array = empty_array_like(np, input, kind, order)
         if fill is not None:
-            array.fill(fill)
+            stored = array.dtype in dtypes.STORED_NUMPY
+            array.fill(dtypes.number_to_array(fill, array.dtype) if stored else fill)
         return copy_per_slice(input, new_leaf(array, requires_grad))
 
     def common(input: Any) -> Any:
