@@ -535,6 +535,7 @@ def modify(
                 mode is not True
                 or d.kind != "f"
                 or (e[0] is not None and (e[0].__class__ is AccumulateGrad or e[0].hooks is not None))
+                or (base is not None and base._grad_edge is not None and base._grad_edge.hooks is not None)
                 or any(
                     [
                         not is_number(form, i, a, x) and (x[i]._counter is versions or x[i]._counter is INFERENCE)
