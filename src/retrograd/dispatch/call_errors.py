@@ -123,6 +123,9 @@ def repeated(
         return None if _is_of_fallback(called, error) else partial(fall_back, called, args, rest, unknown, out)
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
         return None
+    if isinstance(error, RuntimeError) and "modified inplace" in str(error) and _may_return_operand(form):
+        called = form
+        return partial(fall_back, called, args, rest, unknown, out)  # the result may be the stale view itself
     if isinstance(error, FloatingPointError) and errors.get() is not IGNORED:
         return partial(_without_numpy_errors, form, args, rest, unknown)
     values, named, defaults = form.given(args, unknown, out)
@@ -132,6 +135,11 @@ def repeated(
     if again is None and rest and passed_by_name(form.space, form.name):
         again = _by_name(form, values, rest, named, defaults)
     return again or _with_ints(form, args, rest, unknown)
+
+
+def _may_return_operand(form: CallForm) -> bool:
+    """Whether the function of ``form`` returns its operand, without using its edge, if nothing is to be changed."""
+    return getattr(form, "identity_if", None) is not None or form.name == "flatten"
 
 
 def _with_ints(
