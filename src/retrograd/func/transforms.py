@@ -193,6 +193,19 @@ class Level:
                 )
         return False
 
+    def is_reached_by(self, x: Any) -> bool:
+        """Whether ``x`` depends on an argument of this call."""
+        wanted, seen, stack = set(map(id, (*self.own, *self.aliases))), set(), _edges_of(x)
+        while stack:
+            edge = stack.pop()
+            if id(edge) in wanted:
+                return True
+            if id(edge) not in seen and edge.__class__ is not AccumulateGrad:
+                seen.add(id(edge))
+                edges = [edge.node] if edge.__class__ is OutputEdge else edge.edges
+                stack += [each for each in edges if each is not None]
+        return False
+
     def for_caller(self, x: Any) -> Any:
         """Return ``x``, a result of this call, detached from the graph unless the caller may differentiate it.
 
@@ -355,8 +368,15 @@ def _grad_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs: A
             output, aux = output
             _only_tensors(aux)
         _check_scalar(output)
-        leaves = tree_flatten(inputs)[0]
-        return output, aux, tree_flatten(inputs)[1], _gradients(level, [output], leaves, [None])
+        outs = [output]
+        if output.is_complex():
+            if level.is_reached_by(output):
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {output.dtype}"
+                )
+            outs = []  # its gradient is zero
+        leaves, spec = tree_flatten(inputs)
+        return output, aux, spec, _gradients(level, outs, leaves, [None] * len(outs))
 
     output, aux, spec, grads = _run_recorded(level, run)
     value = level.for_caller(output)
@@ -379,8 +399,6 @@ def _check_scalar(output: Any) -> None:
             f"{output._array.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
             + with_remedy("", "reduce it to one number, as by .sum()", output._grad_edge)
         )
-    if output.is_complex():
-        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
 
 
 def _gradients(level: Level, outs: list[Any], inputs: list[Any], grads: list[Any], keep: bool = False) -> list[Any]:
@@ -457,11 +475,16 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool) ->
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                 f"cotangents: {_short(shape)}, primal output: {_short(spec)}"
             )
+        pairs = []
         for index, (out, each) in enumerate(zip(outs, grads, strict=True)):
-            if out.requires_grad:
+            if out.requires_grad and not (isinstance(each, Tensor) and each._array.shape == out._array.shape):
+                if not level.is_reached_by(out):
+                    continue  # any cotangent is accepted
                 _check_cotangent(index, out, each)
+            pairs.append((out, each))
         level.recording = bool(recording())
-        return structure.unflatten(_gradients(level, outs, leaves, grads, retain_graph))
+        differentiated, given_to = [out for out, _ in pairs], [each for _, each in pairs]
+        return structure.unflatten(_gradients(level, differentiated, leaves, given_to, retain_graph))
 
     result = tree_map(level.for_caller, output)
     return (result, pull, tree_map(level.for_caller, aux)) if has_aux else (result, pull)
