@@ -280,6 +280,8 @@ def padded_to(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
     if self.size == math.prod(shape):
         return self.reshape(shape)
     out = np.zeros(shape, self.dtype)
+    if not self.size:  # maybe of other dimensions: an empty index picks nothing
+        return out
     out[tuple(slice(0, n) for n in self.shape)] = self
     return out
 
@@ -293,6 +295,8 @@ def corner_of(np: Any, self: Any, /, shape: tuple[int, ...]) -> Any:
 
     This is the gradient of :func:`padded_to`.
     """
+    if not math.prod(shape):
+        return np.zeros(shape, self.dtype)
     return self.reshape(shape) if len(shape) != self.ndim else self[tuple(slice(0, n) for n in shape)].copy()
 
 

@@ -118,7 +118,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     if eps < 0:
         raise RuntimeError(f"eps must be non-negative, got: {eps:g}. Remedy: pass a small positive number.")
-    a, b = _together(x1, x2)
+    # A 0-d operand counts as one of the other's shape.
+    a, b = _together(*(each if each._array.ndim else reshape(each, (1,)) for each in (x1, x2)))
+    if not x1._array.ndim and not x2._array.ndim:
+        a, b = reshape(a, ()), reshape(b, ())
     if a.dtype.category != dtypes.FLOATING:
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {dtypes.scalar_name(a.dtype)}"
