@@ -36,7 +36,7 @@ class FlopCounterMode:
         self._profile.__exit__(*error)
         counts: defaultdict[str, int] = defaultdict(int)
         for event in self._profile.function_events:
-            if event.flops:
+            if event.flops and event.name not in ("aten::add", "aten::mul"):  # PyTorch counts products only
                 counts[event.name] += event.flops
         self.flop_counts = {"Global": dict(counts)}
         if self.display:
