@@ -288,7 +288,9 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
             _become_dual(run, base, zeros if isinstance(zeros, TransformTensor) else _zeros_in_order_of(base))
         _become_dual(run, x, _part_of_tangent(base, x))
     base = x._view
-    if isinstance(base, Dual) and base._run is run and not _can_hold(x._tangent, tangent):
+    if x.viewed is not None and _has_tangent(x.viewed[0], run) and not _can_hold(x._tangent, tangent):
+        _extend_tangent(run, x, tangent)
+    elif isinstance(base, Dual) and base._run is run and not _can_hold(x._tangent, tangent):
         base._tangent = _with_tangents_at(_forward_levels(tangent), base._tangent)
         x._tangent = _part_of_tangent(base, x)
     held = x._tangent
@@ -296,6 +298,24 @@ def _set_tangent(run: Any, x: Any, tangent: Any) -> None:
         held.copy_(tangent)
     else:
         x._tangent = tangent
+
+
+def _extend_tangent(run: Any, x: Any, tangent: Any) -> None:
+    """Let the tangent of ``x``, and of what it is a view of, hold ``tangent``, which has tangents at outer levels.
+
+    The tangents that are added are zeros. The memory of the previous tangents is kept.
+    """
+    if x.viewed is not None and isinstance(x.viewed[0], Dual) and x.viewed[0]._run is run:
+        source, op, params = x.viewed
+        _extend_tangent(run, source, tangent)
+        x._tangent = apply(op, (source._tangent,), params)
+        return
+    for level in sorted(_forward_levels(tangent), key=lambda each: each.depth):
+        if not _has_tangent(x._tangent, level):
+            like, held = tangent_at(tangent, level), x._tangent
+            x._tangent = make_dual_tensor(
+                level, held, placeholder((like,), held._array.shape, held.dtype.numpy).detach()
+            )
 
 
 def _become_view_with_tangent(run: Any, x: Any, tangent: Any) -> None:
