@@ -128,6 +128,29 @@ def test_legacy_state_dicts() -> None:
     assert optimizer.state[w]["step"].item() == 2 and optimizer.param_groups[0]["maximize"] is False
 
 
+class _Counting(torch.optim.Optimizer):
+    """An optimiser from outside that counts its steps with an int."""
+
+    def __init__(self, params: Any) -> None:
+        super().__init__(params, {})
+
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for param in group["params"]:
+                self.state[param]["step"] = self.state[param].get("step", 0) + 1
+
+
+def test_numbers_in_the_state_of_other_optimizers_stay_numbers() -> None:
+    w = torch.ones(2, requires_grad=True)
+    optimizer = _Counting([w])
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    assert type(optimizer.state[w]["step"]) is int
+    restored = pickle.loads(pickle.dumps(optimizer))
+    (state,) = restored.state.values()
+    assert type(state["step"]) is int
+
+
 def test_loaded_state_is_cast_to_the_parameters_dtype_except_steps() -> None:
     w = torch.ones(2, requires_grad=True)
     w.grad = torch.ones(2)

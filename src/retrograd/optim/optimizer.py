@@ -123,7 +123,7 @@ class Optimizer:
     #: Options missing in old pickles and checkpoints, with the values they had implicitly.
     later_options: dict[str, Any] = {}
     #: State entries that are Tensors now and were numbers in old checkpoints.
-    counted: tuple[str, ...] = ("step",)
+    counted: tuple[str, ...] = ()
     #: Whether a step was made since ``watch_steps()`` was called; None before that call.
     _opt_called: bool | None = None
 
