@@ -503,3 +503,39 @@ def test_sparse_products_refuse_dense_operands_and_other_objects() -> None:
         dense.smm(False)
     with pytest.raises(TypeError, match=r"sspaddmm\(\): argument 'input' \(position 1\) must be Tensor, not ellipsis"):
         torch.sspaddmm(..., dense, dense)
+
+
+def test_legacy_types_construct_from_indices_values_and_sizes() -> None:
+    kind = torch.sparse.FloatTensor
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = kind(INDICES, VALUES, torch.Size([3, 4]))
+        assert made.shape == (3, 4) and made._values().tolist() == VALUES.tolist()
+        assert kind(INDICES, values=VALUES).shape == (3, 3)
+        assert kind(INDICES, VALUES.double()).dtype is torch.float64
+        assert torch.sparse.LongTensor(2, 3).dtype is torch.int64
+        assert kind(torch.Size([2, 3])).shape == kind(2, 3).shape == (2, 3) and kind().shape == (0,)
+    assert repr(kind) == "<class 'torch.sparse.FloatTensor'>" and kind.layout is torch.sparse_coo
+    assert made.type("torch.sparse.DoubleTensor").dtype is made.type(torch.sparse.DoubleTensor).dtype is torch.float64
+
+
+def test_legacy_types_tell_layouts_apart() -> None:
+    x = matrix()
+    assert isinstance(x, torch.sparse.FloatTensor) and not isinstance(x, torch.sparse.DoubleTensor)
+    assert not isinstance(x, torch.FloatTensor) and not isinstance(VALUES, torch.sparse.FloatTensor)
+    assert not isinstance(x.to_sparse_csr(), torch.sparse.FloatTensor)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((INDICES.int(), VALUES), RuntimeError, "expected scalar type Long but found Int"),
+        ((INDICES, VALUES, 2), TypeError, r"got \(Tensor, Tensor, int\), but expected one of:"),
+        ((VALUES,), TypeError, r"got \(Tensor\), but expected one of:"),
+        (((2, 3),), TypeError, r"SparseTensor\(sequence\) only accepts sizes"),
+        ((2, "a"), TypeError, "failed to unpack the object at pos 2"),
+    ],
+)
+def test_legacy_types_refuse_other_arguments(arguments: tuple[Any, ...], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        torch.sparse.FloatTensor(*arguments)

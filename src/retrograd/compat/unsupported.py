@@ -14,7 +14,7 @@ import re
 # well. Methods of Tensor are written out, because the class gets a descriptor for each.
 LEFT_OUT = {
     "block-sparse and semi-structured tensors": r"""
-        sparse_bs[rc](_tensor)? sparse\.(SparseSemi\w+|to_sparse_semi\w+|as_sparse_gradcheck|solve|spsolve|\w+Tensor)
+        sparse_bs[rc](_tensor)? sparse\.(SparseSemi\w+|to_sparse_semi\w+|as_sparse_gradcheck|solve|spsolve)
         (?!is_)\w+_sparse(_\w*)? sparse_resize\w* (ccol|col|crow|row|)_?indices_copy values_copy
         Tensor.resize_as_sparse_ Tensor.sparse_resize_ Tensor.sparse_resize_and_clear_ Tensor.to_sparse_bsc
         Tensor.to_sparse_bsr""",

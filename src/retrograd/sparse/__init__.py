@@ -30,6 +30,7 @@ from .functions import smm as _smm
 from .functions import sparse_sum as sum
 from .functions import spmm as _spmm
 from .functions import sspaddmm as _sspaddmm
+from .legacy_types import SPARSE_TYPES as _TYPES
 from .tensor import IMPLEMENTED as _IMPLEMENTED
 from .tensor import SparseTensor as _SparseTensor
 
@@ -74,6 +75,9 @@ def _install() -> None:
 _install()
 smm, sspaddmm, hspmm = (public_wrapper(each, "torch", each.__name__) for each in (_smm, _sspaddmm, _hspmm))
 spmm = interceptable(_spmm)
+FloatTensor, DoubleTensor, HalfTensor = _TYPES["FloatTensor"], _TYPES["DoubleTensor"], _TYPES["HalfTensor"]
+LongTensor, IntTensor, ShortTensor = _TYPES["LongTensor"], _TYPES["IntTensor"], _TYPES["ShortTensor"]
+CharTensor, ByteTensor, BFloat16Tensor = _TYPES["CharTensor"], _TYPES["ByteTensor"], _TYPES["BFloat16Tensor"]
 dsmm, saddmm, hsmm = spmm, sspaddmm, hspmm  # further names of the same functions
 for _function in (spmm, smm, sspaddmm, hspmm):
     _function.__module__ = __name__  # where pickle finds the function

@@ -10,7 +10,7 @@ from ...compat.type_names import type_name
 from ...core import devices, dtypes
 from ...core.dtypes import dtype
 from ...core.size import Size
-from ...core.tensor import Tensor, new, wrap
+from ...core.tensor import Tensor, new, strided, wrap
 from ...dispatch.declare import public
 from ...runtime.user_frame import strips_frames, warn
 from ..shape.views import alias
@@ -63,9 +63,9 @@ def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) 
             )
         untyped = first.untyped() if isinstance(first, TypedStorage) else first
         return wrap(TypedStorage(wrap_storage=untyped, dtype=kind)._elements)
-    if _is_count(first):
+    if is_count(first):
         for position, each in enumerate(args):
-            if not _is_count(each):
+            if not is_count(each):
                 raise TypeError(
                     f"new(): argument 'size' failed to unpack the object at pos {position + 1} with error \"type must be "
                     f'tuple of ints,but got {type_name(each)}"'
@@ -81,7 +81,8 @@ def _legacy_tensor(kind: dtype, args: tuple[Any, ...], any_dtype: bool = False) 
     return wrap(array_from_data(first, kind))
 
 
-def _is_count(value: Any) -> bool:
+def is_count(value: Any) -> bool:
+    """Whether ``value`` is an integer other than a bool, as each of several sizes is."""
     return isinstance(value, (int, numpy.integer)) and not isinstance(value, bool)
 
 
@@ -137,7 +138,12 @@ class _LegacyTypeMeta(type):
     place: str
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype is cls.element and instance.device.type == cls.place
+        return (
+            isinstance(instance, Tensor)
+            and instance.layout is strided
+            and instance.dtype is cls.element
+            and instance.device.type == cls.place
+        )
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
