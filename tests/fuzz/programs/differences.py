@@ -115,6 +115,18 @@ def overlapping_operand(found: Difference, text: str) -> bool:
     )
 
 
+def refused_in_transform(found: Difference, text: str) -> bool:
+    """Whether only PyTorch raises an error, in a statement that calls a transform or a function that calls one."""
+    if found.kind != "missing error":
+        return False
+    statement = ast.parse(text).body[int(found.where)]
+    called = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    parts = [
+        ast.unparse(each) for each in ast.parse(text).body if isinstance(each, ast.FunctionDef) and each.name in called
+    ]
+    return TRANSFORM.search("\n".join([ast.unparse(statement), *parts])) is not None
+
+
 def target_without_graph(found: Difference, text: str) -> bool:
     """Whether PyTorch takes a view for a leaf, because it was made before the tensor that it views required a gradient."""
     if not error("missing error", "a leaf Variable that requires grad")(found, text):
@@ -182,7 +194,7 @@ ACCEPTED = [
     Accepted("autograd", "Saved values", only_in("derivative", "log", "backward", text=r"\.data\b|detach\(\)\.\w+_\(")),
     Accepted("autograd", "Saved values", error("backward", "a second time|outside of the 'allow_mutation_on_saved_tensors'")),
     Accepted("autograd", "Saved values", only_in("derivative", text=r"(?s)for some in .*\n +try:\n +torch\.autograd\.backward.*except")),
-    Accepted("autograd", "Gradients are tensors of their own", only_in("missing error", text=TRANSFORM.pattern)),
+    Accepted("torch.func", "Calls that PyTorch refuses", refused_in_transform),
     Accepted("autograd", "Gradients are tensors of their own", aliased_gradients),
     Accepted("autograd", "Gradients are tensors of their own", lambda found, text: found.kind in ("values", "version") and re.search(r"autograd\.(functional\.\w+|grad)\(", text) is not None and re.search(r"\w_\(", text) is not None),
     Accepted("torch.func", "Transformations use the ordinary graph", derived("node", "view", "strides", "version", "leaf")),
