@@ -22,7 +22,7 @@ class Adafactor(PerParameterOptimizer):
     """
 
     later_options = {"foreach": None}
-    counted = ("step",)
+    counted: tuple[str, ...] = ("step",)
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),

@@ -98,7 +98,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
     """
 
     later_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
-    counted = ("step",)
+    counted: tuple[str, ...] = ("step",)
     #: Names of the options whose values the constructor checks, in this order.
     checked: ClassVar[tuple[str, ...]] = ("lr",)
     #: Names of the state tensors passed to the rule, in order.
