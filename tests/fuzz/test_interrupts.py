@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+from retrograd.core import torch_function
 from retrograd.utils.data import dataloader
 from tests.fuzz.allocations import FailingAllocation
 from tests.fuzz.interrupts import MARKED, PROGRAMS, Interrupter, expected, failure, leaf, length, main, modes, seen
@@ -202,6 +203,19 @@ def test_signal_during_steps(kind: str) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_overrides_are_enabled_after_an_interrupt() -> None:
+    class Subclass(torch.Tensor):
+        pass
+
+    x = torch.ones(2).as_subclass(Subclass)
+    for _ in range(2):  # the first call generates functions
+        counter = Interrupter(0)
+        counter.run(lambda: x + x)
+    for n in range(1, counter.count):
+        Interrupter(n).run(lambda: x + x)
+        assert torch_function.state()[0] == torch_function.ALL, n
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")

@@ -27,6 +27,7 @@ from retrograd.compiler.entries import Places, same_constant
 from retrograd.compiler.explanation import Explanation
 from retrograd.compiler.ir import Step
 from retrograd.compiler.scalar_code import element_text, expression_of
+from retrograd.core.graph import AccumulateGrad
 from retrograd.core.torch_function import HANDLERS
 from retrograd.dispatch.op import OPS
 from retrograd.kernels import numba_dispatch
@@ -39,6 +40,7 @@ def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "strict", True)
     monkeypatch.setattr(cursor, "MATCHED", 0)
     monkeypatch.setattr(compiled_function, "FEWEST_STEPS", [0, 0, 0])
+    monkeypatch.setattr(AccumulateGrad, "hooked", False)  # other tests may have left leaves with hooks
 
 
 ROW = numpy.array([-1.75, -0.5, -0.1, 0.125, 0.5, 0.75])

@@ -138,16 +138,18 @@ def call_override(
         python: Whether PyTorch implements the function in Python. Handlers of such a function get ``kwargs`` even if
             empty, and errors differ from those of functions in C++.
     """
-    level, modes, others, _, _ = _state.get()
+    level, modes, others, _, _ = before = _state.get()
     arguments = (func, types, args, kwargs) if python or kwargs else (func, types, args)
     mode = None
     if modes and level < NONE:
         mode, outer = modes[-1], modes[:-1]
-        token = _state.set((level, outer, others, arguments, outer or others))
-        try:
+        try:  # the state is set inside the block, so that an interrupt cannot leave it changed
+            _state.set((level, outer, others, arguments, outer or others))
             result = mode.__torch_function__(*arguments)
-        finally:
-            _state.reset(token)
+            _state.set(before)
+        except BaseException:
+            _state.set(before)
+            raise
         if result is not NotImplemented:
             return result
     for each in overriding:
@@ -177,23 +179,28 @@ def disabled_overrides(level: int) -> Iterator[None]:
     If ``level`` is the constant MODES, those of modes are still called, but not those of classes. If ``level`` is the
     constant NONE, none are called.
     """
-    before, modes, others, got, _ = _state.get()
-    token = _state.set(_state_of(max(level, before), modes, others, got))
+    least, modes, others, got, _ = before = _state.get()
     try:
+        _state.set(_state_of(max(level, least), modes, others, got))
         yield
-    finally:
-        _state.reset(token)
+        _state.set(before)
+    except BaseException:
+        _state.set(before)
+        raise
 
 
 def call_without_overrides(func: Function, args: Args, kwargs: Kwargs) -> Intercepted:
     """Return ``func(*args, **kwargs)``, called while the ``__torch_function__`` methods of classes are disabled."""
-    before, modes, others, got, _ = _state.get()
-    level = before if before > MODES else MODES
-    token = _state.set((level, modes, others, got, (modes if level < NONE else ()) or others))
+    least, modes, others, got, _ = before = _state.get()
+    level = least if least > MODES else MODES
     try:
-        return func(*args, **kwargs)
-    finally:
-        _state.reset(token)
+        _state.set((level, modes, others, got, (modes if level < NONE else ()) or others))
+        result = func(*args, **kwargs)
+        _state.set(before)
+    except BaseException:
+        _state.set(before)
+        raise
+    return result
 
 
 # --- Registration ---------------------------------------------------------------------------------------------------

@@ -58,6 +58,13 @@ def _compiler_lock() -> Lock | None:
     return getattr(getattr(module, "global_compiler_lock", None), "_lock", None)
 
 
+def _llvm_lock() -> Lock | None:
+    """Return the lock that llvmlite holds during each call of LLVM, or None if llvmlite is not loaded."""
+    module = sys.modules.get("llvmlite.binding.ffi")
+    lock = getattr(getattr(module, "lib", None), "_lock", None)
+    return getattr(lock, "_lock", None)
+
+
 def _others_import() -> bool:
     """Return whether another thread is importing a module of one of the packages :data:`IMPORTED`.
 
@@ -105,5 +112,6 @@ def _release() -> None:
 
 
 hold_while_forking(_compiler_lock)
+hold_while_forking(_llvm_lock)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_release)

@@ -20,7 +20,7 @@ from ..autograd.graph import saved_tensors_hooks
 from ..core import engine
 from ..core.error_context import describe_node, with_remedy
 from ..core.grad_mode import enable_grad, modes_to_restore, no_grad, recording
-from ..core.graph import AccumulateGrad
+from ..core.graph import require_plan
 from ..core.tensor import Tensor
 from ..operations.creation.random import fork_rng, get_rng_state, set_rng_state
 from ..runtime import user_frame
@@ -398,7 +398,7 @@ class CheckpointFunction(Function):
         ``args`` are saved for the backward pass. If ``preserve_rng_state`` is true, the random state is saved too.
         """
         check_backward_validity(args)
-        AccumulateGrad.hooked = True  # makes the engine record its plan, which backward() reads
+        require_plan(ctx)  # backward() reads the engine's plan
         ctx.rerun = _Rerun(run_function, {}, contextlib.nullcontext(), preserve_rng_state)
         ctx.inputs = [None if isinstance(each, Tensor) else each for each in args]
         ctx.are_tensors = [isinstance(each, Tensor) for each in args]
