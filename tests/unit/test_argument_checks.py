@@ -197,3 +197,14 @@ def test_memory_format_none_preserves_the_format() -> None:
 def test_module_of_no_device_is_refused() -> None:
     with pytest.raises(RuntimeError, match="Invalid value of device '0'"):
         torch.get_device_module(0)
+
+
+def test_randint_like_takes_a_generator_and_a_tensor() -> None:
+    x = torch.ones(2, 3)
+
+    def generator() -> torch.Generator:
+        return torch.Generator().manual_seed(3)
+
+    expected = [[5.0, 3.0, 3.0], [4.0, 0.0, 6.0]]  # PyTorch 2.13
+    assert torch.randint_like(x, torch.tensor(7), generator=generator()).tolist() == expected
+    assert torch.randint_like(x, 0, 7, generator=generator(), pin_memory=False).tolist() == expected

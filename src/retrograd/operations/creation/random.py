@@ -360,20 +360,22 @@ def _check_span(low: int, high: int, dtype: Any) -> None:
 
 @public(method=False)
 def randint_like(
-    input: Tensor, low: int | None = None, high: int | None = None, *, dtype: Any = None, layout: Any = None,
-    device: Any = None, requires_grad: bool = False, memory_format: Any = preserve_format,
+    input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None, dtype: Any = None,
+    layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = preserve_format,
+    pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Return random integers from ``low`` to ``high - 1`` in a tensor with the shape and dtype of ``input``.
 
-    ``randint_like(input, high)`` draws integers from 0 to ``high - 1``.
+    ``randint_like(input, high)`` draws integers from 0 to ``high - 1``; ``high`` may then be a tensor with one element.
     """
     if low is None or high is None:
         low, high = 0, low if high is None else high
         if high is None:
             raise TypeError
+    low, high = low.__index__(), high.__index__()
     kind = numpy_dtype_for("randint_like", input.dtype if dtype is None else dtype)
     _check_span(low, high, dtypes.dtype_of(kind))
-    stream = _stream(None)
+    stream = _stream(generator)
     return _drawn_like(
         input,
         kind,
