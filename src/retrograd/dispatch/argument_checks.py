@@ -56,9 +56,9 @@ KEPT = frozenset({Tensor, bool, int, float, complex, str, type(None), tuple, lis
 UNCERTAIN = frozenset({Tensor, tuple, list})
 #: Python functions whose arguments PyTorch checks only inside (``argument_errors.GIVEN_ON``).
 PYTHON_FUNCTIONS = frozenset({
-    "adaptive_max_pool1d", "alpha_dropout", "celu", "ctc_loss", "dropout", "elu", "feature_alpha_dropout", "grid_sample",
-    "hardshrink", "hardtanh", "istft", "leaky_relu", "lu", "max_pool1d", "max_pool2d", "max_pool3d", "poisson_nll_loss", "rrelu",
-    "stft", "threshold", "unique", "unique_consecutive",
+    "adaptive_max_pool1d", "affine_grid", "alpha_dropout", "celu", "ctc_loss", "dropout", "elu",
+    "feature_alpha_dropout", "grid_sample", "hardshrink", "hardtanh", "istft", "leaky_relu", "lu", "max_pool1d",
+    "max_pool2d", "max_pool3d", "poisson_nll_loss", "rrelu", "stft", "threshold", "unique", "unique_consecutive",
 })  # fmt: skip
 #: The number of combinations of classes that a function remembers.
 REMEMBERED = 256

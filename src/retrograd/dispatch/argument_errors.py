@@ -182,6 +182,7 @@ def _python_text(
 #: Functions that PyTorch implements in Python, with the signature of the function that they call to check arguments.
 GIVEN_ON = {
     "adaptive_max_pool1d": "adaptive_max_pool1d(Tensor input, int[1] output_size)",
+    "affine_grid": "affine_grid_generator(object theta, object size, bool? align_corners)",
     "alpha_dropout": "alpha_dropout(Tensor input, float p, bool train)",
     "batch_norm": "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps)",

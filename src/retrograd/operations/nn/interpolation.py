@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ...compat.type_names import type_name
 from ...core import dtypes
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor
@@ -340,14 +339,9 @@ _ALIGN_WARNING = (
 )
 
 
-def _aligned(name: str, position: int, align_corners: bool | None) -> bool:
-    """Return ``align_corners``, the argument at ``position`` of the function ``name``, as a bool, with a warning for None."""
+def _aligned(align_corners: bool | None) -> bool:
     if align_corners is None:
         warn(_ALIGN_WARNING)
-    elif not isinstance(align_corners, bool):
-        raise TypeError(
-            f"{name}(): argument 'align_corners' (position {position}) must be bool, not {type_name(align_corners)}"
-        )
     return bool(align_corners)
 
 
@@ -371,7 +365,7 @@ def grid_sample(
             f"'{padding_mode}'"
         )
     numbers = ("bilinear", "nearest", "bicubic").index(mode), ("zeros", "border", "reflection").index(padding_mode)
-    return grid_sampler(input, grid, *numbers, _aligned("grid_sampler", 4, align_corners))
+    return grid_sampler(input, grid, *numbers, _aligned(align_corners))
 
 
 def _base_grid(np: Any, size: Sequence[int], align: bool, dtype: Any) -> Any:
@@ -445,7 +439,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {_shown(size)}. Got "
             f"{theta.shape}."
         )
-    align = _aligned("affine_grid_generator", 3, align_corners)
+    align = _aligned(align_corners)
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {_shown(size)}")
     return affine_grid_generator(theta, size, align)
