@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..runtime.user_frame import strips_frames, warn
+from .engine import Operation
 from .groups import ProcessGroup, _checked_group, _rank_not_in_group, _warn_not_in_group, get_group_rank
 from .reductions import ReduceOp, reduce_type, supports_complex
 from .work import Work
@@ -85,13 +86,16 @@ def _root(operation: str, group: ProcessGroup, global_rank: int | None, group_ra
 
 
 def _run(
-    group: ProcessGroup, async_op: bool, operation: Callable[[], Any], results: list[Tensor], source: int | None = None
+    async_op: bool, operations: Operation | list[Operation], results: Sequence[Tensor], ranks: list[int] | None = None
 ) -> Work | None:  # fmt: skip
-    """Start ``operation``, and return its Work if ``async_op`` is true; otherwise wait for it."""
-    work = group._start(operation, results, async_op, source)
+    """Return the Work of started ``operations`` if ``async_op`` is true; otherwise wait for them."""
+    started = operations if isinstance(operations, list) else [operations]
     if async_op:
-        return work
-    work.wait()
+        for each in started:
+            each.detach()
+        return Work(started, results, ranks)
+    for each in started:
+        each.wait()
     return None
 
 
@@ -106,7 +110,7 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None, asyn
         return _warn_not_in_group("all_reduce")
     found = _checked_group(group)
     kind = _check_reduction("all_reduce", tensor, op)
-    return _run(found, async_op, lambda: found._engine.all_reduce([tensor], kind), [tensor])
+    return _run(async_op, found._engine.all_reduce(tensor, kind), [tensor])
 
 
 @strips_frames
@@ -121,7 +125,9 @@ def all_reduce_coalesced(
         return _warn_not_in_group("all_reduce_coalesced")
     found = _checked_group(group)
     kinds = [_check_reduction("all_reduce", each, op) for each in values]
-    return _run(found, async_op, lambda: found._engine.all_reduce(values, kinds[0]), values)
+    return _run(
+        async_op, [found._engine.all_reduce(each, kind) for each, kind in zip(values, kinds, strict=True)], values
+    )
 
 
 @strips_frames
@@ -140,7 +146,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Group = None, a
             f"{len(tensor_list)})"
         )
     _check_shapes("allgather", tensor, tensor_list)
-    return _run(found, async_op, lambda: found._engine.all_gather(tensor_list, tensor), tensor_list)
+    return _run(async_op, found._engine.all_gather(tensor_list, tensor), tensor_list)
 
 
 @strips_frames
@@ -153,7 +159,7 @@ def all_gather_single(output: Tensor, input: Tensor, group: Group = None, async_
     found = _checked_group(group)
     parts = [output] if found.size() == 1 else list(output.view(found.size(), *input.shape).unbind(0))
     _check_shapes("allgather", input, parts)
-    return _run(found, async_op, lambda: found._engine.all_gather(parts, input), [output])
+    return _run(async_op, found._engine.all_gather(parts, input), [output])
 
 
 @strips_frames
@@ -178,11 +184,11 @@ def all_gather_coalesced(
         return _warn_not_in_group("all_gather_coalesced")
     found = _checked_group(group)
 
-    def gathered() -> None:
-        for index, each in enumerate(input_tensor_list):
-            found._engine.all_gather([outputs[index] for outputs in output_tensor_lists], each)
-
-    return _run(found, async_op, gathered, [each for outputs in output_tensor_lists for each in outputs])
+    operations = [
+        found._engine.all_gather([outputs[index] for outputs in output_tensor_lists], each)
+        for index, each in enumerate(input_tensor_list)
+    ]
+    return _run(async_op, operations, [each for outputs in output_tensor_lists for each in outputs])
 
 
 @strips_frames
@@ -201,7 +207,7 @@ def reduce_scatter(
         raise RuntimeError("invalid input tensor list size, must be world size")
     _check_shapes("reduce_scatter", output, input_list)
     kind = _check_reduction("reduce_scatter", output, op)
-    return _run(found, async_op, lambda: found._engine.reduce_scatter(output, input_list, kind), [output])
+    return _run(async_op, found._engine.reduce_scatter(output, input_list, kind), [output])
 
 
 @strips_frames
@@ -217,7 +223,7 @@ def reduce_scatter_single(
     parts = [input] if found.size() == 1 else list(input.reshape(found.size(), *output.shape).unbind(0))
     _check_shapes("reduce_scatter", output, parts)
     kind = _check_reduction("reduce_scatter", output, op)
-    return _run(found, async_op, lambda: found._engine.reduce_scatter(output, parts, kind), [output])
+    return _run(async_op, found._engine.reduce_scatter(output, parts, kind), [output])
 
 
 @strips_frames
@@ -249,9 +255,7 @@ def all_to_all(
     rank = found.rank()
     if output_tensor_list[rank].shape != input_tensor_list[rank].shape:
         raise RuntimeError("ProcessGroupGloo::alltoall: input and output tensors must have the same size")
-    return _run(
-        found, async_op, lambda: found._engine.all_to_all(output_tensor_list, input_tensor_list), output_tensor_list
-    )
+    return _run(async_op, found._engine.all_to_all(output_tensor_list, input_tensor_list), output_tensor_list)
 
 
 @strips_frames
@@ -273,7 +277,7 @@ def all_to_all_single(
     inputs = _split(input, input_split_sizes, found.size())
     if outputs[found.rank()].shape != inputs[found.rank()].shape:
         raise RuntimeError("ProcessGroupGloo::alltoall: input and output tensors must have the same size")
-    return _run(found, async_op, lambda: found._engine.all_to_all(outputs, inputs), [output])
+    return _run(async_op, found._engine.all_to_all(outputs, inputs), [output])
 
 
 def _split(tensor: Tensor, sizes: list[int] | None, count: int) -> list[Tensor]:
@@ -298,13 +302,16 @@ def barrier(
     if _rank_not_in_group(group):
         return _warn_not_in_group("barrier")
     found = _checked_group(group)
-    return _run(found, async_op, lambda: found._engine.barrier(timeout), [])
+    return _run(async_op, found._engine.barrier(timeout), [])
 
 
 @strips_frames
 def monitored_barrier(group: Group = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
     """Wait as :func:`barrier` does, with ``timeout``."""
-    barrier(group, timeout=timeout)
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("monitored_barrier")
+    _checked_group(group)._engine.monitored_barrier(timeout, wait_all_ranks).wait()
+    return None
 
 
 # -- One rank is the root ----------------------------------------------------------------------------------------------
@@ -320,7 +327,7 @@ def broadcast(
         return _warn_not_in_group("broadcast")
     found = _checked_group(group)
     root = _root("broadcast", found, src, group_src)
-    return _run(found, async_op, lambda: found._engine.broadcast(tensor, root), [tensor])
+    return _run(async_op, found._engine.broadcast(tensor, root), [tensor])
 
 
 @strips_frames
@@ -335,7 +342,7 @@ def reduce(
     found = _checked_group(group)
     root = _root("reduce", found, dst, group_dst)
     kind = _check_reduction("reduce", tensor, op)
-    return _run(found, async_op, lambda: found._engine.reduce(tensor, root, kind), [tensor])
+    return _run(async_op, found._engine.reduce(tensor, root, kind), [tensor])
 
 
 @strips_frames
@@ -355,7 +362,7 @@ def gather(
         _check_count("gather", "output", gather_list, found.size())
         _check_dtypes(gather_list[0], [*gather_list, tensor])
         _check_shapes("gather", tensor, gather_list)
-    return _run(found, async_op, lambda: found._engine.gather(gather_list, tensor, root), gather_list or [])
+    return _run(async_op, found._engine.gather(gather_list, tensor, root), gather_list or [])
 
 
 @strips_frames
@@ -375,7 +382,7 @@ def scatter(
         _check_count("scatter", "input", scatter_list, found.size())
         _check_dtypes(tensor, scatter_list)
         _check_shapes("scatter", tensor, scatter_list)
-    return _run(found, async_op, lambda: found._engine.scatter(tensor, scatter_list, root), [tensor])
+    return _run(async_op, found._engine.scatter(tensor, scatter_list, root), [tensor])
 
 
 def check_root_list(values: Any, is_root: bool, name: str, which: str) -> None:
@@ -413,7 +420,7 @@ def isend(
         return _warn_not_in_group("isend")
     found = _checked_group(group)
     rank = other_rank(found, "destination", dst, group_dst)
-    return _run(found, True, lambda: found._engine.send(tensor, rank, tag), [tensor])
+    return _run(True, found._engine.send(tensor, rank, tag), [tensor])
 
 
 @strips_frames
@@ -426,7 +433,7 @@ def irecv(
         return _warn_not_in_group("irecv")
     found = _checked_group(group)
     rank = None if src is None and group_src is None else other_rank(found, "source", src, group_src)
-    return _run(found, True, lambda: found._engine.receive(tensor, rank, tag), [tensor], rank)
+    return _run(True, found._engine.receive(tensor, rank, tag), [tensor], found._ranks)
 
 
 @strips_frames
@@ -450,7 +457,7 @@ def recv(
         return -1
     found = _checked_group(group)
     rank = None if src is None and group_src is None else other_rank(found, "source", src, group_src)
-    return found._ranks[found._engine.submit(lambda: found._engine.receive(tensor, rank, tag), False).wait()]
+    return found._ranks[found._engine.receive(tensor, rank, tag).wait()]
 
 
 class P2POp:

@@ -3,13 +3,16 @@
 The public functions check arguments, translate global ranks to ranks of a group, and create :class:`Work` objects. All
 of this is the same for every engine. An engine is the communicator of one group. It gets tensors that fit each other,
 and ranks of the group.
+
+A method of an engine starts an operation in the calling thread, so that the operations of a rank have the order of the
+program, and returns an :class:`Operation`. Who needs the result waits for it.
 """
 
 from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,85 +26,111 @@ if TYPE_CHECKING:
     from .stores import Store
 
 
+class Operation:
+    """Operation that an engine has started; this class is an operation that is complete already.
+
+    ``value`` is what the operation returns, for example the objects that were gathered.
+    """
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+        self.error: BaseException | None = None
+
+    def done(self) -> bool:
+        """Whether the operation is complete, with or without an error."""
+        return True
+
+    def wait(self, timeout: timedelta | None = None) -> Any:
+        """Wait until the operation is complete; return its value, or raise its error."""
+        return self.value
+
+    def detach(self) -> None:
+        """Let the operation continue while no thread waits for it."""
+
+    def when_done(self, future: Future[Any], value: Any) -> None:
+        """Set ``value`` or the error of the operation in ``future``, as soon as the operation is complete."""
+        future.set_result(value)
+
+
 class Engine(ABC):
     """Communicator of the ranks of one group, of which this process is ``rank``, one of ``size`` ranks.
 
-    Each operation blocks until the tensors of this rank are complete, writes its results into the tensors that it gets,
-    and runs without recording. The tensors may be of any memory layout. All ranks of the group call the same operations
-    in the same order.
+    Each method starts an operation, which writes its results into the tensors that it gets, and runs without recording.
+    The tensors may be of any memory layout. All ranks of the group call the same operations in the same order.
     """
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
 
-    def submit(self, operation: Callable[[], Any], asynchronous: bool) -> Future[Any]:
-        """Run ``operation``, which calls methods of this engine, and return a future of its result.
-
-        An engine with a thread of its own runs it there if ``asynchronous`` is true, and then sets an error of the
-        operation in the future instead of raising it.
-        """
-        future: Future[Any] = Future()
-        with no_grad():
-            future.set_result(operation())
-        return future
+    @abstractmethod
+    def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:
+        """Replace ``tensor`` by the reduction of the tensors of all ranks."""
 
     @abstractmethod
-    def all_reduce(self, tensors: list[Tensor], op: ReduceOp.RedOpType) -> None:
-        """Replace each tensor by the reduction of the corresponding tensors of all ranks."""
-
-    @abstractmethod
-    def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> None:
+    def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
         """Replace ``tensor`` of the rank ``root`` by the reduction of the tensors of all ranks."""
 
     @abstractmethod
-    def broadcast(self, tensor: Tensor, root: int) -> None:
+    def broadcast(self, tensor: Tensor, root: int) -> Operation:
         """Copy ``tensor`` of the rank ``root`` to ``tensor`` of all ranks."""
 
     @abstractmethod
-    def all_gather(self, outputs: list[Tensor], tensor: Tensor) -> None:
+    def all_gather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Operation:
         """Copy ``tensor`` of each rank into the output for this rank, in all ranks."""
 
     @abstractmethod
-    def gather(self, outputs: list[Tensor] | None, tensor: Tensor, root: int) -> None:
+    def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, root: int) -> Operation:
         """Copy ``tensor`` of each rank into the output for this rank, in the rank ``root``."""
 
     @abstractmethod
-    def scatter(self, output: Tensor, inputs: list[Tensor] | None, root: int) -> None:
+    def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, root: int) -> Operation:
         """Copy each input of the rank ``root`` to ``output`` of the rank for which it is."""
 
     @abstractmethod
-    def reduce_scatter(self, output: Tensor, inputs: list[Tensor], op: ReduceOp.RedOpType) -> None:
+    def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: ReduceOp.RedOpType) -> Operation:
         """Copy the reduction of each input to ``output`` of the rank for which it is."""
 
     @abstractmethod
-    def all_to_all(self, outputs: list[Tensor], inputs: list[Tensor]) -> None:
+    def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Operation:
         """Copy input ``j`` of rank ``i`` to output ``i`` of rank ``j``."""
 
     @abstractmethod
-    def send(self, tensor: Tensor, destination: int, tag: int) -> None:
+    def send(self, tensor: Tensor, destination: int, tag: int) -> Operation:
         """Send ``tensor`` to another rank."""
 
     @abstractmethod
-    def receive(self, tensor: Tensor, source: int | None, tag: int) -> int:
-        """Receive ``tensor`` from the rank ``source``, or from any rank if it is None; return the rank of the sender."""
+    def receive(self, tensor: Tensor, source: int | None, tag: int) -> Operation:
+        """Receive ``tensor`` from the rank ``source``, or from any rank if it is None; the value is the sender's rank."""
 
     @abstractmethod
-    def barrier(self, timeout: timedelta | None = None) -> None:
+    def barrier(self, timeout: timedelta | None = None) -> Operation:
         """Wait until all ranks have called this method."""
 
     @abstractmethod
-    def all_gather_objects(self, value: Any) -> list[Any]:
-        """Return a list of copies of the values of all ranks, in the order of the ranks."""
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Operation:
+        """Wait until all ranks have called this method; the error in rank 0 names the ranks that have not."""
 
     @abstractmethod
-    def scatter_objects(self, values: list[Any] | None, root: int) -> Any:
-        """Return a copy of the one of the ``values`` of the rank ``root`` that is for this rank."""
+    def all_gather_objects(self, value: Any) -> Operation:
+        """Gather copies of the values of all ranks: a list, in the order of the ranks."""
 
     @abstractmethod
-    def subgroup(self, ranks: list[int]) -> Engine | None:
+    def gather_objects(self, value: Any, root: int) -> Operation:
+        """Gather copies of the values of all ranks in the rank ``root``; the value is None in other ranks."""
+
+    @abstractmethod
+    def broadcast_objects(self, values: Any, root: int) -> Operation:
+        """Send a copy of ``values`` of the rank ``root`` to all other ranks."""
+
+    @abstractmethod
+    def scatter_objects(self, values: list[Any] | None, root: int) -> Operation:
+        """Send each of the ``values`` of the rank ``root`` to the rank for which it is."""
+
+    @abstractmethod
+    def subgroup(self, ranks: list[int], timeout: timedelta) -> Engine | None:
         """Return the engine of the group of ``ranks``, or None if this rank is not one of them.
 
-        All ranks of this engine call the method.
+        All of ``ranks`` call the method.
         """
 
     def close(self) -> None:  # noqa: B027 - an engine may have nothing to close
@@ -117,65 +146,86 @@ class SingleProcess(Engine):
     def __init__(self) -> None:
         super().__init__(0, 1)
 
-    def all_reduce(self, tensors: list[Tensor], op: ReduceOp.RedOpType) -> None:
-        for each in tensors:
-            _check_reduction(each, op)
+    def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:
+        check_reduction(tensor, op)
+        return Operation()
 
-    def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> None:
-        _check_reduction(tensor, op)
+    def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
+        check_reduction(tensor, op)
+        return Operation()
 
-    def broadcast(self, tensor: Tensor, root: int) -> None:
-        pass
+    def broadcast(self, tensor: Tensor, root: int) -> Operation:
+        return Operation()
 
-    def all_gather(self, outputs: list[Tensor], tensor: Tensor) -> None:
-        outputs[0].copy_(tensor)
+    def all_gather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Operation:
+        return _copied(outputs[0], tensor)
 
-    def gather(self, outputs: list[Tensor] | None, tensor: Tensor, root: int) -> None:
+    def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, root: int) -> Operation:
         assert outputs is not None
-        outputs[0].copy_(tensor)
+        return _copied(outputs[0], tensor)
 
-    def scatter(self, output: Tensor, inputs: list[Tensor] | None, root: int) -> None:
+    def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, root: int) -> Operation:
         assert inputs is not None
-        output.copy_(inputs[0])
+        return _copied(output, inputs[0])
 
-    def reduce_scatter(self, output: Tensor, inputs: list[Tensor], op: ReduceOp.RedOpType) -> None:
-        _check_reduction(output, op)
-        output.copy_(inputs[0])
+    def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: ReduceOp.RedOpType) -> Operation:
+        check_reduction(output, op)
+        return _copied(output, inputs[0])
 
-    def all_to_all(self, outputs: list[Tensor], inputs: list[Tensor]) -> None:
-        outputs[0].copy_(inputs[0])
+    def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Operation:
+        return _copied(outputs[0], inputs[0])
 
-    def send(self, tensor: Tensor, destination: int, tag: int) -> None:
+    def send(self, tensor: Tensor, destination: int, tag: int) -> Operation:
         raise ValueError("a group of one process has no other rank to send to")
 
-    def receive(self, tensor: Tensor, source: int | None, tag: int) -> int:
+    def receive(self, tensor: Tensor, source: int | None, tag: int) -> Operation:
         raise ValueError("a group of one process has no other rank to receive from")
 
-    def barrier(self, timeout: timedelta | None = None) -> None:
-        pass
+    def barrier(self, timeout: timedelta | None = None) -> Operation:
+        return Operation()
 
-    def all_gather_objects(self, value: Any) -> list[Any]:
-        return [pickle.loads(pickle.dumps(value))]
+    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Operation:
+        return Operation()
 
-    def scatter_objects(self, values: list[Any] | None, root: int) -> Any:
+    def all_gather_objects(self, value: Any) -> Operation:
+        return Operation([pickle.loads(pickle.dumps(value))])
+
+    def gather_objects(self, value: Any, root: int) -> Operation:
+        return self.all_gather_objects(value)
+
+    def broadcast_objects(self, values: Any, root: int) -> Operation:
+        return Operation(values)
+
+    def scatter_objects(self, values: list[Any] | None, root: int) -> Operation:
         assert values is not None
-        return pickle.loads(pickle.dumps(values[0]))
+        return Operation(pickle.loads(pickle.dumps(values[0])))
 
-    def subgroup(self, ranks: list[int]) -> Engine | None:
+    def subgroup(self, ranks: list[int], timeout: timedelta) -> Engine | None:
         return SingleProcess() if ranks else None
 
 
-def _check_reduction(tensor: Tensor, op: ReduceOp.RedOpType) -> None:
+def _copied(output: Tensor, tensor: Tensor) -> Operation:
+    with no_grad():
+        output.copy_(tensor)
+    return Operation()
+
+
+#: PyTorch's names of the dtypes that can be reduced, except floating and complex ones.
+_INTEGERS = {"int64": "Long", "int32": "Int", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+
+
+def check_reduction(tensor: Tensor, op: ReduceOp.RedOpType) -> None:
     """Raise PyTorch's error if ``op`` is not defined for the dtype of ``tensor``."""
     floating = tensor.is_floating_point() or tensor.is_complex()
     if op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR) and floating:
         raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
-    if op == ReduceOp.AVG and not floating:
-        name = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
-        kind = str(tensor.dtype).rpartition(".")[2]
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {name.get(kind, kind)}")
     if op == ReduceOp.PREMUL_SUM:
         raise RuntimeError("Cannot use ReduceOp.PREMUL_SUM with Gloo")
+    kind = str(tensor.dtype).rpartition(".")[2]
+    if op == ReduceOp.AVG and not floating:
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {_INTEGERS.get(kind, kind.title())}"
+        )
 
 
 def connect(backend: str, store: Store, rank: int, size: int, timeout: timedelta) -> Engine:
@@ -184,7 +234,14 @@ def connect(backend: str, store: Store, rank: int, size: int, timeout: timedelta
     ``store`` is shared by all ranks. A package that connects several processes is to be called here.
     """
     if size > 1:
-        raise several_processes_error(size)
+        try:
+            from .mpi_engine import start_engine
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "mpi4py":
+                raise
+            raise several_processes_error(size) from None
+
+        return start_engine(store, rank, size, timeout)
     if rank != 0:
         raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {size - 1}]")
     return SingleProcess()

@@ -34,10 +34,10 @@ class QueueEmptyError(DistStoreError):
 
 
 def several_processes_error(world_size: int) -> RuntimeError:
-    """Return the error for a process group or a store of ``world_size`` processes, without an engine for them."""
+    """Return the error for a process group of ``world_size`` processes without MPI."""
     return RuntimeError(
-        f"world_size is {world_size}: several processes need the extra retrograd[distributed], which this version does "
-        "not have yet. A group of one process works: world_size=1, rank=0."
+        f"world_size is {world_size}: several processes need the extra retrograd[distributed] "
+        "(pip install 'retrograd[distributed]'). A group of one process works: world_size=1, rank=0."
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..core import devices
 from ..core.tensor import Tensor
 from ..runtime.user_frame import warn
-from .engine import Engine, connect
+from .engine import Engine, Operation, connect
 from .reductions import ReduceOp, reduce_type
 from .rendezvous import default_pg_timeout, rendezvous
 from .stores import PrefixStore, Store
@@ -84,35 +84,30 @@ class ProcessGroup:
         """Start an all-reduction of ``tensors``, a tensor or a list of tensors, and return its Work."""
         values = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         kind = reduce_type(getattr(op, "reduceOp", op))
-        return self._start(lambda: self._engine.all_reduce(values, kind), values)
+        return self._work([self._engine.all_reduce(each, kind) for each in values], values)
 
     def broadcast(self, tensors: Any, root: Any = 0, **options: Any) -> Work:
         """Start a broadcast of ``tensors``, a tensor or a list of tensors, and return its Work."""
         values = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         rank = getattr(root, "rootRank", root)
-        return self._start(lambda: [self._engine.broadcast(each, rank) for each in values], values)
+        return self._work([self._engine.broadcast(each, rank) for each in values], values)
 
     def allgather(self, output_tensors: Any, input_tensor: Any, **options: Any) -> Work:
         """Start the gathering of ``input_tensor`` of all ranks in ``output_tensors``, and return its Work."""
         single = isinstance(input_tensor, Tensor)
         pairs = [(output_tensors, input_tensor)] if single else list(zip(output_tensors, input_tensor, strict=True))
         values = [each for outputs, _ in pairs for each in outputs]
-        return self._start(lambda: [self._engine.all_gather(list(outputs), each) for outputs, each in pairs], values)
+        return self._work([self._engine.all_gather(list(outputs), each) for outputs, each in pairs], values)
 
     def barrier(self, *options: Any, **named: Any) -> Work:
         """Start a barrier, and return its Work."""
-        return self._start(self._engine.barrier, [])
+        return self._work([self._engine.barrier()], [])
 
-    def _start(
-        self, operation: Any, results: list[Tensor], asynchronous: bool = True, source: int | None = None
-    ) -> Work:
-        """Submit ``operation`` to the engine, and return a Work whose result is the list ``results``."""
-
-        def run() -> list[Tensor]:
-            operation()
-            return results
-
-        return Work(self._engine.submit(run, asynchronous), source)
+    def _work(self, operations: list[Operation], results: list[Tensor]) -> Work:
+        """Return a Work for started ``operations``, whose result is the list ``results``."""
+        for each in operations:
+            each.detach()
+        return Work(operations, results)
 
     def shutdown(self) -> None:
         """Release the resources of the group."""
@@ -372,7 +367,7 @@ def new_group(
             raise ValueError(f"Rank {each} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})")
     name = Backend(backend) if backend is not None else default._backend
     _check_backend(name)
-    engine = default._engine.subgroup(chosen)
+    engine = default._engine.subgroup(chosen, timeout or default._timeout)
     if engine is None:
         return GroupMember.NON_GROUP_MEMBER
     return _register(engine, name, chosen, "", group_desc or "", default._store, timeout or default._timeout)

@@ -24,7 +24,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> 
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
     engine = _checked_group(group)._engine
-    for index, value in enumerate(engine.submit(lambda: engine.all_gather_objects(obj), False).wait()):
+    for index, value in enumerate(engine.all_gather_objects(obj).wait()):
         object_list[index] = value
 
 
@@ -39,7 +39,7 @@ def gather_object(
     found = _checked_group(group)
     rank = 0 if dst is None and group_dst is None else dst if dst is not None else found._ranks[group_dst or 0]
     check_root_list(object_gather_list, found._ranks[found.rank()] == rank, "gather_list", "destination")
-    gathered = found._engine.submit(lambda: found._engine.all_gather_objects(obj), False).wait()
+    gathered = found._engine.gather_objects(obj, found._ranks.index(rank)).wait()
     if object_gather_list:
         for index, value in enumerate(gathered):
             object_gather_list[index] = value
@@ -54,8 +54,7 @@ def broadcast_object_list(
         return _warn_not_in_group("broadcast_object_list")
     found = _checked_group(group)
     root = _root("broadcast", found, 0 if src is None and group_src is None else src, group_src)
-    values = [object_list] * found.size() if found.rank() == root else None
-    received = found._engine.submit(lambda: found._engine.scatter_objects(values, root), False).wait()
+    received = found._engine.broadcast_objects(object_list, root).wait()
     if found.rank() != root:
         object_list[:] = received
 
@@ -81,9 +80,7 @@ def scatter_object_list(
                 f"should be {found.size()}, same as size of the process group."
             )
     values = scatter_object_input_list
-    scatter_object_output_list[0] = found._engine.submit(
-        lambda: found._engine.scatter_objects(values, root), False
-    ).wait()
+    scatter_object_output_list[0] = found._engine.scatter_objects(values, root).wait()
 
 
 __all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]

@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..futures import Future
+from ..futures import Future, collect_all
+from .engine import Operation
 
 
 class Work:
     """Handle of an operation that was started with ``async_op=True``.
 
-    ``future`` gets the result of the operation, a list of tensors, or its error. ``source`` is the rank from which a
-    receiving operation gets its tensor.
+    ``operations`` are what the engine has started, and ``results`` the list of tensors that is their result. ``ranks``
+    are the global ranks of the group of an operation that receives a tensor.
     """
 
     __module__ = "torch.distributed.distributed_c10d"
 
-    def __init__(self, future: Future[Any], source: int | None = None) -> None:
-        self._future = future
-        self._source = source
+    def __init__(
+        self, operations: Sequence[Operation], results: Sequence[Any] = (), ranks: Sequence[int] | None = None
+    ) -> None:  # fmt: skip
+        self._operations = operations
+        self._results = results
+        self._ranks = ranks
+        self._future: Future[Any] | None = None
+        self._lock = threading.Lock()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until the operation is complete; return True, or raise its error."""
-        self._future.wait()
+        """Wait until the operation is complete; return True, or raise its error.
+
+        After ``timeout``, RuntimeError is raised, and the operation continues.
+        """
+        for each in self._operations:
+            each.wait(timeout)
         return True
 
     synchronize = block_current_stream = wait
 
     def is_completed(self) -> bool:
         """Whether the operation is complete, with or without an error."""
-        return self._future.done()
+        return all(each.done() for each in self._operations)
 
     def is_success(self) -> bool:
         """Whether the operation is complete without an error."""
@@ -38,27 +50,36 @@ class Work:
 
     def exception(self) -> BaseException | None:
         """Return the error of the complete operation, or None."""
-        try:
-            self._future.value()
-        except Exception as error:
-            return error
-        return None
+        return next((each.error for each in self._operations if each.error is not None), None)
 
     def result(self) -> list[Any]:
         """Wait until the operation is complete, and return a list of its tensors."""
-        return list(self._future.wait())
+        self.wait()
+        return list(self._results)
 
     def get_future(self) -> Future[Any]:
         """Return the future that gets a list of the operation's tensors."""
-        return self._future
+        with self._lock:
+            if self._future is None:
+                parts: list[Future[Any]] = [Future() for _ in self._operations]
+                for each, part in zip(self._operations, parts, strict=True):
+                    each.when_done(part, list(self._results))
+                if len(parts) == 1:
+                    self._future = parts[0]
+                else:
+                    results = list(self._results)
+                    self._future = collect_all(parts).then(lambda done: (done.value(), results)[1])
+            return self._future
 
     def source_rank(self) -> int:
         """Return the rank that sent the tensor of a receiving operation; raise RuntimeError for another operation."""
-        if self._source is None:
+        if self._ranks is None:
             raise RuntimeError(
                 "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
             )
-        return self._source
+        return self._ranks[self._operations[0].wait()]
+
+    _source_rank = source_rank
 
 
 __all__ = ["Work"]
