@@ -1,6 +1,6 @@
 """Run the checks that a change must pass, on every supported Python that this machine has.
 
-``.ci/run`` runs the whole suite, the linters, the types, the layers and the demo on the Python that it is started with
+``.ci/run`` runs the whole suite, the linters, the types, the site, the layers and the demo on the Python that it is started with
 (``python3``), and on the others the tests of operations, autograd, generated code, views, printing and compilation
 (``scripts/test.py --selection``). ``.ci/run --all`` runs the whole suite on all of them, and once more with
 ``RETROGRAD_CODEGEN=0``: every function then runs its template as it stands. It also runs the selection with the lowest
@@ -104,6 +104,7 @@ def steps(pythons: dict[str, str], everything: bool) -> list[Step]:
         Step("lint", [*inside, "ruff", "check", "."]),
         Step("format", [*inside, "ruff", "format", "--check", "."]),
         Step("types", [*inside, "mypy"]),
+        Step("site", [main, str(SCRIPTS / "site.py")]),
         Step("layers", [main, test, "-q", "test_layer_order"], tests=True),
         Step("demo", [main, str(SCRIPTS / "demo.py")]),
     ]

@@ -219,7 +219,9 @@ def test_info_lists_versions_and_settings(capsys: pytest.CaptureFixture[str]) ->
 
 def test_pages_are_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"] == {"docs": "retrograd/docs"}
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert all(place == f"retrograd/{page}" for page, place in included.items())
+    assert "docs/differences.md" in included and sum((ROOT / page).stat().st_size for page in included) < 500_000
 
 
 def test_info_imports_neither_scipy_nor_numba() -> None:

@@ -87,10 +87,11 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
     The estimates are central differences of second order.
 
-    spacing     the distance between neighbouring elements, by default 1; or a sequence with a distance or a
-                1-d tensor of coordinates for each dimension
-    dim         an int or a sequence of ints; all dimensions by default
-    edge_order  the order (1 or 2) of the one-sided differences at both ends
+    Args:
+        spacing: the distance between neighbouring elements, by default 1; or a sequence with a distance or a 1-d
+            tensor of coordinates for each dimension.
+        dim: an int or a sequence of ints; all dimensions by default.
+        edge_order: the order (1 or 2) of the one-sided differences at both ends.
 
     See Fornberg, "Generation of Finite Difference Formulas on Arbitrarily Spaced Grids" (1988).
 

@@ -1,0 +1,335 @@
+"""Write the API reference from the package itself: a page for each family of names, an entry for each public name.
+
+The pages are written to ``docs/api/`` when a build begins, and are not part of the repository. An entry consists of the
+signature, the docstring and a link to the code. A function whose docstring has no example gets one from the samples of
+the tests (``tests/conformance/samples``), evaluated while the page is written.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+import textwrap
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy
+from sphinx.application import Sphinx
+from sphinx.ext.napoleon import Config, GoogleDocstring
+
+import retrograd
+from tests.conformance.samples import FAMILIES, Sample, samples
+
+PACKAGE = Path(retrograd.__file__).parent
+#: Modules with a page of their own, and its title. Their names are those of ``__all__``.
+MODULES = {
+    "autograd": "Backward passes, modes, custom functions",
+    "autograd.functional": "Jacobians, Hessians and products with them",
+    "autograd.graph": "The graph and saved tensors",
+    "autograd.forward_ad": "Forward mode",
+    "func": "Function transforms",
+    "nn": "Modules",
+    "nn.functional": "Functions of neural networks",
+    "nn.init": "Initialisation",
+    "nn.utils": "Utilities for modules",
+    "nn.utils.rnn": "Packed sequences",
+    "nn.utils.parametrizations": "Parametrizations",
+    "optim": "Optimizers",
+    "optim.lr_scheduler": "Learning rate schedulers",
+    "optim.swa_utils": "Averages of weights",
+    "utils.data": "Datasets and loaders",
+    "utils.checkpoint": "Checkpoints of activations",
+    "linalg": "Linear algebra",
+    "fft": "Fourier transforms",
+    "special": "Special functions",
+    "signal.windows": "Windows",
+    "sparse": "Sparse tensors",
+    "random": "Random numbers",
+    "distributions": "Probability distributions",
+    "amp": "Automatic mixed precision",
+    "testing": "Comparing tensors",
+    "profiler": "Profiler",
+    "library": "Operators of a library",
+    "extend": "Operations of your own",
+    "inspection": "Looking into the graph",
+    "fx": "Programs as graphs",
+    "compiler": "Compiling",
+    "distributed": "Distribution over processes",
+    "hub": "Hub",
+    "overrides": "Overriding functions",
+}  # fmt: skip
+#: Families of the names of ``torch`` and ``torch.Tensor``: the folder or module of the definition, and a title.
+FAMILIES_OF_TORCH = {
+    "operations.creation": "Creation and conversion",
+    "operations.elementwise": "Elementwise operations",
+    "operations.reductions": "Reductions, scans and distances",
+    "operations.shape": "Shapes and views",
+    "operations.indexing": "Indexing, search and scatter",
+    "operations.linalg": "Products and matrices",
+    "operations.nn": "Operations of neural networks",
+    "operations.signal": "Signals",
+    "": "Settings, devices, types and other names",
+}
+
+
+class Entry(NamedTuple):
+    """A public name: its full name below ``torch``, the object and the kind of its directive."""
+
+    name: str
+    value: Any
+    kind: str
+
+
+# -- Collect -----------------------------------------------------------------------------------------------------------
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the public names of a module in the order of ``__all__``, or sorted."""
+    names = getattr(module, "__all__", None) or sorted(name for name in dir(module) if not name.startswith("_"))
+    return list(dict.fromkeys(names))
+
+
+def kind_of(value: Any) -> str | None:
+    """Return the directive for a value, or None if it has no entry."""
+    if inspect.ismodule(value):
+        return None
+    if inspect.isclass(value):
+        return "exception" if issubclass(value, BaseException) else "class"
+    return "function" if callable(value) else None
+
+
+def entries(path: str) -> Iterator[Entry]:
+    """Yield the entries of the module ``path`` below ``retrograd``."""
+    module = importlib.import_module(f"retrograd.{path}" if path else "retrograd")
+    for name in public_names(module):
+        value = getattr(module, name, None)
+        if (kind := kind_of(value)) and inspect.getdoc(value):
+            yield Entry(f"{path}.{name}" if path else name, value, kind)
+
+
+def tensor_entries() -> Iterator[Entry]:
+    """Yield the entries of the methods and attributes of ``Tensor``."""
+    for name in sorted(each for each in dir(retrograd.Tensor) if not each.startswith("_")):
+        value = inspect.getattr_static(retrograd.Tensor, name, None)
+        if isinstance(value, property):
+            yield Entry(f"Tensor.{name}", value, "attribute")
+        else:
+            try:
+                found = getattr(retrograd.Tensor, name)
+            except (AttributeError, RuntimeError, NotImplementedError):
+                continue
+            if inspect.getdoc(found):
+                yield Entry(f"Tensor.{name}", found, "method" if callable(found) else "attribute")
+
+
+def source_module(value: Any) -> str:
+    """Return the module, below ``retrograd``, of the file that defines ``value``; "" if there is none."""
+    try:
+        found = inspect.getsourcefile(inspect.unwrap(value.fget if isinstance(value, property) else value))
+    except (TypeError, ValueError, AttributeError):
+        return ""
+    path = Path(found or "")
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts) if path.is_relative_to(PACKAGE) else ""
+
+
+def family(value: Any) -> str:
+    """Return the key of ``FAMILIES_OF_TORCH`` for ``value``."""
+    module = source_module(value)
+    return next((key for key in FAMILIES_OF_TORCH if key and module.startswith(key)), "")
+
+
+# -- Text --------------------------------------------------------------------------------------------------------------
+
+_NAPOLEON = Config(napoleon_use_param=True, napoleon_use_rtype=False)
+#: Literals and roles, in which nothing is escaped.
+_LITERAL = re.compile(r"(``.+?``|:[\w:]+:`[^`]+`|https?://[^\s)>]+)", re.DOTALL)
+
+
+def escape(text: str) -> str:
+    """Return ``text`` with the characters escaped that reStructuredText would interpret outside of literals."""
+    parts = _LITERAL.split(text)
+    for index in range(0, len(parts), 2):
+        parts[index] = re.sub(r"([\\*|`]|_(?!\w))", r"\\\1", parts[index])
+    return "".join(parts)
+
+
+def paragraphs(docstring: str) -> str:
+    """Return a docstring as reStructuredText: prose is escaped, examples are separated from it."""
+    result: list[str] = []
+    for part in re.split(r"\n[ ]*\n", docstring.strip("\n")):
+        if part.lstrip().startswith(">>>"):
+            result.append(textwrap.dedent(part))
+        elif re.match(r"\w+:\n ", part):
+            result.append(str(GoogleDocstring(escape(part), _NAPOLEON)).strip("\n"))
+        elif part.startswith(" "):
+            result.append("::\n\n" + textwrap.indent(textwrap.dedent(part), "    "))
+        else:
+            result.append(escape(part))
+    return "\n\n".join(result)
+
+
+def signature(entry: Entry) -> str:
+    """Return the signature of an entry as text, without ``self`` for methods."""
+    if entry.kind in ("attribute", "exception"):
+        return ""
+    try:
+        found = inspect.signature(entry.value)
+    except (TypeError, ValueError):
+        return "(...)"
+    if entry.kind == "method":
+        found = found.replace(parameters=list(found.parameters.values())[1:])
+    text = str(found).replace("retrograd.", "torch.")
+    return re.sub(r"<([^<>]*?)( at 0x\w+)?>", lambda each: "..." if each[2] else each[1], text)
+
+
+# -- Examples ----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def samples_by_operation() -> dict[str, list[Sample]]:
+    """Return the samples of all families by the name of their operation."""
+    found: dict[str, list[Sample]] = defaultdict(list)
+    for name in FAMILIES:
+        for each in samples(name):
+            found[each.op].append(each)
+    return found
+
+
+def literal(array: numpy.ndarray) -> str:
+    """Return the text of an expression for a tensor with the elements of ``array``."""
+    rounded = numpy.round(array, 1) if array.dtype.kind in "fc" else array
+    return f"torch.tensor({rounded.tolist()})"
+
+
+def example(name: str) -> str:
+    """Return a short example of the operation ``name``: a sample of the tests with its result; "" if none is short."""
+    called = re.compile(rf"\.{re.escape(name.rpartition('.')[2])}\(")
+    best = ""
+    for sample in samples_by_operation().get(name.rpartition(".")[2], ()):
+        if not called.search(sample.expression) or "#" in sample.expression:
+            continue
+        lines, names = [], {"torch": retrograd}
+        try:
+            for key, array in sample.arrays().items():
+                text = literal(array)
+                names[key] = eval(text, {"torch": retrograd})
+                lines.append(f">>> {key} = {text}")
+            value = eval(sample.expression, dict(names))
+        except Exception:  # rounded inputs may be outside of the domain
+            continue
+        text = "\n".join([*lines, f">>> {sample.expression.strip()}", repr(value)])
+        if max(map(len, text.splitlines())) <= 100 and text.count("\n") <= 12 and (not best or len(text) < len(best)):
+            best = text
+    return best
+
+
+# -- Pages -------------------------------------------------------------------------------------------------------------
+
+
+def described(entry: Entry, seen: set[str]) -> str:
+    """Return the directive of an entry."""
+    value = entry.value.fget if isinstance(entry.value, property) else entry.value
+    docstring = inspect.getdoc(value) or inspect.getdoc(entry.value) or ""
+    text = paragraphs(docstring)
+    if ">>>" not in docstring and entry.kind in ("function", "method") and (found := example(entry.name)):
+        text += "\n\n" + found
+    again = "   :no-index-entry:\n" if entry.name in seen else ""
+    seen.add(entry.name)
+    record_definition(entry)
+    return f".. py:{entry.kind}:: {entry.name}{signature(entry)}\n   :module: torch\n{again}\n{textwrap.indent(text, '   ')}\n"
+
+
+def page(title: str, found: Iterable[Entry], seen: set[str]) -> str:
+    """Return the text of a page."""
+    body = "\n".join(described(each, seen) for each in found)
+    return f"{title}\n{'=' * len(title)}\n\n.. py:currentmodule:: torch\n\n{body}"
+
+
+def pages() -> Iterator[tuple[str, str, list[Entry]]]:
+    """Yield the file name, the title and the entries of each page."""
+    for heading, prefix, found in (
+        ("torch", "torch", list(entries(""))),
+        ("torch.Tensor", "tensor", list(tensor_entries())),
+    ):
+        for key, title in FAMILIES_OF_TORCH.items():
+            members = [each for each in found if family(each.value) == key]
+            if members:
+                yield f"{prefix}-{key.rpartition('.')[2] or 'other'}", f"{heading}: {title.lower()}", members
+    for path, title in MODULES.items():
+        yield path, f"torch.{path}: {title.lower()}", list(entries(path))
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write the pages into the folder ``api`` of the sources, and remove those that are not written any more."""
+    folder = Path(app.srcdir) / "api"
+    folder.mkdir(exist_ok=True)
+    warnings.simplefilter("ignore")  # those of deprecated functions, whose examples are evaluated
+    seen: set[str] = set()
+    written = {"index.rst"}
+    listed: list[str] = []
+    for name, title, found in pages():
+        update(folder / f"{name}.rst", page(title, found, seen))
+        written.add(f"{name}.rst")
+        listed.append(f"   {name}")
+    heading = "API reference"
+    contents = "\n".join(listed)
+    update(
+        folder / "index.rst",
+        f"{heading}\n{'=' * len(heading)}\n\nEvery public name, by module. Names are those of PyTorch; "
+        "``import retrograd as torch``.\n\n.. toctree::\n   :maxdepth: 1\n\n" + contents + "\n",
+    )
+    for path in folder.glob("*.rst"):
+        if path.name not in written:
+            path.unlink()
+
+
+def update(path: Path, text: str) -> None:
+    """Write ``text`` if the file differs, so that Sphinx reads only what changed."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+# -- Links to the code -------------------------------------------------------------------------------------------------
+
+#: Line ranges of the definitions, for ``sphinx.ext.viewcode``: module, full name, (kind, first line, last line).
+_DEFINITIONS: dict[str, dict[str, tuple[str, int, int]]] = defaultdict(dict)
+
+
+def record_definition(entry: Entry) -> None:
+    """Record where the object of an entry is defined."""
+    value = entry.value.fget if isinstance(entry.value, property) else entry.value
+    try:
+        lines, first = inspect.getsourcelines(inspect.unwrap(value))
+    except (TypeError, OSError, ValueError, AttributeError):
+        return
+    if module := source_module(value):
+        kind = "class" if inspect.isclass(value) else "def"
+        _DEFINITIONS[module][entry.name] = (kind, max(first, 1), first + len(lines) - 1)
+
+
+def find_module(app: Sphinx, module: str, attribute: str) -> str | None:
+    """Return the module below ``retrograd`` that defines ``attribute``."""
+    return next((found for found, names in _DEFINITIONS.items() if attribute in names), None)
+
+
+def find_source(app: Sphinx, module: str) -> tuple[str, dict[str, tuple[str, int, int]]] | None:
+    """Return the text of a module and the line ranges of its definitions."""
+    if module not in _DEFINITIONS:
+        return None
+    path = PACKAGE.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return path.read_text(encoding="utf-8"), _DEFINITIONS[module]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the hooks of this extension."""
+    app.connect("builder-inited", write_pages)
+    app.connect("viewcode-follow-imported", find_module)
+    app.connect("viewcode-find-source", find_source)
+    return {"parallel_read_safe": False, "parallel_write_safe": True}
