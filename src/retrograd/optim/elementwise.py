@@ -17,6 +17,7 @@ from ..core.devices import array_module_of
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.tensor import Tensor, strided, wrap
 from ..core.views import bump_version, check_in_place
+from ..dispatch.operand_promotion import PLAIN
 from .fused import Counters, apply_rule, is_on, undo_if_interrupted
 from .optimizer import Optimizer, check_option, evaluate_closure, step_counter
 
@@ -72,6 +73,8 @@ class PerParameterOptimizer(Optimizer):
 
     def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         """Call :meth:`_update`; if it is interrupted or fails, restore ``param`` and its state."""
+        if param.__class__ not in PLAIN and hasattr(param, "full_tensor"):  # the array is a part of the parameter
+            raise RuntimeError(f"{type(self).__name__} needs whole parameters, but got a {type(param).__name__}")
         state = self.state[param]
         before = dict(state)
         tensors = [param, *[each for each in before.values() if isinstance(each, Tensor)]]
@@ -206,8 +209,11 @@ _FUSED = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 def full_like_param(param: Tensor, value: Any = 0) -> Tensor:
     """Return a Tensor of the shape, dtype and memory layout of ``param``, filled with ``value``.
 
-    If the dtype is complex, the real and imaginary parts of the elements are both ``value``.
+    If the dtype is complex, the real and imaginary parts of the elements are both ``value``. For an instance of a
+    subclass that overrides functions, it is an instance of the subclass.
     """
+    if param.__class__ not in PLAIN:
+        return param.detach().clone().fill_(complex(value, value) if param.is_complex() else value)
     array = param._array
     return wrap(array_module_of(array).full_like(array, complex(value, value) if array.dtype.kind == "c" else value))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..dispatch.operand_promotion import PLAIN
 from .elementwise import ElementwiseOptimizer, as_number, full_like_param, gradient
 from .fused import apply_rule
 from .numba_steps import with_loop
@@ -77,7 +78,7 @@ class SGD(ElementwiseOptimizer):
         first = buffer is None
         entries = None
         if first:
-            buffer = full_like_param(grad)
+            buffer = full_like_param(grad if param.__class__ in PLAIN else param.grad)  # type: ignore[arg-type]
             entries = state, {"momentum_buffer": buffer}
         numbers = {name: values[name] for name in ("lr", "momentum", "dampening", "nesterov")} | {"first": first}
         apply_rule(_with_momentum, param, grad, [buffer], values["decay"], numbers, entries=entries)

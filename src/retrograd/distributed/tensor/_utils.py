@@ -8,6 +8,16 @@ from ..device_mesh import DeviceMesh
 from .placement_types import Placement, Shard
 
 
+def shard_extent(size: int, count: int, position: int) -> tuple[int, int]:
+    """Return the first index and the length of part ``position`` of a dimension of ``size``, split over ``count`` ranks.
+
+    All parts have the length ``ceil(size / count)``, except for the last ones, which are shorter or empty.
+    """
+    part = -(-size // count)
+    start = min(position * part, size)
+    return start, min(part, size - start)
+
+
 def compute_local_shape_and_global_offset(
     global_shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -18,11 +28,9 @@ def compute_local_shape_and_global_offset(
         return (0,), ()
     for position, count, placement in zip(coordinate, mesh.shape, placements, strict=True):
         if isinstance(placement, Shard):
-            size = shape[placement.dim]
-            part = -(-size // count)
-            start = min(position * part, size)
+            start, length = shard_extent(shape[placement.dim], count, position)
             offset[placement.dim] += start
-            shape[placement.dim] = min(part, size - start)
+            shape[placement.dim] = length
     return tuple(shape), tuple(offset)
 
 

@@ -27,17 +27,29 @@ class Shard(Placement):
 
     dim: int
 
+    def __str__(self) -> str:
+        return f"S({self.dim})"
+
 
 @dataclass(frozen=True)
 class Replicate(Placement):
     """Placement of a tensor that all ranks have."""
 
+    def __str__(self) -> str:
+        return "R"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Partial(Placement):
-    """Placement of a tensor that is the reduction of the tensors of all ranks."""
+    """Placement of a tensor that is the reduction of the tensors of all ranks, by ``"sum"``, ``"avg"``, ``"max"`` …"""
 
     reduce_op: str = "sum"
+
+    def __repr__(self) -> str:
+        return f"Partial({self.reduce_op})"
+
+    def __str__(self) -> str:
+        return f"P({self.reduce_op})"
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import types
 from collections.abc import Iterable
 
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
+from ...dispatch.operand_promotion import PLAIN
 from ...operations.creation.from_data import tensor
 from ...operations.reductions.sums import vector_norm
 from ...operations.shape.join import stack
@@ -36,13 +39,25 @@ def get_total_norm(
     norm_type = float(norm_type)
     if not listed:
         return tensor(0.0)
-    total = vector_norm(stack([vector_norm(each, norm_type).to(listed[0].device) for each in listed]), norm_type)
+    if all(each.__class__ in PLAIN for each in listed):
+        total = vector_norm(stack([vector_norm(each, norm_type).to(listed[0].device) for each in listed]), norm_type)
+    else:  # methods, because they pass the call to the classes of the tensors
+        total = _norm_of_norms([each.norm(norm_type).to(listed[0].device) for each in listed], norm_type)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
             "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
+
+
+def _norm_of_norms(norms: list[Tensor], norm_type: float) -> Tensor:
+    """Return the norm of order ``norm_type`` of a vector of which ``norms`` are the norms of the parts."""
+    if math.isinf(norm_type):
+        return functools.reduce(Tensor.maximum if norm_type > 0 else Tensor.minimum, norms)
+    if norm_type == 0:
+        return functools.reduce(Tensor.add, [each.ne(0).to(each.dtype) for each in norms])
+    return functools.reduce(Tensor.add, [each.pow(norm_type) for each in norms]).pow(1 / norm_type)
 
 
 @no_grad()
