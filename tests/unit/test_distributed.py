@@ -123,23 +123,6 @@ def test_errors_of_init_are_pytorchs() -> None:
     assert not dist.is_initialized()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"init_method": "tcp://127.0.0.1:29611", "rank": 0, "world_size": 2},
-        {"init_method": "file:///nowhere/store", "rank": 1, "world_size": 2},
-        {"store": dist.HashStore(), "rank": 0, "world_size": 2},
-    ],
-)
-def test_several_processes_need_the_extra(arguments: dict[str, Any]) -> None:
-    fails(
-        RuntimeError,
-        "world_size is 2: several processes need the extra retrograd[distributed]",
-        lambda: init(**arguments),
-    )
-    assert not dist.is_initialized()
-
-
 def test_default_backend() -> None:
     dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
     assert (dist.get_backend(), dist.get_backend_config()) == ("undefined", "cpu:gloo")

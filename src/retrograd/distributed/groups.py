@@ -335,14 +335,19 @@ def destroy_process_group(group: Any = None) -> None:
         raise AssertionError("Process group cannot be None")
     name = chosen.group_name
     if chosen is _State.default:
-        for each in _State.groups.values():
-            each.shutdown()
-        _State.groups.clear()
+        _close_groups()
         _State.default, _State.numbers = None, count()
     elif _State.groups.get(name) is not chosen:
         raise ValueError("Invalid process group specified")
     else:
         _State.groups.pop(name).shutdown()
+
+
+def _close_groups() -> None:
+    """Release the resources of all groups."""
+    for each in _State.groups.values():
+        each.shutdown()
+    _State.groups.clear()
 
 
 def new_group(

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
-from .stores import FileStore, Store, TCPStore
+from .stores import FileStore, PrefixStore, Store, TCPStore
 
 #: Default of ``timeout`` of process groups.
 default_pg_timeout = timedelta(seconds=1800)
@@ -56,6 +56,23 @@ def _rank_and_size(scheme: str, query: dict[str, str]) -> tuple[int, int]:
     return int(query["rank"]), int(query["world_size"])
 
 
+#: The masters of addresses. They stay open until the end of the process: a further ``init_process_group`` of another
+#: process may connect before this process has closed the first one.
+_MASTERS: dict[int, TCPStore] = {}
+
+
+def _store_at(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
+    """Return the store of an address, whose master is rank 0, or the launcher of the ranks if it says so."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
+    # The start of MPI waits for the other ranks, and names those that are missing.
+    store = TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False, multi_tenant=True)
+    if rank == 0:
+        _MASTERS.setdefault(store.port, store)
+    return store
+
+
 def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwargs: Any) -> Found:
     """Handler of ``env://``: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` of the environment."""
     query = dict(parse_qsl(urlparse(url).query))
@@ -69,7 +86,7 @@ def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwarg
 
     rank, world_size = int(value("RANK")), int(value("WORLD_SIZE"))
     host, port = value("MASTER_ADDR"), int(value("MASTER_PORT"))
-    yield TCPStore(host, port, world_size, rank == 0, timeout), rank, world_size
+    yield _store_at(host, port, rank, world_size, timeout), rank, world_size
 
 
 def _from_address(url: str, timeout: timedelta = default_pg_timeout, **kwargs: Any) -> Found:
@@ -78,7 +95,7 @@ def _from_address(url: str, timeout: timedelta = default_pg_timeout, **kwargs: A
     if parsed.port is None:
         raise _error("tcp", "port number missing")
     rank, world_size = _rank_and_size("tcp", dict(parse_qsl(parsed.query)))
-    yield TCPStore(parsed.hostname or "", parsed.port, world_size, rank == 0, timeout), rank, world_size
+    yield _store_at(parsed.hostname or "", parsed.port, rank, world_size, timeout), rank, world_size
 
 
 def _from_file(url: str, **kwargs: Any) -> Found:

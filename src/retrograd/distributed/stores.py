@@ -1,31 +1,19 @@
 """Stores: ``HashStore``, ``FileStore``, ``TCPStore`` and ``PrefixStore``, dictionaries that processes share.
 
-All of them keep their keys in the memory of this process. The stores of one file or of one port share the keys.
+The stores check arguments and raise PyTorch's errors. ``store_server.py`` has the operations on the keys.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import defaultdict, deque
+import time
+import weakref
 from datetime import timedelta
 from typing import Any, NoReturn
-from weakref import WeakValueDictionary
 
-from .errors import DistNetworkError, DistStoreError, QueueEmptyError, several_processes_error
-
-
-class _Memory:
-    """Keys and queues of a store, and the condition that its threads wait for."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-        self.queues: defaultdict[str, deque[bytes]] = defaultdict(deque)
-        self.changed = threading.Condition()
-
-
-#: The memories of files, by absolute path, and of ports.
-_SHARED: WeakValueDictionary[str | int, _Memory] = WeakValueDictionary()
+from .errors import DistStoreError, QueueEmptyError
+from .store_server import FileKeys, Keys, RemoteKeys, Server
 
 
 def _as_bytes(value: str | bytes) -> bytes:
@@ -38,7 +26,7 @@ class Store:
     """Base class of the stores. Values are bytes; a ``str`` is encoded."""
 
     __module__ = "torch.distributed.distributed_c10d"
-    _memory: _Memory
+    _keys: Keys | RemoteKeys | FileKeys
 
     def __init__(self) -> None:
         self._timeout = timedelta(seconds=300)
@@ -58,68 +46,57 @@ class Store:
             + ", ".join("/" + each for each in keys)
         )
 
+    def _call(self, name: str, *arguments: str | bytes, timeout: timedelta | None = None) -> list[bytes]:
+        """Return the result of the operation ``name``; raise DistStoreError if it waits longer than ``timeout``."""
+        limit = self._timeout if timeout is None else timeout
+        encoded = tuple([_as_bytes(each) for each in arguments])
+        try:
+            return self._keys.call(name, encoded, limit.total_seconds())
+        except TimeoutError:
+            self._fail([each.decode() for each in encoded], limit)
+
     def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
         """Wait until all ``keys`` are set; raise DistStoreError after ``timeout``."""
-        limit = self._timeout if timeout is None else timeout
-        memory = self._memory
-        with memory.changed:
-            if not memory.changed.wait_for(lambda: all(each in memory.values for each in keys), limit.total_seconds()):
-                self._fail(keys, limit)
+        self._call("wait", *keys, timeout=timeout)
 
     def get(self, key: str) -> bytes:
         """Return the value of ``key``, after waiting until it is set."""
-        with self._memory.changed:
-            self.wait([key])
-            return self._memory.values[key]
+        return self._call("get", key)[0]
 
     def set(self, key: str, value: str | bytes) -> None:
         """Set the value of ``key``."""
-        data = _as_bytes(value)
-        with self._memory.changed:
-            self._memory.values[key] = data
-            self._memory.changed.notify_all()
+        self._call("set", key, value)
 
     def add(self, key: str, amount: int) -> int:
         """Add ``amount`` to the number that is the value of ``key``, at first 0; return the sum."""
-        with self._memory.changed:
-            total = int(self._memory.values.get(key, b"0")) + amount
-            self.set(key, str(total))
-            return total
+        return int(self._call("add", key, str(int(amount)))[0])
 
     def append(self, key: str, value: str | bytes) -> None:
         """Append ``value`` to the value of ``key``."""
-        with self._memory.changed:
-            self.set(key, self._memory.values.get(key, b"") + _as_bytes(value))
+        self._call("append", key, value)
 
     def compare_set(self, key: str, expected_value: str | bytes, desired_value: str | bytes) -> bytes:
         """Set ``key`` to ``desired_value`` if its value is ``expected_value``, and return the value afterwards.
 
         A key that is not set is set if ``expected_value`` is empty; otherwise ``expected_value`` is returned.
         """
-        expected = _as_bytes(expected_value)
-        with self._memory.changed:
-            found = self._memory.values.get(key)
-            if found == expected or (found is None and not expected):
-                self.set(key, desired_value)
-                return _as_bytes(desired_value)
-            return expected if found is None else found
+        return self._call("compare_set", key, expected_value, desired_value)[0]
 
     def check(self, keys: list[str]) -> bool:
         """Whether all ``keys`` are set."""
-        return all(each in self._memory.values for each in keys)
+        return self._call("check", *keys) == [b"1"]
 
     def delete_key(self, key: str) -> bool:
         """Delete ``key``; return whether it was set."""
-        with self._memory.changed:
-            return self._memory.values.pop(key, None) is not None
+        return self._call("delete", key) == [b"1"]
 
     def num_keys(self) -> int:
         """Return the number of keys."""
-        return len(self._memory.values)
+        return len(self._call("list"))
 
     def list_keys(self) -> list[str]:
         """Return a list of the keys."""
-        return list(self._memory.values)
+        return [each.decode() for each in self._call("list")]
 
     def multi_get(self, keys: list[str]) -> list[bytes]:
         """Return a list of the values of ``keys``, after waiting until they are set."""
@@ -127,28 +104,27 @@ class Store:
 
     def multi_set(self, keys: list[str], values: list[str]) -> None:
         """Set each of ``keys`` to the corresponding value."""
+        if len(keys) != len(values):
+            raise DistStoreError("multiSet keys and values vectors must be of same size")
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
     def queue_push(self, key: str, value: str | bytes) -> None:
         """Append ``value`` to the queue ``key``."""
-        with self._memory.changed:
-            self._memory.queues[key].append(_as_bytes(value))
-            self._memory.changed.notify_all()
+        self._call("push", key, value)
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
         """Remove the first value of the queue ``key`` and return it; wait for a value if ``block`` is true."""
-        memory = self._memory
-        with memory.changed:
-            if block and not memory.changed.wait_for(lambda: memory.queues[key], self._timeout.total_seconds()):
-                self._fail([key], self._timeout)
-            if not memory.queues[key]:
-                raise QueueEmptyError("queue is empty")
-            return memory.queues[key].popleft()
+        if block:
+            return self._call("pop", key)[0]
+        try:
+            return self._keys.call("pop", (_as_bytes(key),), 0.0)[0]
+        except TimeoutError:
+            raise QueueEmptyError("queue is empty") from None
 
     def queue_len(self, key: str) -> int:
         """Return the number of values in the queue ``key``."""
-        return len(self._memory.queues[key])
+        return int(self._call("length", key)[0])
 
     def has_extended_api(self) -> bool:
         """Whether the store has :meth:`append`, :meth:`multi_get` and :meth:`multi_set`: True."""
@@ -158,6 +134,8 @@ class Store:
         """Return a store that shares the keys of this store."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        if not isinstance(getattr(self, "_keys", None), (Keys, type(None))):
+            other._keys = self._keys.clone()  # type: ignore[union-attr]
         return other
 
 
@@ -175,31 +153,49 @@ class HashStore(Store):
 
     def __init__(self) -> None:
         super().__init__()
-        self._memory = _Memory()
+        self._keys = Keys()
 
     def _fail(self, keys: list[str], timeout: timedelta) -> NoReturn:
         raise DistStoreError("Wait timeout")
 
 
 class FileStore(Store):
-    """Store of one file. The file is created, and the stores of the same file in this process share the keys."""
+    """Store of one file, which the processes of one or of several machines have in common.
+
+    The file is created, and stays. It must be a new one for each job.
+    """
 
     __module__ = "torch._C._distributed_c10d"
 
     def __init__(self, file_name: Any, world_size: int = -1) -> None:
         super().__init__()
-        if world_size > 1:
-            raise several_processes_error(world_size)
         self.path = os.fspath(file_name)
-        with open(self.path, "ab"):
-            pass
-        self._memory = _SHARED.setdefault(os.path.abspath(self.path), _Memory())
+        self._keys = FileKeys(os.path.abspath(self.path))
+        self._call("list")
+
+
+#: The servers of this process that further stores may use, by port.
+_SERVERS: dict[int, Server] = {}
+_servers_lock = threading.Lock()
+#: Queue in which each store of a port leaves a value.
+_JOINED = b"\0joined"
 
 
 class TCPStore(Store):
-    """Store of one port. The store with ``is_master=True`` and the other stores of the port share the keys.
+    """Store of the process that has it with ``is_master=True``; the stores of other processes connect to its port.
 
-    No socket is opened, because all stores are in this process. ``port=0`` selects an unused port.
+    ``port=0`` selects an unused port. The master waits until ``world_size`` stores, itself included, have connected,
+    if ``wait_for_workers`` is true; it raises DistStoreError after ``timeout``. A store that is not the master tries
+    to connect until ``timeout`` has passed, and then raises DistNetworkError. With ``multi_tenant=True`` several masters
+    of one process share a port. The port is closed with the last master.
+
+    >>> from datetime import timedelta
+    >>> import retrograd as torch
+    >>> master = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True)
+    >>> other = torch.distributed.TCPStore("127.0.0.1", master.port, timeout=timedelta(seconds=5))
+    >>> master.set("key", "value")
+    >>> other.get("key")
+    b'value'
     """
 
     __module__ = "torch._C._distributed_c10d"
@@ -210,18 +206,48 @@ class TCPStore(Store):
         master_listen_fd: int | None = None, use_libuv: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        if world_size is not None and world_size > 1:
-            raise several_processes_error(world_size)
-        self._timeout, self.host, self.port = timeout, host_name, port or _unused_port()
-        if not is_master and self.port not in _SHARED:
-            raise DistNetworkError(
-                f"no TCPStore of this process is the master of port {self.port}; several processes need the extra "
-                "retrograd[distributed], which this version does not have yet"
-            )
-        self._memory = _SHARED.setdefault(self.port, _Memory())
+        if not 0 <= port < 65536:
+            raise TypeError(f"the port of a TCPStore must be in the interval [0, 65535], not {port}")
+        self._timeout, self.host = timeout, host_name
+        if is_master:
+            with _servers_lock:
+                server = _SERVERS.get(port) if multi_tenant else None
+                if server is None:
+                    server = Server(port, master_listen_fd)
+                server.users += 1
+                if multi_tenant:
+                    _SERVERS[server.port] = server
+            weakref.finalize(self, _release, server)
+            port = server.port
+        self.port = port
+        # The master's own host name need not be known to the master, for example in a container.
+        self._keys = RemoteKeys("127.0.0.1" if is_master else host_name, port, timeout.total_seconds())
+        self._keys.call("push", (_JOINED, b""), 0.0)
+        if is_master and wait_for_workers and world_size is not None:
+            self._wait_for(world_size, timeout)
+
+    def _wait_for(self, world_size: int, timeout: timedelta) -> None:
+        end = time.monotonic() + timeout.total_seconds()
+        while (joined := int(self._keys.call("length", (_JOINED,), 0.0)[0])) < world_size:
+            if time.monotonic() > end:
+                raise DistStoreError(
+                    f"Timed out after {timeout.total_seconds():g} seconds waiting for clients. "
+                    f"{joined}/{world_size} clients joined."
+                )
+            time.sleep(0.01)
 
     def __repr__(self) -> str:
         return f"TCPStore(host={self.host}, port={self.port})"
+
+
+def _release(server: Server) -> None:
+    """Close ``server`` if no store of this process is its master any more."""
+    with _servers_lock:
+        server.users -= 1
+        if not server.users:
+            server.close()
+            if _SERVERS.get(server.port) is server:
+                del _SERVERS[server.port]
 
 
 class PrefixStore(Store):
@@ -284,15 +310,6 @@ for _name in (
     "queue_push", "set", "wait",
 ):  # fmt: skip
     setattr(PrefixStore, _name, _prefixed(_name))
-
-
-def _unused_port() -> int:
-    """Return a port that no program uses at the moment."""
-    import socket  # not in Pyodide
-
-    with socket.socket() as found:
-        found.bind(("", 0))
-        return int(found.getsockname()[1])
 
 
 __all__ = ["FileStore", "HashStore", "PrefixStore", "Store", "TCPStore"]
