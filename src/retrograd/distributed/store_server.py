@@ -195,9 +195,9 @@ class RemoteKeys:
     """Keys of the server at ``host`` and ``port``, by one connection, which serves one call at a time."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
+        self._connection: socket.socket | None = None
         self.host, self.port, self._seconds = host, port, seconds
         self._lock = threading.Lock()
-        self._connection: socket.socket | None = None
         self._process = 0
         self._connect()
 
@@ -211,19 +211,22 @@ class RemoteKeys:
         return "" if self._connection is None else str(self._connection.getsockname()[0])
 
     def _connect(self) -> None:
-        connection = connect(self.host, self.port, self._seconds)
+        self.close()  # after fork, the connection of the parent process
+        self._connection = connection = connect(self.host, self.port, self._seconds)
+        self._process, self._stream = os.getpid(), connection.makefile("rb")
         try:
             connection.settimeout(max(1.0, self._seconds))
             connection.sendall(GREETING)
-            self._stream = connection.makefile("rb")
-            if (answer := self._stream.readline(len(GREETING))) != GREETING:
-                raise DistNetworkError(f"({self.host}, {self.port}) is not a store of retrograd; it answered {answer!r}")
+            answer = self._stream.readline(len(GREETING))
             connection.settimeout(None)
         except OSError as error:
+            self.close()
             raise DistNetworkError(
                 f"connected to ({self.host}, {self.port}), but no store answered within {self._seconds:g} s: {error}"
             ) from None
-        self._connection, self._process = connection, os.getpid()
+        if answer != GREETING:
+            self.close()
+            raise DistNetworkError(f"({self.host}, {self.port}) is not a store of retrograd; it answered {answer!r}")
 
     def call(self, name: str, arguments: tuple[bytes, ...], seconds: float) -> list[bytes]:
         """Return the result of the operation ``name`` of the server."""
@@ -258,6 +261,9 @@ class RemoteKeys:
             self._stream.close()
             self._connection.close()
             self._connection = None
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def connect(host: str, port: int, seconds: float) -> socket.socket:
