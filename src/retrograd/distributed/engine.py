@@ -234,14 +234,31 @@ def connect(backend: str, store: Store, rank: int, size: int, timeout: timedelta
     ``store`` is shared by all ranks. A package that connects several processes is to be called here.
     """
     if size > 1:
-        try:
-            from .mpi_engine import start_engine
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "mpi4py":
-                raise
-            raise several_processes_error(size) from None
+        comm, watch = _started(store, rank, size, timeout)
+        from .mpi_engine import engine_of
 
-        return start_engine(store, rank, size, timeout)
+        return engine_of(comm, watch, timeout)
     if rank != 0:
         raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {size - 1}]")
     return SingleProcess()
+
+
+class _Watch:
+    failure = left = position = answers = None
+
+    def ask(self) -> None:
+        pass
+
+
+def _started(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
+    try:
+        from .mpi_start import start
+    except ModuleNotFoundError:
+        try:
+            from mpi4py import MPI
+        except ModuleNotFoundError:
+            raise several_processes_error(size) from None
+        if MPI.COMM_WORLD.Get_size() != size:
+            raise several_processes_error(size) from None
+        return MPI.COMM_WORLD, _Watch()
+    return start(store, rank, size, timeout)

@@ -2,20 +2,24 @@
 
 Note [Posting and progress]. An operation is a generator that posts nonblocking MPI requests and yields them, as a list,
 each time it has to wait. Its first requests are posted in the calling thread, in the order of the program. What follows
-(a second step, writing results into tensors) runs in the thread that finds the requests complete. MPI makes progress only
-inside its calls. Therefore a thread that waits asks again and again: at first without a pause, then with pauses that
-grow to 0.2 ms, in which it holds neither the processor nor the interpreter's lock. Operations that nobody waits for are
-asked by one thread, :class:`_Progress`. Asking instead of blocking is what makes it possible to notice that a rank is gone,
+(a second step, writing results into tensors) runs in the thread that finds the requests complete. MPI makes progress
+only inside its calls. Therefore a thread that waits asks again and again: at first without a pause, then with pauses
+that grow, in which it holds neither the processor nor the interpreter's lock. Operations that nobody waits for are asked
+by one thread, :class:`_Progress`. Asking instead of blocking is what makes it possible to notice that a rank is gone,
 that the time is up, or that the user has pressed Ctrl-C.
 
 Note [Order of later steps]. Collective operations of MPI must be posted in the same order by all ranks, which is certain
-only for first steps. Later steps send messages between two ranks, with a tag of the operation.
+only for first steps. Later steps send messages between two ranks, with a tag of the operation. The operations on objects
+are an exception: their later steps are collective operations, because the thread that calls them waits for them.
 
 Note [Headers]. With each collective operation a reduction of two integers is posted: the maximum of the operation's
 fingerprint (a number for the operation, shape, dtype and root, and the count of operations of the group) and of its
 complement. If all ranks call the same operation, the second is the complement of the first. If not, all ranks learn of
 it, although they have called different operations; they exchange descriptions, and raise an error that says what each
-rank has called.
+rank has called. An operation that may end before other ranks have called it, such as the sending side of a broadcast,
+does not wait for its header. Its group gets the error, which the next operation raises. With
+``TORCH_DISTRIBUTED_DEBUG=DETAIL`` each operation waits for its header before it posts anything else, so that tensors are
+unchanged after such an error.
 """
 
 from __future__ import annotations
@@ -24,43 +28,51 @@ import atexit
 import pickle
 import threading
 import time
-from collections.abc import Generator, Sequence
+import warnings
+from collections.abc import Generator, Iterable, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import numpy
 from mpi4py import MPI
 
-from ..core.tensor import Tensor
-from ..core.views import bump_version
+from ..core.tensor import Tensor, address
+from ..core.views import bump_version, check_in_place
 from ..determinism import are_deterministic_algorithms_enabled
 from ..futures import Future
 from ..runtime.user_frame import file_of, line_of, user_location
 from .engine import Engine, Operation, check_reduction
-from .errors import DistBackendError, several_processes_error
+from .errors import DistBackendError
+from .groups import DebugLevel, get_debug_level
 from .reductions import ReduceOp
 
-if TYPE_CHECKING:
-    from .stores import Store
-
 #: Steps of an operation: requests to wait for, or requests and the list in which to store their statuses.
-Steps = Generator[list[MPI.Request] | tuple[list[MPI.Request], list[MPI.Status]], None, Any]
+#: None is a request to be called again later.
+Steps = Generator[list[MPI.Request] | tuple[list[MPI.Request], list[MPI.Status]] | None, None, Any]
+Array = Any
 
 #: Seconds for which a waiting thread asks without a pause, its first and its longest pause.
 SPIN, FIRST_PAUSE, LONGEST_PAUSE = 50e-6, 20e-6, 200e-6
 #: Seconds after which a waiting rank asks where the others are.
 PATIENCE = 10.0
+#: Seconds for which an operation goes on after another rank has ended in good order.
+GRACE = 1.0
 #: Bytes of the description of an operation that ranks exchange if their operations differ.
 _DESCRIPTION = 512
+#: Tags of messages that are not of the user are odd: that of descriptions, that of the start of a group, and the first
+#: of those of operations (see :meth:`MPIEngine._tag`).
+_EXPLAIN, _MEET, _FIRST_TAG, _TAGS = 1, 3, 17, 1 << 18
 
 #: For each dtype that can be reduced: the dtype in which MPI reduces it, and MPI's type.
 _REDUCED = {
     "float32": ("float32", MPI.FLOAT), "float64": ("float64", MPI.DOUBLE),
     "float16": ("float32", MPI.FLOAT), "bfloat16": ("float32", MPI.FLOAT),
     "uint8": ("uint8", MPI.UINT8_T), "int8": ("int8", MPI.INT8_T), "bool": ("uint8", MPI.UINT8_T),
-    "int32": ("int32", MPI.INT32_T), "int64": ("int64", MPI.INT64_T),
+    "int16": ("int16", MPI.INT16_T), "int32": ("int32", MPI.INT32_T), "int64": ("int64", MPI.INT64_T),
+    "uint16": ("uint16", MPI.UINT16_T), "uint32": ("uint32", MPI.UINT32_T), "uint64": ("uint64", MPI.UINT64_T),
     "complex64": ("float32", MPI.FLOAT), "complex128": ("float64", MPI.DOUBLE),
 }  # fmt: skip
 _OPS = {
@@ -72,70 +84,69 @@ _UFUNCS = {
     ReduceOp.MAX: numpy.maximum, ReduceOp.BAND: numpy.bitwise_and, ReduceOp.BOR: numpy.bitwise_or,
     ReduceOp.BXOR: numpy.bitwise_xor,
 }  # fmt: skip
-#: The operation on 0 and 1 that each operation on bool is.
+#: The operation on 0 and 1 that an operation on bool is.
 _OF_BOOL = {ReduceOp.SUM: ReduceOp.MAX, ReduceOp.PRODUCT: ReduceOp.MIN}
 
 
-class Watch:
-    """What the engine knows of the other processes, if nothing watches them."""
-
-    failure: str | None = None
-    position: Any = None
-    answers: dict[int, str] | None = None
-
-    def ask(self) -> None:
-        """Ask all ranks where they are."""
+# -- Operations that have been started -----------------------------------------------------------------------------------
 
 
 class Position:
-    """What a rank is doing: an operation, its number in the group, and the line of the program."""
+    """Operation that a rank has called, and the line of the program that calls it."""
 
-    __slots__ = ("code", "detail", "instruction", "name", "number", "ranks")
+    __slots__ = ("code", "detail", "instruction", "name")
 
-    def __init__(self, name: str, detail: str, number: int, ranks: Sequence[int]) -> None:
-        self.name, self.detail, self.number, self.ranks = name, detail, number, ranks
+    def __init__(self, name: str, detail: str) -> None:
+        self.name, self.detail = name, detail
         self.code: CodeType | None
         self.code, self.instruction = user_location(3)
 
     def describe(self) -> str:
         """Return the description that error messages contain."""
-        place = f" at {file_of(self.code)}:{line_of(self.code, self.instruction)}" if self.code is not None else ""
-        return f"`{self.name}`{self.detail}{place}"
+        return f"`{self.name}`{self.detail}" + (f" at {':'.join(map(str, self.place()))}" if self.code else "")
+
+    def place(self) -> tuple[str, int]:
+        """Return the file and the line."""
+        return ("", 0) if self.code is None else (file_of(self.code), line_of(self.code, self.instruction))
 
 
 class Pending(Operation):
-    """Operation of an :class:`MPIEngine` that has been started."""
+    """Operation of an :class:`MPIEngine` that has been started.
 
-    def __init__(self, engine: MPIEngine, position: Position, header: numpy.ndarray | None, steps: Steps) -> None:
+    ``header`` are the two integers of Note [Headers], or None. If ``early`` is true, the operation is complete when its
+    last step is, even if the header is not.
+    """
+
+    def __init__(
+        self, engine: MPIEngine, position: Position, header: Array | None, steps: Steps, early: bool = False
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.engine, self.position, self._steps = engine, position, steps
-        self._header_values = header
+        self.engine, self.position, self._steps, self._early = engine, position, steps, early
+        self._values = header
         self._header: MPI.Request | None = None
-        self._requests: list[MPI.Request] = []
+        self._requests: list[MPI.Request] | None = []
         self._statuses: list[MPI.Status] | None = None
         self._lock = threading.Lock()
-        self._done = False
+        self._done = self._asked = self._last = False
         self._futures: list[tuple[Future[Any], Any]] = []
-        self.started = time.monotonic()
-        self._asked = False
-        self.limit = engine.timeout
+        self._started = time.monotonic()
+        self._left: float | None = None
+        self._limit = engine.timeout.total_seconds()
 
     def post(self) -> None:
         """Post the first requests."""
-        if self._header_values is not None:
-            self._header = self.engine.comm.Iallreduce(MPI.IN_PLACE, self._header_values, MPI.MAX)
-        if not self._next() and self._header is None:
-            self._done = True
+        self._next()
+        if self._values is not None:
+            self._header = self.engine.comm.Iallreduce(MPI.IN_PLACE, self._values, MPI.MAX)
 
-    def _next(self) -> bool:
-        """Do the next step; return False if there is none."""
+    def _next(self) -> None:
+        """Do the next step."""
         try:
             waiting = next(self._steps)
         except StopIteration as end:
-            self.value, self._requests = end.value, []
-            return False
+            self.value, self._requests, self._last = end.value, [], True
+            return
         self._requests, self._statuses = waiting if isinstance(waiting, tuple) else (waiting, None)
-        return True
 
     def done(self) -> bool:
         return self._done or self.poll()
@@ -145,11 +156,14 @@ class Pending(Operation):
         if self._done or not self._lock.acquire(False):
             return self._done
         try:
-            if self._done or not self._advance():
-                return self._done
+            if self._done:
+                return True
+            try:
+                if not self._advance():
+                    return False
+            except Exception as error:  # the error belongs to whoever waits for the operation
+                self._set_error(error)
             self._done = True
-        except Exception as error:
-            self._set_error(error)
         finally:
             self._lock.release()
         self._complete()
@@ -157,32 +171,44 @@ class Pending(Operation):
 
     def _advance(self) -> bool:
         """Make progress; return whether the last step is complete."""
-        if self._header is not None:
-            if not self._header.Test():
-                return False
+        if self._header is not None and self._header.Test():
             self._header = None
-            first, second = self._header_values  # type: ignore[misc]
+            first, second = self._values  # type: ignore[misc]
             if first != ~second:
-                self._steps = self.engine._explain(self.position)
+                _KEPT.append((self._steps, self._requests))  # other ranks' requests do not fit them
+                self._steps, self._early, self._last = self.engine._explain(self.position), False, False
                 self._next()
-        while MPI.Request.Testall(self._requests, self._statuses):
-            if not self._next():
-                return True
-        return False
+        if not self._early and self._header is not None:
+            return False
+        while not self._last:
+            if self._requests is None:
+                self._next()
+                if self._requests is None:
+                    return False
+            elif not MPI.Request.Testall(self._requests, self._statuses):
+                return False
+            else:
+                self._next()
+        if self._header is not None:
+            rest = Pending(self.engine, self.position, self._values, _nothing())
+            rest._header, rest._limit, self._header = self._header, self._limit, None
+            rest._next()
+            self.engine._count(1)
+            PROGRESS.add(rest)
+        return True
 
     def _set_error(self, error: BaseException) -> None:
         if isinstance(error, MPI.Exception):
-            error = self.engine._error(f"{self.position.describe()} failed: {_words(error)}")
-        self.error, self._done = error, True
+            error = self.engine._fail(f"{self.position.describe()} failed: {_words(error)}")
+        self.error = error
+        _KEPT.append((self._steps, self._requests))
 
     def _complete(self) -> None:
         for future, value in self._futures:
             _settle(future, value, self.error)
-        self._futures = []
-        if self.error is None:
-            self._steps = None  # type: ignore[assignment]
-        else:
-            _LEFT.append(self)  # requests of MPI may still use the buffers
+        self._futures.clear()
+        self._steps = None  # type: ignore[assignment]
+        self.engine._count(-1)
 
     def fail(self, error: BaseException) -> None:
         """Complete the operation with ``error``; its buffers are kept, because MPI may still use them."""
@@ -190,45 +216,67 @@ class Pending(Operation):
             if self._done:
                 return
             self._set_error(error)
+            self._done = True
         self._complete()
 
     def check(self, now: float) -> None:
-        """Fail if a rank is gone or the time is up; ask where the other ranks are after some seconds."""
-        engine = self.engine
-        waited = now - self.started
-        if engine.watch.failure is not None:
-            self.fail(engine._error(f"{self.position.describe()}: {engine.watch.failure}"))
-        elif waited > self.limit.total_seconds():
-            self.fail(engine._error(engine._late(self.position, waited)))
-        elif waited > PATIENCE and not self._asked:
-            self._asked = True
-            engine.watch.ask()
+        """Fail if a rank is gone or the time is up; report where the other ranks are after some seconds."""
+        engine, watch = self.engine, self.engine.watch
+        waited = now - self._started
+        if watch.failure is not None:
+            self.fail(engine._fail(f"{self.position.describe()} failed: {watch.failure}"))
+        elif waited > self._limit:
+            said = engine._answers()
+            self.fail(
+                engine._fail(
+                    f"Timed out waiting {round(self._limit * 1000)}ms for {self.position.describe()} to complete"
+                    + (f": {said}" if said else "")
+                )
+            )
+        elif watch.left is not None:
+            self._left = self._left or now
+            if now - self._left > GRACE:
+                self.fail(engine._fail(f"{self.position.describe()} failed: {watch.left}"))
+        elif waited > min(PATIENCE, self._limit / 2):
+            if not self._asked:
+                self._asked = True
+                watch.answers = None
+                watch.ask()
+            elif watch.answers is not None and waited > PATIENCE and engine._reported < self._started:
+                engine._reported = now
+                text = f"{self.position.describe()} waits for {round(waited)} s: {engine._answers()}"
+                warnings.warn_explicit(text, UserWarning, *self.position.place())
 
     def wait(self, timeout: timedelta | None = None) -> Any:
         if not self._done and not self.poll():
-            self._ask(timeout)
+            self._ask(None if timeout is None else timeout.total_seconds())
         if self.error is not None:
             raise self.error
         return self.value
 
-    def _ask(self, timeout: timedelta | None) -> None:
+    def _ask(self, limit: float | None) -> None:
+        """Ask until the operation is complete; raise RuntimeError after ``limit`` seconds."""
+        watch = self.engine.watch
         begun = time.perf_counter()
         pause = FIRST_PAUSE
+        watch.position, before = self.position, watch.position
         try:
             while not self.poll():
                 waited = time.perf_counter() - begun
                 if waited < SPIN:
                     continue
                 self.check(time.monotonic())
-                if timeout is not None and waited > timeout.total_seconds():
+                if limit is not None and waited > limit:
                     raise RuntimeError(
-                        f"{self.position.describe()} is not complete after {round(timeout.total_seconds() * 1000)} ms"
+                        f"Operation timed out! {self.position.describe()} is not complete after {round(limit * 1000)} ms"
                     )
                 time.sleep(pause)
                 pause = min(pause * 1.5, LONGEST_PAUSE)
         except BaseException:
             self.detach()
             raise
+        finally:
+            watch.position = before
 
     def detach(self) -> None:
         if not self._done:
@@ -242,20 +290,21 @@ class Pending(Operation):
         _settle(future, value, self.error)
 
 
-#: Operations that have failed, whose buffers MPI may still use.
-_LEFT: list[Pending] = []
+#: Buffers and requests of operations that have failed, which MPI may still use.
+_KEPT: list[Any] = []
 
 
 def _settle(future: Future[Any], value: Any, error: BaseException | None) -> None:
     if error is None:
         future.set_result(value)
     else:
-        future.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
+        future.set_exception(error)
 
 
 def _words(error: MPI.Exception) -> str:
-    text = str(error.Get_error_string() if hasattr(error, "Get_error_string") else error)
-    return text.splitlines()[-1].strip() if text else "MPI error"
+    """Return the last line of MPI's description of ``error``, which names the cause."""
+    lines = [each.strip() for each in error.Get_error_string().splitlines() if each.strip()]
+    return lines[-1] if lines else "error of MPI"
 
 
 class _Progress:
@@ -275,7 +324,6 @@ class _Progress:
                 self._stop = False
                 self._thread = threading.Thread(target=self._run, name="retrograd-distributed", daemon=True)
                 self._thread.start()
-                atexit.register(self.stop)
             self._changed.notify()
 
     def stop(self) -> None:
@@ -289,16 +337,14 @@ class _Progress:
     def _run(self) -> None:
         pending: list[Pending] = []
         pause = FIRST_PAUSE
-        while True:
+        while not self._stop:
             if self._new or not pending:
                 with self._changed:
-                    while not (self._new or pending or self._stop):
+                    while not (self._new or self._stop):
                         self._changed.wait()
                     pending += self._new
                     self._new = []
                 pause = FIRST_PAUSE
-            if self._stop:
-                return
             left = [each for each in pending if not each.poll()]
             if len(left) == len(pending):
                 now = time.monotonic()
@@ -312,29 +358,27 @@ class _Progress:
 
 
 PROGRESS = _Progress()
+atexit.register(PROGRESS.stop)  # before MPI is finalised: functions run in the reverse order of their registration
 
 
-# -- Tensors and memory ------------------------------------------------------------------------------------------------
+# -- Memory of tensors -------------------------------------------------------------------------------------------------
 
 
-def _host(tensor: Tensor) -> numpy.ndarray:
-    array = tensor._array
+def _host(tensor: Tensor) -> Array:
+    """Return the elements of ``tensor`` as a NumPy array: its own, or a copy of that of a GPU."""
+    array: Any = tensor._array
     return array if isinstance(array, numpy.ndarray) else array.get()
 
 
-def _flat(tensor: Tensor) -> numpy.ndarray:
-    """Return the elements of ``tensor`` in one dimension: a view of its memory if that is possible, else a copy."""
-    return _host(tensor).reshape(-1)
+def _in_place(tensor: Tensor) -> bool:
+    """Whether MPI can write into the memory of ``tensor``."""
+    array: Any = tensor._array
+    return isinstance(array, numpy.ndarray) and array.flags.c_contiguous and array.flags.writeable
 
 
-def _is_view(tensor: Tensor, flat: numpy.ndarray) -> bool:
-    array = tensor._array
-    return isinstance(array, numpy.ndarray) and (array.flags.c_contiguous or not array.size)
-
-
-def _store(tensor: Tensor, flat: numpy.ndarray) -> None:
-    """Write ``flat``, the elements that a result has, into the memory of ``tensor``."""
-    array = tensor._array
+def _write(tensor: Tensor, flat: Array) -> None:
+    """Write ``flat``, the elements in one dimension, into ``tensor``."""
+    array: Any = tensor._array
     values = flat.reshape(array.shape)
     if isinstance(array, numpy.ndarray):
         array[...] = values
@@ -342,84 +386,188 @@ def _store(tensor: Tensor, flat: numpy.ndarray) -> None:
         array.set(values)
 
 
-def _bytes(flat: numpy.ndarray) -> list[Any]:
-    """Return the buffer of ``flat`` for MPI, as bytes."""
+def _flat(tensor: Tensor) -> Array:
+    """Return the elements of ``tensor`` in one dimension: a view of its memory if it is contiguous, else a copy."""
+    return _host(tensor).reshape(-1)
+
+
+def _bytes(flat: Array) -> list[Any]:
+    """Return the buffer of ``flat``, a contiguous array in one dimension, for MPI."""
     return [flat.view(numpy.uint8), MPI.BYTE]
 
 
-def _target(tensor: Tensor) -> tuple[numpy.ndarray, bool]:
-    """Return an array for the elements of the result ``tensor``, and whether it is the memory of ``tensor``."""
+class _Result:
+    """Memory in which MPI stores the elements of the tensor ``output``: its own if possible."""
+
+    def __init__(self, output: Tensor) -> None:
+        self.output = output
+        self.direct = _in_place(output)
+        array: Any = output._array
+        self.flat = array.reshape(-1) if self.direct else numpy.empty(array.size, numpy.dtype(array.dtype))
+        self.buffer = _bytes(self.flat)
+
+    def finish(self) -> None:
+        """Write the elements into the tensor."""
+        if not self.direct:
+            _write(self.output, self.flat)
+
+
+class _Parts:
+    """Memory for the elements of several tensors of one size, one after the other.
+
+    This is the memory of the tensors themselves, if they are successive parts of one memory, and else a new array. With
+    ``filled=True`` the new array has the elements of the tensors.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor], filled: bool) -> None:
+        self.tensors = tensors
+        arrays: list[Any] = [each._array for each in tensors]
+        size = arrays[0].nbytes
+        self.direct = isinstance(arrays[0], numpy.ndarray)
+        if self.direct:
+            start = address(arrays[0])
+            self.direct = all(
+                each.flags.c_contiguous and each.flags.writeable and address(each) == start + index * size
+                for index, each in enumerate(arrays)
+            )
+        if self.direct:
+            memory: Any = MPI.buffer.fromaddress(start, size * len(arrays)) if size else numpy.empty(0, numpy.uint8)
+        elif filled:
+            memory = numpy.concatenate([_flat(each) for each in tensors]).view(numpy.uint8)
+        else:
+            memory = numpy.empty(size * len(arrays), numpy.uint8)
+        self.memory = memory
+        self.buffer = [memory, MPI.BYTE]
+
+    def overlaps(self, flat: Array) -> bool:
+        """Whether the array ``flat`` may be a part of this memory."""
+        if not self.direct or not flat.size:
+            return False
+        first: Any = self.tensors[0]._array
+        start, other = address(first), address(flat)
+        return bool(start < other + flat.nbytes and other < start + first.nbytes * len(self.tensors))
+
+    def finish(self) -> None:
+        """Write the elements into the tensors."""
+        if not self.direct:
+            size = len(self.memory) // len(self.tensors)
+            for index, each in enumerate(self.tensors):
+                part = self.memory[index * size : (index + 1) * size]
+                _write(each, part.view(numpy.dtype(each._array.dtype)))
+
+
+class _Reduction:
+    """Memory in which MPI reduces the elements of the tensors, and the operation.
+
+    float16 and bfloat16 are reduced in float32, complex numbers as pairs, and bool as 0 and 1.
+    """
+
+    def __init__(self, size: int, op: ReduceOp.RedOpType, tensors: Sequence[Tensor], copied: bool = False) -> None:
+        first = tensors[0]
+        kind = str(first.dtype).rpartition(".")[2]
+        if kind not in _REDUCED:
+            raise RuntimeError("Invalid scalar type")
+        check_reduction(first, op)
+        dtype, self.datatype = _REDUCED[kind]
+        self.size, self.op, self.dtype = size, op, numpy.dtype(first._array.dtype)
+        kept = _OF_BOOL.get(op, op) if kind == "bool" else op
+        self.mpi_op, self.ufunc = _OPS[kept], _UFUNCS[kept]
+        self.same = self.dtype.kind in "cb" or self.dtype == dtype
+        flat = _flat(first) if len(tensors) == 1 else numpy.concatenate([_flat(each) for each in tensors])
+        self.direct = self.same and len(tensors) == 1 and _in_place(first) and not copied
+        if not self.same:
+            flat = flat.astype(dtype)
+        elif not self.direct and len(tensors) == 1:
+            flat = flat.copy()
+        self.work = flat.view(dtype) if self.dtype.kind in "cb" else flat
+        self.buffer = [self.work, self.datatype]
+
+    def finish(self, output: Tensor, work: Array = None) -> None:
+        """Write the result ``work``, by default that of :attr:`work`, into ``output``."""
+        values = self.work if work is None else work
+        if self.op == ReduceOp.AVG:
+            values /= self.size
+        if not self.direct or work is not None:
+            with numpy.errstate(all="ignore"):
+                _write(output, values.view(self.dtype) if self.same else values.astype(self.dtype))
+
+
+def _modified(*tensors: Tensor) -> None:
+    """Raise PyTorch's error if a result of copying must not be modified, and increment the versions."""
+    for each in tensors:
+        check_in_place(each, each.requires_grad)
+    for each in tensors:
+        bump_version(each)
+
+
+def _reduced(tensor: Tensor) -> None:
+    """Increment the version of a result; unlike results of copying, it may be a leaf, as in PyTorch."""
+    check_in_place(tensor, False, True)
     bump_version(tensor)
-    array = tensor._array
-    if isinstance(array, numpy.ndarray) and array.flags.c_contiguous and array.flags.writeable:
-        return array.reshape(-1), True
-    return numpy.empty(tensor.numel(), numpy.dtype(array.dtype)), False
-
-
-def _joined(tensors: Sequence[Tensor]) -> numpy.ndarray | None:
-    """Return the memory of ``tensors`` in one dimension if they are successive parts of it, else None."""
-    first = tensors[0]._array
-    if not isinstance(first, numpy.ndarray) or not first.flags.c_contiguous or not first.size:
-        return None
-    at, step = first.__array_interface__["data"][0], first.nbytes
-    for index, each in enumerate(tensors):
-        array = each._array
-        if (
-            not isinstance(array, numpy.ndarray)
-            or not array.flags.c_contiguous
-            or array.nbytes != step
-            or array.__array_interface__["data"][0] != at + index * step
-        ):
-            return None
-    return numpy.lib.stride_tricks.as_strided(first.reshape(-1), (first.size * len(tensors),))
 
 
 # -- The engine --------------------------------------------------------------------------------------------------------
 
 
 class MPIEngine(Engine):
-    """Engine of a group of several processes, whose communicator is ``comm``.
+    """Engine of a group of several processes.
 
-    ``ranks`` are the global ranks of the group, and ``name`` is how messages call it.
+    Args:
+        comm: Communicator of MPI, which only this engine uses.
+        watch: What is known of other processes; see ``watch.py``.
+        timeout: Time after which an operation that is not complete fails.
+        ranks: Global ranks of the group.
     """
 
-    def __init__(
-        self, comm: MPI.Intracomm, watch: Any, timeout: timedelta, ranks: Sequence[int], name: str = ""
-    ) -> None:
+    def __init__(self, comm: MPI.Intracomm, watch: Any, timeout: timedelta, ranks: Sequence[int]) -> None:
         super().__init__(comm.Get_rank(), comm.Get_size())
         self.comm, self.watch, self.timeout, self.ranks = comm, watch, timeout, list(ranks)
-        self.name = name
-        self._post = threading.RLock()
-        self._number = 0
-        self._messages = 0
+        self._others = [(self.rank + each) % self.size for each in range(1, self.size)]
+        self._posting, self._counting = threading.RLock(), threading.Lock()
+        self._number = self._open = self._barriers = 0
         self._broken: str | None = None
+        self._closed = False
+        self._reported = float("-inf")
+        self._largest_tag = comm.Get_attr(MPI.TAG_UB) // 2
 
     # -- Starting an operation
 
-    def _collective(self, name: str, detail: str, steps: Steps, timeout: timedelta | None = None) -> Pending:
-        """Start a collective operation; ``detail`` must be the same in all ranks."""
-        with self._post:
+    def _collective(
+        self, name: str, detail: str, steps: Steps, early: bool = False, timeout: timedelta | None = None
+    ) -> Pending:
+        """Start a collective operation; ``name`` and ``detail`` must be the same in all ranks."""
+        with self._posting:
             self._check()
-            number = self._number = self._number + 1
-            fingerprint = (number & 0x3FFFFFFF) << 32 | crc32(f"{name}{detail}".encode())
-            header = numpy.array([fingerprint, ~fingerprint], numpy.int64)
-            pending = Pending(self, Position(name, detail, number, self.ranks), header, steps)
-            return self._started(pending, timeout)
+            self._number += 1
+            fingerprint = (self._number & 0x3FFFFFFF) << 32 | crc32(f"{name}{detail}".encode())
+            header = numpy.array((fingerprint, ~fingerprint), numpy.int64)
+            position = Position(name, detail)
+            if get_debug_level() is DebugLevel.DETAIL:
+                self._start(Pending(self, position, header, _nothing()), timeout).wait()
+                header = None
+            try:
+                return self._start(Pending(self, position, header, steps, early), timeout)
+            except MPI.Exception as error:
+                raise self._fail(f"{position.describe()} failed: {_words(error)}") from None
+            except Exception:  # the operation is not possible with these tensors, and nothing was posted
+                self._number -= header is not None
+                raise
 
     def _direct(self, name: str, detail: str, steps: Steps, timeout: timedelta | None = None) -> Pending:
         """Start an operation between two ranks."""
-        with self._post:
+        with self._posting:
             self._check()
-            return self._started(Pending(self, Position(name, detail, 0, self.ranks), None, steps), timeout)
+            return self._start(Pending(self, Position(name, detail), None, steps), timeout)
 
-    def _started(self, pending: Pending, timeout: timedelta | None) -> Pending:
+    def _start(self, pending: Pending, timeout: timedelta | None) -> Pending:
         if timeout is not None:
-            pending.limit = timeout
-        self.watch.position = pending.position
+            pending._limit = timeout.total_seconds()
         try:
             pending.post()
-        except MPI.Exception as error:
-            raise self._error(f"{pending.position.describe()} failed: {_words(error)}") from None
+        except BaseException as error:
+            _KEPT.append((pending, error.__traceback__))  # a request may have been posted, whose buffers are kept so
+            raise
+        self._count(1)
         return pending
 
     def _check(self) -> None:
@@ -427,271 +575,303 @@ class MPIEngine(Engine):
         if self.watch.failure is not None:
             raise DistBackendError(str(self.watch.failure))
         if self._broken is not None:
-            raise DistBackendError(f"an earlier operation of this group has failed: {self._broken}")
+            raise DistBackendError(f"An earlier operation of this process group has failed: {self._broken}")
+        if self._closed:
+            raise DistBackendError("This process group has been destroyed.")
 
-    def _error(self, text: str) -> DistBackendError:
+    def _fail(self, text: str) -> DistBackendError:
+        """Return an error, which makes the group unusable."""
         if self._broken is None:
             self._broken = text
         return DistBackendError(text)
 
-    def _late(self, position: Position, waited: float) -> str:
-        """Return the text of the error for an operation that has waited too long."""
-        text = f"{position.describe()} timed out after {round(waited * 1000)} ms"
-        if self.watch.answers:
-            text += ": " + "; ".join(f"rank {rank} is {said}" for rank, said in sorted(self.watch.answers.items()))
-        return text
+    def _count(self, change: int) -> None:
+        """Count the operations that are not complete; free the communicator after the last one of a closed group."""
+        with self._counting:
+            self._open += change
+            free = self._closed and not self._open and self.comm != MPI.COMM_NULL and self._broken is None
+            if free:
+                comm, self.comm = self.comm, MPI.COMM_NULL
+        if free and not MPI.Is_finalized():
+            comm.Free()
 
     def _tag(self) -> int:
-        """Return a tag for the messages of an operation between ranks of the group."""
-        return 2 * (self._number % 0x100000) + 1
+        """Return a tag for the messages of the present operation."""
+        return _FIRST_TAG + 2 * (self._number % _TAGS)
+
+    def _answers(self) -> str:
+        """Return what is known about where the ranks are; ranks at one place are named together."""
+        answers: dict[int, str] = self.watch.answers or {}
+        places: dict[str, list[int]] = {}
+        for rank in self.ranks:
+            if rank in answers:
+                places.setdefault(answers[rank], []).append(rank)
+        return _who(places)
 
     def _explain(self, position: Position) -> Steps:
         """Exchange descriptions of the operations that the ranks have called, and raise the error."""
         mine = position.describe().encode()[:_DESCRIPTION].ljust(_DESCRIPTION)
-        tag = 1
         rows = numpy.zeros((self.size, _DESCRIPTION), numpy.uint8)
         rows[self.rank] = numpy.frombuffer(mine, numpy.uint8)
         if self.rank == 0:
-            yield [self.comm.Irecv([rows[each], MPI.BYTE], each, tag) for each in range(1, self.size)]
-            yield [self.comm.Isend([rows, MPI.BYTE], each, tag) for each in range(1, self.size)]
+            yield [self.comm.Irecv([rows[each], MPI.BYTE], each, _EXPLAIN) for each in range(1, self.size)]
+            yield [self.comm.Isend([rows, MPI.BYTE], each, _EXPLAIN) for each in range(1, self.size)]
         else:
-            sent = rows[self.rank].copy()
-            yield [self.comm.Isend([sent, MPI.BYTE], 0, tag)]
-            yield [self.comm.Irecv([rows, MPI.BYTE], 0, tag)]
+            yield [self.comm.Isend([rows[self.rank].copy(), MPI.BYTE], 0, _EXPLAIN)]
+            yield [self.comm.Irecv([rows, MPI.BYTE], 0, _EXPLAIN)]
         calls: dict[str, list[int]] = {}
-        for rank, row in enumerate(rows):
-            calls.setdefault(row.tobytes().decode(errors="replace").strip(), []).append(self.ranks[rank])
-        said = [
-            f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} {'are' if len(ranks) > 1 else 'is'} in {call}"
-            for call, ranks in sorted(calls.items(), key=lambda each: len(each[1]))
-        ]
-        raise self._error("The ranks of a group have called different operations: " + ", ".join(said))
+        for rank, row in zip(self.ranks, rows, strict=True):
+            calls.setdefault("in " + row.tobytes().decode(errors="replace").strip(), []).append(rank)
+        raise self._fail(f"Detected mismatch between collectives on ranks: {_who(calls)}.")
 
     # -- Reductions
 
-    def _reduction(self, tensor: Tensor, op: ReduceOp.RedOpType) -> tuple[str, MPI.Datatype, ReduceOp.RedOpType]:
-        """Return the dtype in which to reduce ``tensor``, MPI's type, and the operation."""
-        kind = str(tensor.dtype).rpartition(".")[2]
-        if kind not in _REDUCED:
-            raise RuntimeError("Invalid scalar type")
-        check_reduction(tensor, op)
-        name, datatype = _REDUCED[kind]
-        return name, datatype, _OF_BOOL.get(op, op) if kind == "bool" else op
-
-    def _working(self, tensor: Tensor, dtype: str, copied: bool) -> tuple[numpy.ndarray, bool]:
-        """Return the elements of ``tensor`` in ``dtype``, in one dimension, and whether it is the tensor's memory.
-
-        ``copied`` requests a copy in any case.
-        """
-        flat = _flat(tensor)
-        kind = flat.dtype.kind
-        seen = flat.view(dtype) if kind in "cb" else flat.astype(dtype, copy=False)
-        same = seen.base is not None and _is_view(tensor, flat) and (kind in "cb" or seen.dtype == flat.dtype)
-        writable = same and seen.flags.writeable
-        if writable and not copied:
-            return seen, True
-        return (seen.copy() if copied or same else seen), False
-
-    def _finish(self, tensor: Tensor, work: numpy.ndarray, own: bool, op: ReduceOp.RedOpType) -> None:
-        """Write the result ``work`` of a reduction into ``tensor``."""
-        if op == ReduceOp.AVG:
-            work /= self.size
-        if not own:
-            dtype = numpy.dtype(tensor._array.dtype)
-            with numpy.errstate(all="ignore"):
-                _store(tensor, work.view(dtype) if dtype.kind in "cb" else work.astype(dtype, copy=False))
-
     def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:
-        dtype, datatype, kind = self._reduction(tensor, op)
-        work, own = self._working(tensor, dtype, False)
-        bump_version(tensor)
+        reduction = _Reduction(self.size, op, [tensor])
+        _reduced(tensor)
 
         def steps() -> Steps:
-            if are_deterministic_algorithms_enabled() and self.size > 2:
-                yield from self._ordered(work, _UFUNCS[kind])
+            if self._ordered():
+                yield from self._sum_in_order(reduction, range(self.size))
             else:
-                yield [self.comm.Iallreduce(MPI.IN_PLACE, [work, datatype], _OPS[kind])]
-            self._finish(tensor, work, own, op)
+                yield [self.comm.Iallreduce(MPI.IN_PLACE, reduction.buffer, reduction.mpi_op)]
+            reduction.finish(tensor)
 
-        return self._collective("all_reduce", f"{_shown(tensor)}, {op.name})", steps())
+        return self._collective("all_reduce", f"({_shown(tensor)}, {op.name})", steps())
 
-    def _ordered(self, work: numpy.ndarray, ufunc: Any) -> Steps:
-        """Reduce ``work`` of all ranks in the order of the ranks: each rank reduces a part of the elements."""
-        tag = self._tag()
+    def _ordered(self) -> bool:
+        """Whether sums must be in the order of the ranks; those of two ranks are the same in any order."""
+        return self.size > 2 and are_deterministic_algorithms_enabled()
+
+    def _sum_in_order(self, reduction: _Reduction, receivers: Iterable[int]) -> Steps:
+        """Reduce in the order of the ranks: each rank reduces a part of the elements, and sends it to ``receivers``."""
+        tag, work, comm, others = self._tag(), reduction.work, self.comm, self._others
         bounds = [len(work) * each // self.size for each in range(self.size + 1)]
-        mine = slice(bounds[self.rank], bounds[self.rank + 1])
-        parts = numpy.empty((self.size, mine.stop - mine.start), work.dtype)
-        others = [each for each in range(self.size) if each != self.rank]
-        parts[self.rank] = work[mine]
+        parts = [work[start:end] for start, end in pairwise(bounds)]
+        mine = parts[self.rank]
+        received = numpy.empty((self.size, len(mine)), work.dtype)
+        received[self.rank] = mine
         yield [
-            *(self.comm.Irecv(_bytes(parts[each]), each, tag) for each in others),
-            *(self.comm.Isend(_bytes(work[bounds[each] : bounds[each + 1]]), each, tag) for each in others),
+            *(comm.Irecv(_bytes(received[each]), each, tag) for each in others),
+            *(comm.Isend(_bytes(parts[each]), each, tag) for each in others),
         ]
-        total = parts[0]
-        for each in parts[1:]:
-            ufunc(total, each, out=total)
-        work[mine] = total
+        mine[...] = received[0]
+        for each in received[1:]:
+            reduction.ufunc(mine, each, out=mine)
         yield [
-            *(self.comm.Irecv(_bytes(work[bounds[each] : bounds[each + 1]]), each, tag) for each in others),
-            *(self.comm.Isend(_bytes(total), each, tag) for each in others),
+            *(comm.Irecv(_bytes(parts[each]), each, tag) for each in others if self.rank in receivers),
+            *(comm.Isend(_bytes(mine), each, tag) for each in others if each in receivers),
         ]
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
-        dtype, datatype, kind = self._reduction(tensor, op)
         is_root = self.rank == root
-        work, own = self._working(tensor, dtype, False)
+        reduction = _Reduction(self.size, op, [tensor], copied=not is_root and self._ordered())
         if is_root:
-            bump_version(tensor)
+            _reduced(tensor)
 
         def steps() -> Steps:
-            if is_root:
-                yield [self.comm.Ireduce(MPI.IN_PLACE, [work, datatype], _OPS[kind], root)]
-                self._finish(tensor, work, own, op)
+            if self._ordered():
+                yield from self._sum_in_order(reduction, [root])
+            elif is_root:
+                yield [self.comm.Ireduce(MPI.IN_PLACE, reduction.buffer, reduction.mpi_op, root)]
             else:
-                yield [self.comm.Ireduce([work, datatype], None, _OPS[kind], root)]
+                yield [self.comm.Ireduce(reduction.buffer, None, reduction.mpi_op, root)]
+            if is_root:
+                reduction.finish(tensor)
 
-        return self._collective("reduce", f"{_shown(tensor)}, {op.name}, dst={self.ranks[root]})", steps())
+        detail = f"({_shown(tensor)}, {op.name}, dst={self.ranks[root]})"
+        return self._collective("reduce", detail, steps(), early=not is_root)
 
     def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: ReduceOp.RedOpType) -> Operation:
-        dtype, datatype, kind = self._reduction(output, op)
-        parts = [self._working(each, dtype, False)[0] for each in inputs]
-        joined = _joined(inputs) if parts[0].dtype == inputs[0]._array.dtype else None
-        sent = joined if joined is not None else numpy.concatenate(parts) if parts else numpy.empty(0, dtype)
-        work = numpy.empty(len(sent) // self.size, dtype)
-        bump_version(output)
+        reduction = _Reduction(self.size, op, inputs)
+        _modified(output)
+        length = len(reduction.work) // self.size
 
         def steps() -> Steps:
-            yield [self.comm.Ireduce_scatter_block([sent, datatype], [work, datatype], op=_OPS[kind])]
-            self._finish(output, work, False, op)
+            if self._ordered():
+                parts = reduction.work.reshape(self.size, length)
+                received = numpy.empty_like(parts)
+                received[self.rank] = parts[self.rank]
+                tag = self._tag()
+                yield [
+                    *(self.comm.Irecv(_bytes(received[each]), each, tag) for each in self._others),
+                    *(self.comm.Isend(_bytes(parts[each]), each, tag) for each in self._others),
+                ]
+                work = received[0]
+                for each in received[1:]:
+                    reduction.ufunc(work, each, out=work)
+            else:
+                work = numpy.empty(length, reduction.work.dtype)
+                received = [work, reduction.datatype]
+                yield [self.comm.Ireduce_scatter_block(reduction.buffer, received, op=reduction.mpi_op)]
+            reduction.finish(output, work)
 
-        return self._collective("reduce_scatter", f"{_shown(output)}, {op.name})", steps())
+        return self._collective("reduce_scatter", f"({_shown(output)}, {op.name})", steps())
 
     # -- Copies
 
     def broadcast(self, tensor: Tensor, root: int) -> Operation:
         is_root = self.rank == root
-        flat, own = (_flat(tensor), True) if is_root else _target(tensor)
-        if is_root:
-            bump_version(tensor)
+        result = None if is_root else _Result(tensor)
+        buffer = _bytes(_flat(tensor)) if result is None else result.buffer
+        _reduced(tensor)
 
         def steps() -> Steps:
-            yield [self.comm.Ibcast(_bytes(flat), root)]
-            if not own:
-                _store(tensor, flat)
+            yield [self.comm.Ibcast(buffer, root)]
+            if result is not None:
+                result.finish()
 
-        return self._collective("broadcast", f"{_shown(tensor)}, src={self.ranks[root]})", steps())
-
-    def _gathered(self, outputs: Sequence[Tensor]) -> tuple[numpy.ndarray, bool]:
-        """Return an array for the elements of all ``outputs``, and whether it is their memory."""
-        for each in outputs:
-            bump_version(each)
-        joined = _joined(outputs)
-        if joined is not None and joined.flags.writeable:
-            return joined, True
-        first = outputs[0]
-        return numpy.empty(first.numel() * len(outputs), numpy.dtype(first._array.dtype)), False
+        detail = f"({_shown(tensor)}, src={self.ranks[root]})"
+        return self._collective("broadcast", detail, steps(), early=is_root)
 
     def all_gather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Operation:
-        sent = _flat(tensor)
-        received, own = self._gathered(outputs)
-        if own and numpy.shares_memory(sent, received):
+        _modified(*outputs)
+        sent, received = _flat(tensor), _Parts(outputs, False)
+        if received.overlaps(sent):
             sent = sent.copy()
 
         def steps() -> Steps:
-            yield [self.comm.Iallgather(_bytes(sent), _bytes(received))]
-            if not own:
-                _distribute(outputs, received)
+            yield [self.comm.Iallgather(_bytes(sent), received.buffer)]
+            received.finish()
 
-        return self._collective("all_gather", f"{_shown(tensor)})", steps())
+        return self._collective("all_gather", f"({_shown(tensor)})", steps())
 
     def gather(self, outputs: Sequence[Tensor] | None, tensor: Tensor, root: int) -> Operation:
-        sent = _flat(tensor)
-        received, own = self._gathered(outputs or ()) if outputs else (None, True)
-        if outputs and own and numpy.shares_memory(sent, received):
+        if outputs:
+            _modified(*outputs)
+        sent, received = _flat(tensor), _Parts(outputs, False) if outputs else None
+        if received is not None and received.overlaps(sent):
             sent = sent.copy()
 
         def steps() -> Steps:
-            yield [self.comm.Igather(_bytes(sent), None if received is None else _bytes(received), root)]
-            if not own:
-                _distribute(outputs, received)
+            yield [self.comm.Igather(_bytes(sent), received and received.buffer, root)]
+            if received is not None:
+                received.finish()
 
-        return self._collective("gather", f"{_shown(tensor)}, dst={self.ranks[root]})", steps())
+        detail = f"({_shown(tensor)}, dst={self.ranks[root]})"
+        return self._collective("gather", detail, steps(), early=self.rank != root)
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, root: int) -> Operation:
-        sent = None
-        if inputs:
-            sent = _joined(inputs)
-            if sent is None:
-                sent = numpy.concatenate([_flat(each) for each in inputs])
-        received, own = _target(output)
-        if sent is not None and own and numpy.shares_memory(sent, received):
-            sent = sent.copy()
+        _reduced(output)
+        result, sent = _Result(output), _Parts(inputs, True) if inputs else None
+        target = result.buffer
+        if sent is not None and sent.overlaps(result.flat):
+            result.direct, result.flat = False, result.flat.copy()
+            target = _bytes(result.flat)
 
         def steps() -> Steps:
-            yield [self.comm.Iscatter(None if sent is None else _bytes(sent), _bytes(received), root)]
-            if not own:
-                _store(output, received)
+            yield [self.comm.Iscatter(sent and sent.buffer, target, root)]
+            result.finish()
 
-        return self._collective("scatter", f"{_shown(output)}, src={self.ranks[root]})", steps())
+        detail = f"({_shown(output)}, src={self.ranks[root]})"
+        return self._collective("scatter", detail, steps(), early=self.rank == root)
 
     def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Operation:
-        sent = [_flat(each) for each in inputs]
-        received = [_target(each) for each in outputs]
-        others = [(self.rank + each) % self.size for each in range(1, self.size)]
+        _modified(*outputs)
+        sent, results = [_flat(each) for each in inputs], [_Result(each) for each in outputs]
+        for index, each in enumerate(sent):
+            if any(numpy.may_share_memory(each, result.flat) for result in results):
+                sent[index] = each.copy()
 
         def steps() -> Steps:
-            tag = self._tag()
-            mine = received[self.rank][0]
-            mine[...] = sent[self.rank]
-            incoming = [self.comm.Irecv(_bytes(received[each][0]), each, tag) for each in reversed(others)]
-            outgoing = [self.comm.Isend(_bytes(sent[each]), each, tag) for each in others]
-            statuses = [MPI.Status() for _ in range(len(incoming) + len(outgoing))]
-            yield [*incoming, *outgoing], statuses
+            tag, comm, others = self._tag(), self.comm, self._others
+            results[self.rank].flat[...] = sent[self.rank]
+            requests = [comm.Irecv(results[each].buffer, each, tag) for each in reversed(others)]
+            requests += [comm.Isend(_bytes(sent[each]), each, tag) for each in others]
+            statuses = [MPI.Status() for _ in requests]
+            yield requests, statuses
             for each, status in zip(reversed(others), statuses, strict=False):
-                self._check_size("all_to_all", status, received[each][0].nbytes)
-            for tensor, (flat, own) in zip(outputs, received, strict=True):
-                if not own:
-                    _store(tensor, flat)
+                self._check_size("all_to_all", status, results[each].flat.nbytes)
+            for result in results:
+                result.finish()
 
         kind = str(inputs[0].dtype).rpartition(".")[2] if inputs else ""
         return self._collective("all_to_all", f"({kind})", steps())
 
-    # -- Between two ranks
-
-    def send(self, tensor: Tensor, destination: int, tag: int) -> Operation:
-        sent = _flat(tensor)
-
-        def steps() -> Steps:
-            yield [self.comm.Isend(_bytes(sent), destination, 2 * tag)]
-
-        return self._direct("send", f"{_shown(tensor)}, dst={self.ranks[destination]}, tag={tag})", steps())
-
-    def receive(self, tensor: Tensor, source: int | None, tag: int) -> Operation:
-        received, own = _target(tensor)
-
-        def steps() -> Steps:
-            status = MPI.Status()
-            yield [self.comm.Irecv(_bytes(received), MPI.ANY_SOURCE if source is None else source, 2 * tag)], [status]
-            self._check_size("recv", status, received.nbytes)
-            if not own:
-                _store(tensor, received)
-            return status.Get_source()
-
-        origin = "any" if source is None else self.ranks[source]
-        return self._direct("recv", f"{_shown(tensor)}, src={origin}, tag={tag})", steps())
-
     def _check_size(self, name: str, status: MPI.Status, expected: int) -> None:
+        """Raise an error if a message has fewer bytes than the tensor; of a longer one, MPI raises the error."""
         count = status.Get_count(MPI.BYTE)
         if count != expected:
             raise DistBackendError(
                 f"{name}: rank {self.ranks[status.Get_source()]} has sent {count} bytes, but the tensor has {expected}"
             )
 
+    # -- Between two ranks
+
+    def _user_tag(self, tag: int) -> int:
+        return 2 * (tag % self._largest_tag)
+
+    def send(self, tensor: Tensor, destination: int, tag: int) -> Operation:
+        sent = _bytes(_flat(tensor))
+
+        def steps() -> Steps:
+            yield [self.comm.Isend(sent, destination, self._user_tag(tag))]
+
+        return self._direct("send", f"({_shown(tensor)}, dst={self.ranks[destination]}, tag={tag})", steps())
+
+    def receive(self, tensor: Tensor, source: int | None, tag: int) -> Operation:
+        _reduced(tensor)
+        result = _Result(tensor)
+
+        def steps() -> Steps:
+            status = MPI.Status()
+            origin = MPI.ANY_SOURCE if source is None else source
+            yield [self.comm.Irecv(result.buffer, origin, self._user_tag(tag))], [status]
+            self._check_size("recv", status, result.flat.nbytes)
+            result.finish()
+            return status.Get_source()
+
+        origin = "any" if source is None else self.ranks[source]
+        return self._direct("recv", f"({_shown(tensor)}, src={origin}, tag={tag})", steps())
+
+    # -- Barriers
+
     def barrier(self, timeout: timedelta | None = None) -> Operation:
-        return self._collective("barrier", "()", _nothing(), timeout)
+        return self._collective("barrier", "()", _nothing(), timeout=timeout)  # the header is a barrier
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Operation:
-        return self._collective("monitored_barrier", "()", _nothing(), timeout)
+        limit = (timeout or self.timeout).total_seconds()
+        return self._direct("monitored_barrier", "()", self._monitored(limit, wait_all_ranks), timedelta(days=1))
+
+    def _monitored(self, limit: float, wait_all_ranks: bool) -> Steps:
+        """Let rank 0 wait for a message of each rank, and answer them with an error text, which is empty if all came."""
+        comm, tag, ready = self.comm, _FIRST_TAG + 2 * (_TAGS + self._barriers % _TAGS), numpy.empty(0, numpy.uint8)
+        self._barriers += 1
+        answer = numpy.zeros(_DESCRIPTION, numpy.uint8)
+        until = time.monotonic() + limit
+        if self.rank:
+            yield [comm.Isend([ready, MPI.BYTE], 0, tag)]
+            request = comm.Irecv([answer, MPI.BYTE], 0, tag)
+            while not request.Test():
+                if time.monotonic() > until + 0.5:  # rank 0 is not there; its own answer may come a little later
+                    _KEPT.append((request, answer))
+                    raise RuntimeError(f"{self._reached(0)}\nOperation timed out after {round(limit * 1000)} ms")
+                yield None
+            text = answer.tobytes().rstrip(b"\0").decode(errors="replace")
+            if text:
+                raise RuntimeError(f"{self._reached(0)}\n Original exception: \n{text}")
+            return
+        waiting = {each: comm.Irecv([ready, MPI.BYTE], each, tag) for each in range(1, self.size)}
+        while waiting and time.monotonic() < until:
+            waiting = {each: request for each, request in waiting.items() if not request.Test()}
+            if waiting:
+                yield None
+        text = ""
+        if waiting:
+            missing = [self.ranks[each] for each in waiting]
+            shown = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
+            text = f"[Rank {self.ranks[0]}]: {shown} failed to pass monitoredBarrier in {round(limit * 1000)} ms"
+        answer[: len(text)] = numpy.frombuffer(text.encode(), numpy.uint8)
+        yield [comm.Isend([answer, MPI.BYTE], each, tag) for each in range(1, self.size) if each not in waiting]
+        if text:
+            raise RuntimeError(text)
+
+    def _reached(self, root: int) -> str:
+        return (
+            f"Rank {self.ranks[self.rank]} successfully reached monitoredBarrier, but received "
+            f"errors while waiting for send/recv from rank {self.ranks[root]}. Please check rank {self.ranks[root]} logs for "
+            "faulty rank."
+        )
 
     # -- Objects
 
@@ -699,7 +879,7 @@ class MPIEngine(Engine):
         data = numpy.frombuffer(pickle.dumps(value), numpy.uint8)
 
         def steps() -> Steps:
-            size, sizes = numpy.array([len(data)]), numpy.zeros(self.size, numpy.int64)
+            size, sizes = numpy.array([len(data)], numpy.int64), numpy.zeros(self.size, numpy.int64)
             yield [self.comm.Iallgather(size, sizes)]
             received = numpy.empty(int(sizes.sum()), numpy.uint8)
             yield [self.comm.Iallgatherv([data, MPI.BYTE], [received, (sizes.tolist(), None), MPI.BYTE])]
@@ -711,8 +891,8 @@ class MPIEngine(Engine):
         data = numpy.frombuffer(pickle.dumps(value), numpy.uint8)
 
         def steps() -> Steps:
-            size, sizes = numpy.array([len(data)]), numpy.zeros(self.size, numpy.int64)
-            yield [self.comm.Iallgather(size, sizes)]
+            size, sizes = numpy.array([len(data)], numpy.int64), numpy.zeros(self.size, numpy.int64)
+            yield [self.comm.Igather(size, sizes if self.rank == root else None, root)]
             if self.rank != root:
                 yield [self.comm.Igatherv([data, MPI.BYTE], None, root)]
                 return None
@@ -724,10 +904,10 @@ class MPIEngine(Engine):
 
     def broadcast_objects(self, values: Any, root: int) -> Operation:
         is_root = self.rank == root
-        data = numpy.frombuffer(pickle.dumps(values), numpy.uint8) if is_root else numpy.empty(0, numpy.uint8)
+        data = numpy.frombuffer(pickle.dumps(values) if is_root else b"", numpy.uint8)
 
         def steps() -> Steps:
-            size = numpy.array([len(data)])
+            size = numpy.array([len(data)], numpy.int64)
             yield [self.comm.Ibcast(size, root)]
             buffer = data if is_root else numpy.empty(int(size[0]), numpy.uint8)
             yield [self.comm.Ibcast([buffer, MPI.BYTE], root)]
@@ -740,7 +920,7 @@ class MPIEngine(Engine):
         parts = [pickle.dumps(each) for each in values or ()] if is_root else []
 
         def steps() -> Steps:
-            sizes, size = numpy.array([len(each) for each in parts] or [0] * self.size), numpy.zeros(1, numpy.int64)
+            sizes, size = numpy.array([len(each) for each in parts], numpy.int64), numpy.zeros(1, numpy.int64)
             yield [self.comm.Iscatter(sizes if is_root else None, size, root)]
             received = numpy.empty(int(size[0]), numpy.uint8)
             data = numpy.frombuffer(b"".join(parts), numpy.uint8)
@@ -755,57 +935,64 @@ class MPIEngine(Engine):
     def subgroup(self, ranks: list[int], timeout: timedelta) -> Engine | None:
         if self.rank not in ranks:
             return None
-        made = self.comm.Get_group().Incl(ranks)
-        self._direct("new_group", f"({[self.ranks[each] for each in ranks]})", self._meet(ranks), timeout).wait()
-        comm = self.comm.Create_group(made)
-        made.Free()
+        detail = f"({[self.ranks[each] for each in ranks]})"
+        self._direct("new_group", detail, self._meet(ranks), timeout).wait()
+        everyone = self.comm.Get_group()
+        chosen = everyone.Incl(ranks)
+        comm = self.comm.Create_group(chosen)  # blocks, but all of them are here
+        everyone.Free()
+        chosen.Free()
         return MPIEngine(comm, self.watch, timeout, [self.ranks[each] for each in ranks])
 
     def _meet(self, ranks: list[int]) -> Steps:
         """Wait until all of ``ranks`` are here: messages over distances of 1, 2, 4 … ranks."""
-        here, count = ranks.index(self.rank), len(ranks)
-        nothing = numpy.empty(0, numpy.uint8)
+        here, count, nothing = ranks.index(self.rank), len(ranks), numpy.empty(0, numpy.uint8)
         distance = 1
         while distance < count:
             yield [
-                self.comm.Irecv([nothing, MPI.BYTE], ranks[(here - distance) % count], 3),
-                self.comm.Isend([nothing, MPI.BYTE], ranks[(here + distance) % count], 3),
+                self.comm.Irecv([nothing, MPI.BYTE], ranks[(here - distance) % count], _MEET),
+                self.comm.Isend([nothing, MPI.BYTE], ranks[(here + distance) % count], _MEET),
             ]
             distance *= 2
 
     def close(self) -> None:
-        self._broken = "the group was destroyed"
+        self._closed = True
+        self._count(0)
 
 
 def _nothing() -> Steps:
+    """Steps of an operation that only has a header."""
     return
     yield []
 
 
 def _shown(tensor: Tensor) -> str:
-    kind = str(tensor.dtype).rpartition(".")[2]
-    return f"({kind}{list(tensor.shape)}"
+    return f"{str(tensor.dtype).rpartition('.')[2]}{list(tensor.shape)}"
 
 
-def _distribute(outputs: Any, received: Any) -> None:
-    size = len(received) // len(outputs)
-    for index, each in enumerate(outputs):
-        _store(each, received[index * size : (index + 1) * size])
+def _who(places: dict[str, list[int]]) -> str:
+    """Return a text that says which ranks are at which places; a few that differ from the others come first."""
+    return ", ".join(
+        f"ranks {', '.join(map(str, ranks))} are {place}" if len(ranks) > 1 else f"rank {ranks[0]} is {place}"
+        for place, ranks in sorted(places.items(), key=lambda each: len(each[1]))
+    )
 
 
-def _objects(received: numpy.ndarray, sizes: numpy.ndarray) -> list[Any]:
+def _objects(received: Array, sizes: Array) -> list[Any]:
     ends = numpy.cumsum(sizes).tolist()
     return [pickle.loads(received[end - size : end]) for end, size in zip(ends, sizes.tolist(), strict=True)]
 
 
-def start_engine(store: Store, rank: int, size: int, timeout: timedelta) -> MPIEngine:
-    """Return the engine of the default group, after MPI has been started."""
-    try:
-        from .mpi_start import start
-    except ImportError:
-        comm, watch = MPI.COMM_WORLD, Watch()
-        if comm.Get_size() != size:
-            raise several_processes_error(size) from None
-    else:
-        comm, watch = start(store, rank, size, timeout)
-    return MPIEngine(comm.Dup(), watch, timeout, range(size))
+def engine_of(comm: MPI.Intracomm, watch: Any, timeout: timedelta) -> MPIEngine:
+    """Return the engine of the default group, whose ranks are those of ``comm``; all of them call the function."""
+    copy, request = comm.Idup()
+    pause = FIRST_PAUSE
+    until = time.monotonic() + timeout.total_seconds()
+    while not request.Test():
+        if watch.failure is not None:
+            raise DistBackendError(str(watch.failure))
+        if time.monotonic() > until:
+            raise DistBackendError(f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for the other ranks")
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+    return MPIEngine(copy, watch, timeout, range(copy.Get_size()))
