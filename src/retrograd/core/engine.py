@@ -46,20 +46,28 @@ observers: list[Callable[[], Observer | None]] = []
 _final_callbacks: dict[FrameType, list[Callable[[], object]]] = {}
 
 
-def queue_callback(callback: Callable[[], object]) -> None:
+def queue_callback(callback: Callable[[], object], outermost: bool = False) -> None:
     """Call ``callback()`` at the end of the innermost backward pass that is running in this thread.
 
-    The pass is found by its frame, so passes without callbacks need no record of themselves.
+    If ``outermost`` is true, it is called at the end of the outermost pass, in which the others are nested. Nothing is
+    called if the pass raises an exception. The pass is found by its frame, so passes without callbacks need no record
+    of themselves.
     """
     frame = running_frame()
+    outer = frame
+    while outermost and outer is not None:
+        frame, outer = outer, running_frame(outer.f_back)
     if frame is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     _final_callbacks.setdefault(frame, []).append(callback)
 
 
-def running_frame() -> FrameType | None:
-    """Return the frame of :func:`run_backward` of the innermost backward pass of this thread, or None."""
-    frame: FrameType | None = sys._getframe(1)
+def running_frame(frame: FrameType | None = None) -> FrameType | None:
+    """Return the frame of :func:`run_backward` of the innermost backward pass of this thread, or None.
+
+    The search starts at ``frame``, by default at the caller.
+    """
+    frame = frame or sys._getframe(1)
     while frame is not None and frame.f_code is not run_backward.__code__:
         frame = frame.f_back
     return frame
