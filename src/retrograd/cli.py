@@ -1,4 +1,4 @@
-"""Command line with the commands ``retrograd run`` and ``retrograd info``.
+"""Command line with the commands ``retrograd run``, ``retrograd launch`` and ``retrograd info``.
 
 This module parses the arguments; ``runner.py`` runs programs.
 """
@@ -25,6 +25,8 @@ usage: retrograd COMMAND ...
   retrograd run -m MODULE [arguments]      the same for a module found on the path
   retrograd run -c TEXT [arguments]        the same for a program given as text
   retrograd run - [arguments]              the same for a program that comes in on standard input
+  retrograd launch [options] PROGRAM.py    run a program in several processes, one for each rank of torch.distributed
+  retrograd launch --help                  print the options, such as --nproc-per-node 2 --max-restarts 3
   retrograd info                           print versions, devices, threads and the extras found
   retrograd --version                      print the version
   retrograd --help                         print this text
@@ -46,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
     if command == "run":
         return run(rest)
+    if command == "launch":
+        return launch(rest)
     if rest and command in ("info", "--version", "-V", "--help", "-h"):
         return complain(f"{command} takes no arguments")
     if command == "info":
@@ -93,6 +97,15 @@ def run(arguments: Sequence[str]) -> int:
         runner.show_own_traceback(error)
         raise
     return 0
+
+
+def launch(arguments: Sequence[str]) -> int:
+    """Run the command ``retrograd launch`` with ``arguments``, and return its exit status."""
+    if not arguments:
+        return complain("launch needs a program")
+    from .distributed import run as torchrun  # argparse and the process groups
+
+    return torchrun.command(torchrun.get_args_parser("retrograd launch").parse_args(arguments))
 
 
 def info() -> str:

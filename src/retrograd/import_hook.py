@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -28,6 +29,22 @@ FUNCTORCH = "functorch"  # PyTorch's second package, whose names torch.func has
 # Folder that contains only a module named torch. Child processes of multiprocessing inherit sys.path but no hook:
 # importing this module installs the hook in them.
 CHILDREN = str(Path(__file__).parent / "_as_torch")
+COMMANDS = str(Path(CHILDREN) / "commands")  # folder with the command torchrun
+COMMANDS_ENVIRONMENT = ("PYTHONPATH", "PATH", "RETROGRAD_PYTHON")
+
+
+def environment_of_commands(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables, changed from ``given``, with which commands find retrograd as ``torch``.
+
+    ``PYTHONPATH`` makes ``python`` and ``python -m torch.distributed.run`` import it, and ``PATH`` has the command
+    ``torchrun``, which runs the Python of ``RETROGRAD_PYTHON``.
+    """
+    changed = {"RETROGRAD_PYTHON": sys.executable}
+    for name, folder in (("PYTHONPATH", CHILDREN), ("PATH", COMMANDS)):
+        before = given.get(name) or ("" if name == "PYTHONPATH" else os.defpath)
+        entries = [each for each in before.split(os.pathsep) if each != folder] if before else []
+        changed[name] = os.pathsep.join([folder, *entries])
+    return changed
 
 
 def is_torch_name(name: str) -> bool:
@@ -74,6 +91,12 @@ class Alias(Loader):
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         return self.module
 
+    def get_code(self, name: str) -> types.CodeType | None:
+        """Return the code of the module, for ``python -m torch.X``, which runs it once more as ``__main__``."""
+        return (
+            getattr(self.own_spec.loader, "get_code", lambda name: None)(self.own_spec.name) if self.own_spec else None
+        )
+
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__ = self.own_spec  # the import system has replaced it by the alias's spec
         # The import system sets a submodule that it loads as an attribute of its package, which would overwrite a
@@ -97,7 +120,8 @@ class TorchFinder(MetaPathFinder):
         module = find_module(fullname) if is_torch_name(fullname) else None
         if module is None:
             return None
-        return ModuleSpec(fullname, Alias(module, fullname), is_package=hasattr(module, "__path__"))
+        file = getattr(module, "__file__", None)
+        return ModuleSpec(fullname, Alias(module, fullname), origin=file, is_package=hasattr(module, "__path__"))
 
     def find_distributions(self, context: Any = None) -> list[Any]:
         """Return a list of the distribution torch, if ``context`` names it or no distribution."""

@@ -104,19 +104,27 @@ def main_module(file: str | None = None) -> types.ModuleType:
 def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iterator[None]:
     """Return a context manager in which ``main`` is the module ``__main__`` and the import hook is installed.
 
-    Inside the context, ``argv`` is ``sys.argv``, and ``first_on_path`` is the first entry of ``sys.path``. ``sys.argv``
-    and ``sys.path`` are restored afterwards.
+    Inside the context, ``argv`` is ``sys.argv``, and ``first_on_path`` is the first entry of ``sys.path``. The
+    environment lets commands that the program starts (``python``, ``torchrun``) find retrograd as ``torch``. All of it is
+    restored afterwards.
     """
     before = sys.argv, list(sys.path), sys.modules["__main__"]
+    environment = {name: os.environ.get(name) for name in import_hook.COMMANDS_ENVIRONMENT}
     sys.argv = argv
     if not sys.flags.safe_path:
         sys.path[:1] = [first_on_path]
     sys.modules["__main__"] = main
+    os.environ.update(import_hook.environment_of_commands(os.environ))
     try:
         with import_hook.installed():
             yield
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"] = before
+        for name, value in environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:

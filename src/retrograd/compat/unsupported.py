@@ -52,7 +52,8 @@ LEFT_OUT = {
         unify_type_list""",
     "distribution over machines and processes": r"""
         distributed\.rpc\.(?!is_available)\w+
-        distributed\.(pipelining|elastic|launcher|run|optim|nn|utils|autograd|config|remote_device)
+        distributed\.(pipelining|optim|nn|utils|autograd|config|remote_device)
+        distributed\.elastic\.(multiprocessing\.)?(?!multiprocessing\b|errors\b)\w+
         distributed\.(Reducer|Logger|GradBucket|BuiltinCommHookType|ProcessGroupGloo|\w+Options|BackendConfig)
         distributed\.(split|shrink)_group distributed\.algorithms\.(?!join)\w+ distributed\.(checkpoint|fsdp|tensor)\.\w+
         nn\.parallel\.(replicate|comm|DistributedDataParallelCPU)

@@ -40,7 +40,7 @@ __getattr__ = module_getattr(
         "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh",
         **{name: name for name in (
             "_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh",
-            "distributed_c10d", "fsdp", "rpc", "tensor",
+            "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "rpc", "run", "tensor",
         )},
     },
 )  # fmt: skip
