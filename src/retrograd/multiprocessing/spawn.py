@@ -15,6 +15,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from ..runtime.user_frame import warn
+from .parent import end_with_parent
+
 #: Name of the environment variable with which PyTorch starts processes in parallel; it has no effect.
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 
@@ -24,21 +27,18 @@ class ProcessException(Exception):
 
     __module__ = "torch.multiprocessing.spawn"
 
-    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
-        self.msg, self.error_index, self.pid = msg, error_index, pid
+        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.msg, self.error_index, self.pid)
+        return type(self), (self.msg, self.error_index, self.error_pid)
 
 
 class ProcessRaisedException(ProcessException):
     """Error for a process whose function has raised an exception; the message has the traceback."""
 
     __module__ = "torch.multiprocessing.spawn"
-
-    def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
-        super().__init__(msg, error_index, error_pid)
 
 
 class ProcessExitedException(ProcessException):
@@ -53,11 +53,12 @@ class ProcessExitedException(ProcessException):
         self.exit_code, self.signal_name = exit_code, signal_name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+        return type(self), (self.msg, self.error_index, self.error_pid, self.exit_code, self.signal_name)
 
 
 def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], error_file: str) -> None:
     """Call ``fn(i, *args)`` in a new process; write the traceback of an exception to ``error_file``."""
+    end_with_parent(signal.SIGINT)
     try:
         fn(i, *args)
     except KeyboardInterrupt:
@@ -90,27 +91,40 @@ class ProcessContext:
         if not self.sentinels:
             return True
         ended = multiprocessing.connection.wait(list(self.sentinels), timeout)
-        failed = None
+        failed = []
         for sentinel in ended:
             index = self.sentinels.pop(sentinel)
             self.processes[index].join()
             if self.processes[index].exitcode != 0:
-                failed = index
-                break
-        if failed is None:
+                failed.append(index)
+        if not failed:
             return not self.sentinels
-        until = time.monotonic() + (grace_period or 0.0)
-        for process in self.processes:
-            process.join(max(0.0, until - time.monotonic()))
+        if grace_period is not None:
+            self._join_all(grace_period)
         for process in self.processes:
             if process.is_alive():
                 process.terminate()
+        self._join_all(30 if grace_period is None else grace_period)
         for process in self.processes:
-            process.join(30)
             if process.is_alive():
                 process.kill()
-                process.join()
-        raise self._error(failed)
+            process.join()
+        raise self._error(self._first(failed))
+
+    def _join_all(self, seconds: float) -> None:
+        """Wait until all processes have ended, at most ``seconds``."""
+        until = time.monotonic() + seconds
+        for process in self.processes:
+            process.join(max(0.0, until - time.monotonic()))
+
+    def _first(self, failed: list[int]) -> int:
+        """Return the process that has failed first: its end may be the reason of the others' errors."""
+
+        def when(index: int) -> float:
+            file = self.error_files[index]
+            return os.stat(file).st_mtime if os.path.getsize(file) else 0.0  # ended by a signal or by os._exit
+
+        return min(failed, key=when)
 
     def _error(self, index: int) -> ProcessException:
         """Return the error for the process ``index``."""
@@ -138,6 +152,10 @@ class SpawnContext(ProcessContext):
     """Former name of :class:`ProcessContext`."""
 
     __module__ = "torch.multiprocessing.spawn"
+
+    def __init__(self, processes: list[Any], error_files: list[str]) -> None:
+        warn("SpawnContext is renamed to ProcessContext since 1.4 release.")
+        super().__init__(processes, error_files)
 
 
 def start_processes(
@@ -170,8 +188,14 @@ def spawn(
     fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:  # fmt: skip
-    """Call ``fn(i, *args)`` in ``nprocs`` new processes, as :func:`start_processes` does."""
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+    """Call ``fn(i, *args)`` in ``nprocs`` new processes, as :func:`start_processes` does with the method ``"spawn"``."""
+    if start_method != "spawn":
+        warn(
+            f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n"
+            "\t\t torch.multiprocessing.start_processes(...)",
+            FutureWarning,
+        )
+    return start_processes(fn, args, nprocs, join, daemon)
 
 
 __all__ = [

@@ -18,11 +18,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ... import import_hook
+from ...multiprocessing.parent import STARTED_BY, end_with_parent
 from ..elastic.multiprocessing import Std
 from ..elastic.multiprocessing.errors import ProcessFailure
 from ..elastic.multiprocessing.errors.error_handler import ErrorHandler
 from . import output
-from .rank import STARTED_BY, end_with_parent
 
 #: Seconds for which the launcher waits for the last output of ranks that have ended. A process that a rank has started
 #: and left behind may keep the pipe open.
@@ -74,11 +74,11 @@ class Command:
 
 
 def _call(
-    function: Callable[..., Any], arguments: Sequence[Any], variables: dict[str, str], result: str, parent: int
+    function: Callable[..., Any], arguments: Sequence[Any], variables: dict[str, str], result: str
 ) -> None:
     """Call ``function`` in the process of a rank; write its result to the file ``result``."""
     os.environ.update(variables)
-    end_with_parent(parent)
+    end_with_parent()
     try:
         returned = function(*arguments)
     except Exception as error:
@@ -100,7 +100,7 @@ class Call:
         method: str,
     ) -> None:
         context: Any = multiprocessing.get_context(method)
-        self.process = context.Process(target=_call, args=(function, arguments, variables, result, os.getpid()))
+        self.process = context.Process(target=_call, args=(function, arguments, variables, result))
         self.process.start()
         self.pid = self.process.pid
 

@@ -1,0 +1,299 @@
+"""``retrograd launch`` and ``torchrun``: start, output, failures, restarts and signals of ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from retrograd import cli
+from retrograd.distributed.elastic.multiprocessing import Std
+from retrograd.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
+from retrograd.distributed.launcher import LaunchConfig, elastic_launch
+from retrograd.distributed.run import get_args_parser, parse_min_max_nnodes
+from tests.distributed.launcher_process import Started, run, running, until
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and process groups")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Folder for the program; processes whose ids a program has written to files ``*.pid`` must have ended."""
+    yield tmp_path
+    left = [each.name for each in tmp_path.glob("*.pid") if running(int(each.read_text()))]
+    for name in left:
+        os.kill(int((tmp_path / name).read_text()), signal.SIGKILL)
+    assert not left
+
+
+def program(folder: Path, text: str) -> str:
+    (folder / "program.py").write_text("import os, sys, time\nrank = int(os.environ['RANK'])\n" + text)
+    return "program.py"
+
+
+#: Lines of a program that write the process's id to a file, for the fixture.
+NOTE = """
+def note(name, pid=None):
+    with open(name + ".part", "w") as file:
+        file.write(str(pid or os.getpid()))
+    os.replace(name + ".part", name + ".pid")
+note(f"rank{rank}")
+"""
+
+
+def test_environment_and_arguments_of_the_ranks(folder: Path) -> None:
+    text = """
+import json, torch
+names = [each for each in os.environ if each.split("_")[0] in ("MASTER", "TORCHELASTIC", "OMP", "PMI")
+         or each.endswith(("RANK", "WORLD_SIZE"))]
+print(json.dumps([sys.argv, torch.__name__, torch.distributed.is_torchelastic_launched(), {n: os.environ[n] for n in names}]))
+"""
+    options = ["--nproc-per-node", "2", "--max-restarts", "3", "--role", "r"]
+    code, out, err = run(folder, "launch", *options, program(folder, text), "-x", "two words", "--nnodes", PMI_RANK="5")
+    assert code == 0, err
+    assert "OMP_NUM_THREADS=1 for each rank" in err
+    found = sorted((json.loads(line) for line in out.splitlines()), key=lambda each: each[3]["RANK"])
+    assert [each[:3] for each in found] == [[["program.py", "-x", "two words", "--nnodes"], "torch", True]] * 2
+    first = found[0][3]
+    assert first.pop("TORCHELASTIC_ERROR_FILE") != found[1][3].pop("TORCHELASTIC_ERROR_FILE")
+    port, job = int(first.pop("MASTER_PORT")), first.pop("TORCHELASTIC_RUN_ID")
+    assert 0 < port < 65536 and job
+    assert first == {
+        "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1", "ROLE_RANK": "0", "ROLE_WORLD_SIZE": "2", "MASTER_ADDR": "localhost",
+        "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "3", "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "OMP_NUM_THREADS": "1",
+    }  # fmt: skip
+    assert {name: value for name, value in found[1][3].items() if first.get(name) != value} == {
+        "RANK": "1", "LOCAL_RANK": "1", "ROLE_RANK": "1", "MASTER_PORT": str(port), "TORCHELASTIC_RUN_ID": job,
+    }  # fmt: skip
+
+
+def test_lines_of_ranks_are_whole_and_in_order(folder: Path) -> None:
+    text = """
+for number in range(300):
+    for piece in (rank, "says", "x" * 200, number):
+        print(piece, end=" ")
+    print()
+sys.stderr.write("\\r50 %"); sys.stderr.write("\\r100 %\\n")
+print("no newline", end="")
+"""
+    code, out, err = run(folder, "launch", "--nproc-per-node=2", program(folder, text), OMP_NUM_THREADS="2")
+    assert code == 0 and "OMP_NUM_THREADS" not in err
+    for rank in ("0", "1"):
+        numbers = [int(line.split()[3]) for line in out.splitlines() if line.startswith(rank + " says " + "x" * 200)]
+        assert numbers == [*range(300)]
+    assert len(out.splitlines()) == 602 and out.count("no newline") == 2
+    assert err.count("\r100 %\n") == 2
+
+
+def test_failed_rank_is_named_and_the_others_are_ended(folder: Path) -> None:
+    text = """
+import subprocess
+if rank == 0:
+    note("grandchild", subprocess.Popen(["sleep", "60"]).pid)
+    time.sleep(60)
+while not os.path.exists("grandchild.pid"):
+    time.sleep(0.02)
+def deeper():
+    raise ValueError("in words")
+deeper()
+"""
+    begun = time.monotonic()
+    code, _, err = run(folder, "launch", "--nproc-per-node", "2", program(folder, NOTE + text))
+    assert code == 1 and time.monotonic() - begun < 20
+    report = err[err.index("program.py FAILED") :]
+    assert "<NO_OTHER_FAILURES>" in report and "rank      : 1 (local_rank: 1)" in report
+    assert "exitcode  : 1 (pid: " in report
+    assert "launcher" not in report  # the traceback has the program's lines only
+    assert report.index("in deeper") < report.index("ValueError: in words") and report.rstrip().endswith("=")
+    until(lambda: not running(int((folder / "grandchild.pid").read_text())))
+
+
+def test_killed_rank_and_one_that_ignores_sigterm(folder: Path) -> None:
+    text = """
+import signal
+if rank == 0:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    note("ready")
+    time.sleep(60)
+while not os.path.exists("ready.pid"):
+    time.sleep(0.02)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    begun = time.monotonic()
+    options = ["--nproc-per-node", "2", "--shutdown-timeout", "1"]
+    code, _, err = run(folder, "launch", *options, program(folder, NOTE + text))
+    assert code == 1 and time.monotonic() - begun < 20
+    assert "exitcode  : -9 (pid: " in err and "(SIGKILL)" in err and "rank      : 1 " in err
+
+
+def test_restarts_after_failures(folder: Path) -> None:
+    text = """
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+print("attempt", attempt, "of rank", rank)
+if attempt == 0 and rank == 1:
+    sys.exit(3)
+if attempt == 1 and rank == 0:
+    os._exit(4)
+if attempt < 2:
+    time.sleep(60)
+"""
+    options = ["--nproc-per-node", "2", "--max-restarts", "2"]
+    code, out, err = run(folder, "launch", *options, program(folder, text))
+    assert code == 0, err
+    assert sorted(out.splitlines())[-2:] == ["attempt 2 of rank 0", "attempt 2 of rank 1"]
+    words = [line for line in err.splitlines() if "start again" in line]
+    assert len(words) == 2
+    assert "rank 1 (process " in words[0] and "exit code 3; all ranks start again (restart 1 of 2)" in words[0]
+    assert "rank 0 (process " in words[1] and "exit code 4; all ranks start again (restart 2 of 2)" in words[1]
+    assert "sys.exit(3)" in err and "os._exit" in err
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_signals_to_the_launcher_end_the_ranks(folder: Path, number: signal.Signals) -> None:
+    text = """
+note(f"ready{rank}")
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted", rank)
+"""
+    started = Started(folder, "launch", "--nproc-per-node", "2", "--max-restarts", "2", program(folder, NOTE + text))
+    until(lambda: (folder / "ready0.pid").exists() and (folder / "ready1.pid").exists())
+    started.process.send_signal(number)
+    code, out, err = started.wait(20)
+    assert code == (-9 if number == signal.SIGKILL else 1)
+    if number == signal.SIGINT:
+        assert sorted(out.splitlines()) == ["interrupted 0", "interrupted 1"]
+    if number != signal.SIGKILL:
+        assert f"{number.name}; the ranks are ended" in err and "Traceback" not in err
+    until(lambda: not any(running(int(each.read_text())) for each in folder.glob("rank*.pid")))
+
+
+def test_commands_of_programs_under_run(folder: Path) -> None:
+    program(folder, "import torch\nprint(torch.__name__, sys.argv, flush=True)\n")
+    (folder / "outer.py").write_text(
+        """if True:
+        import os, subprocess, sys
+        modules = [[sys.executable, "-m", f"torch.distributed.{name}"] for name in ("run", "launch")]
+        for command in (["torchrun"], *modules):
+            done = subprocess.run([*command, "--nproc_per_node=2", "program.py", "-a"], capture_output=True, text=True)
+            print(done.returncode, done.stdout.splitlines(), "FutureWarning" in done.stderr)
+        print(len(os.environ["PATH"].split(os.pathsep)))
+        """
+    )
+    code, out, err = run(folder, "run", "outer.py")
+    assert code == 0, err
+    line, local = "torch ['program.py', '-a']", "torch ['program.py', '--local-rank={}', '-a']"
+    lines = out.splitlines()
+    assert lines[:2] == [f"0 {[line, line]} False"] * 2
+    status, rest = lines[2][:2], lines[2][2:]
+    assert status == "0 " and rest.endswith(" True") and all(local.format(each) in rest for each in (0, 1))
+    code, out, err = run(folder, "run", "-m", "torch.distributed.run", "--nproc-per-node", "1", "program.py")
+    assert (code, out) == (0, "torch ['program.py']\n"), err
+
+
+def test_modules_and_other_commands(folder: Path) -> None:
+    program(folder, "import torch\nprint(torch.__name__, sys.argv[1:], __name__)\n")
+    assert run(folder, "launch", "-m", "program", "a")[1] == "torch ['a'] __main__\n"
+    (folder / "command.sh").write_text('#!/bin/sh\necho "$RANK of $WORLD_SIZE" "$@"\n')
+    (folder / "command.sh").chmod(0o755)
+    assert run(folder, "launch", "--no-python", "./command.sh", "b")[1] == "0 of 1 b\n"
+    assert run(folder, "launch", "--run-path", "program.py", "c", RANK="0")[1] == "torch ['c'] __main__\n"
+    code, _, err = run(folder, "launch", "--no-python", "./nowhere.sh")
+    assert code == 1 and "nowhere.sh" in err and "Traceback" not in err
+    code, _, err = run(folder, "launch", "nowhere.py")
+    assert code == 1 and "can't open file" in err
+
+
+def test_files_of_streams(folder: Path) -> None:
+    text = "print('out of', rank)\nprint('err of', rank, file=sys.stderr)\n"
+    options = ["--nproc-per-node", "2", "--log-dir", "logs", "--rdzv-id", "job", "--redirects", "0:1", "--tee", "1:3"]
+    code, out, err = run(folder, "launch", *options, program(folder, text))
+    assert code == 0
+    assert out == "[default1]:out of 1\n" and "[default1]:err of 1\n" in err and "err of 0\n" in err
+    (logs,) = (folder / "logs").glob("*/attempt_0")
+    written = {str(each.relative_to(logs)): each.read_text() for each in logs.glob("*/*.log")}
+    assert written == {"0/stdout.log": "out of 0\n", "1/stdout.log": "out of 1\n", "1/stderr.log": "err of 1\n"}
+    options = ["--nproc-per-node", "2", "--local-ranks-filter", "1"]
+    assert run(folder, "launch", *options, "program.py")[1] == "out of 1\n"
+
+
+def test_arguments_that_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, words in {
+        ("--nnodes", "1:2:3", "x.py"): 'nnodes=1:2:3 is not in "MIN:MAX" format',
+        ("--nnodes", "2:1", "x.py"): "min_nodes must be > 0 and <= max_nodes, got min_nodes=2, max_nodes=1",
+        ("--max-restarts", "-1", "x.py"): "max_restarts must be >= 0",
+        ("--nproc-per-node", "many", "x.py"): "Unsupported nproc_per_node value: many",
+        ("--no-python", "-m", "x"): "Don't use both the '--no-python' flag and the '--module' flag",
+    }.items():
+        assert cli.main(["launch", *options]) == 1
+        assert words in capsys.readouterr().err
+    assert cli.main(["launch"]) == 2
+    assert "launch needs a program" in capsys.readouterr().err
+
+
+def test_options_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PET_NPROC_PER_NODE", "3")
+    monkeypatch.setenv("PET_STANDALONE", "1")
+    args = get_args_parser().parse_args(["--master_port", "5", "x.py"])
+    assert (args.nproc_per_node, args.standalone, args.master_port) == ("3", True, 5)
+    assert parse_min_max_nnodes("3") == (3, 3)
+
+
+def double(number: int) -> int:
+    print(os.environ["RANK"])
+    if number < 0:
+        raise ValueError(f"{number} is negative")
+    return 2 * number + int(os.environ["RANK"])
+
+
+def test_functions_as_ranks() -> None:
+    config = LaunchConfig(1, 1, 2, rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0)
+    assert elastic_launch(config, double)(4) == {0: 8, 1: 9}
+    with pytest.raises(ChildFailedError, match="ValueError: -1 is negative") as raised:
+        elastic_launch(config, double)(-1)
+    assert raised.value.name == "double" and raised.value.failures.keys() <= {0, 1}
+
+
+def test_recorded_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "error.json"
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(file))
+
+    @record
+    def main(number: int) -> float:
+        return 1 / number
+
+    assert main(4) == 0.25 and not file.exists()
+    with pytest.raises(ZeroDivisionError):
+        main(0)
+    data = json.loads(file.read_text())
+    assert data["message"]["message"] == "ZeroDivisionError: division by zero"
+    assert "return 1 / number" in data["message"]["extraInfo"]["py_callstack"]
+    failure = ProcessFailure(local_rank=1, pid=99, exitcode=1, error_file=str(file))
+    later = ProcessFailure(local_rank=0, pid=98, exitcode=-9, error_file="nowhere")
+    later.timestamp = failure.timestamp + 1
+    assert later.message == "Signal 9 (SIGKILL) received by PID 98" and failure.signal_name() == "<N/A>"
+    error = ChildFailedError("train.py", {0: later, 1: failure})
+    assert error.get_first_failure() == (1, failure)
+    text = str(error)
+    assert text.index("(SIGKILL)") < text.index("Root Cause (first observed failure):") < text.index("ZeroDivisionError")
+    with pytest.raises(AssertionError):
+        ChildFailedError("train.py", {})
+
+
+def test_streams_of_ranks() -> None:
+    assert Std.from_str("3") == Std.ALL and Std.from_str("0:1,1:2") == {0: Std.OUT, 1: Std.ERR}
+    with pytest.raises(ValueError, match="does not match"):
+        Std.from_str("x")
+
+
+def test_process_group_of_one_rank(folder: Path) -> None:
+    text = "import torch.distributed as dist\ndist.init_process_group()\nprint(dist.get_rank(), dist.get_world_size())\n"
+    code, out, err = run(folder, "launch", "--master-port", "0", program(folder, text))
+    assert (code, out) == (0, "0 1\n"), err
