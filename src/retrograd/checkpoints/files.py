@@ -13,11 +13,12 @@ _CHUNK = 2**20  # bytes
 
 
 @contextlib.contextmanager
-def atomic_write(path: str) -> Iterator[Any]:
+def atomic_write(path: str, sync: bool = True) -> Iterator[Any]:
     """Return a context manager with a temporary file that replaces the file at ``path`` when the ``with`` block ends.
 
     If the block raises an exception, the file at ``path`` is unchanged. A device or a pipe at ``path`` is written
-    directly. Raises RuntimeError if the folder does not exist.
+    directly. Without ``sync``, the file may be lost if the machine fails. Raises RuntimeError if the folder does not
+    exist.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
@@ -33,7 +34,8 @@ def atomic_write(path: str) -> Iterator[Any]:
         with open(beside, "xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         if mode is not None:
             os.chmod(beside, stat.S_IMODE(mode))
         os.replace(beside, target)
@@ -41,7 +43,8 @@ def atomic_write(path: str) -> Iterator[Any]:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
-    _sync_folder(folder)
+    if sync:
+        _sync_folder(folder)
 
 
 def _sync_folder(folder: str) -> None:

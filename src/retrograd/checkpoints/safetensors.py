@@ -38,8 +38,7 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     parts: list[Any] = []
     position = 0
-    # The largest element sizes first, so that each tensor is aligned to its element size.
-    for name, tensor in sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])):
+    for name, tensor in in_order(tensors):
         if tensor.dtype not in _NAMES:
             raise ValueError(f"safetensors has no dtype {tensor.dtype} (tensor {name!r})")
         array = devices.to_device(tensor._array, devices.CPU) if tensor.device.type != "cpu" else tensor._array
@@ -53,23 +52,39 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
     return [struct.pack("<Q", len(text)), text, *parts]
 
 
+def in_order(tensors: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
+    """Return the items of ``tensors`` in the order of the file.
+
+    The largest element sizes are first, so that each tensor is aligned to its element size.
+    """
+    return sorted(tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+
+
 def read(file: BinaryIO, size: int) -> dict[str, Tensor]:
     """Return a dict of the tensors in ``file``, a safetensors file of ``size`` bytes, by name.
 
     The header is checked completely before the data are read. Raises ValueError if the file is not valid.
     """
-    begin = file.read(8)
-    length = struct.unpack("<Q", begin)[0] if len(begin) == 8 else None
-    if length is None or length > min(size - 8, _MAX_HEADER):
-        raise _invalid("the file is too short for its header")
-    places = _places(file.read(length), size - 8 - length)
     tensors = {}
-    for name, (kind, shape, count) in places.items():
+    for name, (kind, shape, count) in read_places(file, size).items():
         line = numpy.empty(count, numpy.uint8)
         if read_into(file, line) < count:
             raise _invalid(f"the file ends before the data of tensor {shortened(name)}")
         tensors[name] = wrap(line.view(kind.numpy).reshape(shape))
     return tensors
+
+
+def read_places(file: BinaryIO, size: int) -> dict[str, tuple[dtype, tuple[int, ...], int]]:
+    """Read the header of ``file``, a safetensors file of ``size`` bytes, and check it.
+
+    Return the dtype, the shape and the number of bytes of each tensor by name, in the order of the data, which begin at
+    the present position of ``file``.
+    """
+    begin = file.read(8)
+    length = struct.unpack("<Q", begin)[0] if len(begin) == 8 else None
+    if length is None or length > min(size - 8, _MAX_HEADER):
+        raise _invalid("the file is too short for its header")
+    return _places(file.read(length), size - 8 - length)
 
 
 def _invalid(what: str) -> ValueError:

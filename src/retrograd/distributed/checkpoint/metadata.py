@@ -1,0 +1,103 @@
+"""Description of a checkpoint: its tensors, their chunks, other values, and where they are stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.dtypes import dtype, get_default_dtype
+from ...core.size import Size
+from ...core.tensor import Tensor, contiguous_format, layout, memory_format, strided
+
+
+@dataclass
+class ChunkStorageMetadata:
+    """Rectangular part of a tensor: the index of its first element, and its shape."""
+
+    offsets: Size
+    sizes: Size
+
+
+@dataclass
+class TensorProperties:
+    """Properties of a tensor; only ``dtype`` is stored."""
+
+    dtype: dtype = field(default_factory=get_default_dtype)
+    layout: layout = field(default=strided)
+    requires_grad: bool = False
+    memory_format: memory_format = field(default=contiguous_format)
+    pin_memory: bool = False
+
+    @staticmethod
+    def create_from_tensor(tensor: Tensor) -> TensorProperties:
+        """Return the properties of ``tensor``."""
+        return TensorProperties(dtype=tensor.dtype, layout=tensor.layout, requires_grad=tensor.requires_grad)
+
+
+@dataclass
+class TensorStorageMetadata:
+    """Properties, shape and chunks of a tensor in a checkpoint."""
+
+    properties: TensorProperties
+    size: Size
+    chunks: list[ChunkStorageMetadata]
+
+
+@dataclass
+class BytesStorageMetadata:
+    """A value of a checkpoint that is not a tensor."""
+
+
+STORAGE_TYPES = TensorStorageMetadata | BytesStorageMetadata
+STATE_DICT_TYPE = dict[str, Any]
+
+
+@dataclass
+class StorageMeta:
+    """Where a checkpoint is, and by which call it was saved."""
+
+    checkpoint_id: str | os.PathLike[str] | None = None
+    save_id: str | None = None
+    load_id: str | None = None
+    modules: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Metadata:
+    """Contents of a checkpoint.
+
+    ``state_dict_metadata`` describes each value by its flat name. ``planner_data`` maps the flat names to the keys in
+    nested dicts and lists. ``storage_data`` maps a :class:`MetadataIndex` to the place in a file.
+    """
+
+    state_dict_metadata: dict[str, STORAGE_TYPES]
+    planner_data: Any = None
+    storage_data: Any = None
+    storage_meta: StorageMeta | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class MetadataIndex:
+    """Name of a value, and, of a chunk of a tensor, the index of its first element in the tensor.
+
+    ``index`` is the probable position in the list of chunks; it is not compared.
+    """
+
+    fqn: str
+    offset: Size | None = None
+    index: int | None = field(hash=False, compare=False, default=None)
+
+    def __init__(self, fqn: str, offset: Sequence[int] | None = None, index: int | None = None) -> None:
+        object.__setattr__(self, "fqn", fqn)
+        object.__setattr__(self, "index", index)
+        if offset is not None:
+            object.__setattr__(self, "offset", Size(offset))
+
+
+__all__ = [
+    "BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta", "TensorProperties",
+    "TensorStorageMetadata",
+]  # fmt: skip
