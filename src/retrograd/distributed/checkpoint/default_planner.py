@@ -393,7 +393,9 @@ def create_default_local_load_plan(state_dict: STATE_DICT_TYPE, metadata: Metada
             index = MetadataIndex(name)
             items.append(ReadItem(LoadItemType.BYTE_IO, index, Size([0]), index, Size([0]), Size([0])))
         elif not isinstance(value, Tensor):
-            raise ValueError(f"{name} is a tensor in the checkpoint, but {type(value).__name__} in the state_dict")
+            raise ValueError(
+                f"Invalid checkpoint metadata for {name}, expected BytesStorageMetadata but found {type(entry)}"
+            )
         elif entry.size != value.shape:
             raise ValueError(f"Size mismatch between saved {entry.size} and current: {value.shape} for {name}")
         elif not isinstance(value, DTensor) or value.device_mesh.get_coordinate() is not None:
