@@ -154,8 +154,8 @@ _COMING = {
 _PARTS = (
     "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "_utils",
     "_vmap_internals", "accelerator", "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg", "monitor",
-    "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
+    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
+    "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
     "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
     "version", "xpu",
 )  # fmt: skip

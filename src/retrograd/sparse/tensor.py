@@ -38,6 +38,7 @@ from ..core.tensor import (
 )
 from ..core.tensor import layout as layout_class
 from ..core.torch_function import OVERRIDING, call_without_overrides
+from ..dispatch.function_names import PLAIN_PROPERTIES, name_of
 from ..kernels import indexing
 from ..kernels import sparse as kernels
 from .operations import ALIAS, GATHER
@@ -197,7 +198,7 @@ class SparseTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = _name_of(func)
+        name = name_of(func)
         function = IMPLEMENTED.get(name)
         if function is None and name.endswith("_") and not name.startswith("__") and name[:-1] in IMPLEMENTED:
             function = partial(_in_place, name)
@@ -427,12 +428,6 @@ class SparseTensor(Tensor):
 
 SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
 _REFERENCE: ReferenceType[type] = ReferenceType(SparseTensor, OVERRIDING.discard)
-#: Properties and methods of Tensor that are the same for sparse tensors.
-_NAMES = """
-    is_cuda is_cpu is_quantized is_meta is_mkldnn is_mps is_xpu is_ipu is_maia is_mtia is_vulkan is_xla is_nested is_inference
-    name names grad_dtype is_signed is_floating_point is_complex
-"""
-PLAIN_PROPERTIES = frozenset(_NAMES.split())
 
 
 def _in_place(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -484,33 +479,6 @@ def add_into(array: Any, x: SparseTensor, factor: Any = 1) -> None:
     values, coordinates = x._stored._array, x._pattern.coordinates()
     kernels.check_range(coordinates, x._sizes[: x._pattern.dims])
     indexing.add(numpy, array, tuple(coordinates), values if factor == 1 else values * factor)
-
-
-_PROPERTY_NAMES: dict[int, str] = {}
-
-
-def _name_of(func: Any) -> str:
-    """Return the name of ``func``, a function that ``__torch_function__`` received; that of a property is its own."""
-    if func in SPECIAL:
-        return SPECIAL[func]
-    name = getattr(func, "__name__", "")
-    if name not in ("__get__", "__set__", "__delete__"):
-        return ALIASES.get(name, name)
-    if not _PROPERTY_NAMES:
-        _PROPERTY_NAMES.update({id(each): key for key, each in vars(Tensor).items() if isinstance(each, property)})
-    return _PROPERTY_NAMES.get(id(func.__self__), name)
-
-
-#: Functions with the name of another one.
-SPECIAL: dict[Any, str] = {vars(Tensor)["backward"]: "Tensor.backward"}
-ALIASES = {
-    "absolute": "abs", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "negative": "neg",
-    "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "fix": "trunc", "concat": "cat",
-    "concatenate": "cat", "swapaxes": "transpose", "swapdims": "transpose", "__pow__": "pow",
-    "multiply_": "mul_", "subtract_": "sub_", "divide_": "div_", "true_divide_": "div_", "negative_": "neg_",
-    "absolute_": "abs_", "__floordiv__": "floor_divide", "__ipow__": "pow_", "special_expm1": "expm1",
-    "special_log1p": "log1p", "special_erf": "erf", "special_round": "round",
-}  # fmt: skip
 
 
 def _layout_in(values: Sequence[Any]) -> layout_class:

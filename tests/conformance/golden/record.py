@@ -32,6 +32,7 @@ from tests.conformance import (
     layer_cases,
     linalg_cases,
     lr_scheduler_cases,
+    masked_cases,
     missing_derivative_cases,
     module_cases,
     operation_error_cases,
@@ -131,6 +132,13 @@ def sparse() -> Sections:
             for table in sparse_cases.TABLES
         },
     }
+
+
+@recorder("masked")
+def masked() -> Sections:
+    """``torch.masked``: functions with a mask, and masked tensors, with their gradients."""
+    calls = (*masked_cases.FUNCTIONS, *masked_cases.CALLS_LIST)
+    return {"calls": {call: masked_cases.answer(torch, call) for call in calls}}
 
 
 @recorder("fx")
