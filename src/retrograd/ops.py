@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from . import libraries as _libraries
@@ -16,6 +16,7 @@ from . import library as _library
 from . import nn as _nn
 from .compat.lazy_imports import load_part as _load_part
 from .core.tensor import Tensor
+from .core.torch_function import GO_ON as _GO_ON
 from .core.torch_function import overriding_arguments as _overriding_arguments
 from .dispatch.op import FUNCTIONS
 from .operations import foreach as _foreach
@@ -92,8 +93,14 @@ _OWN = {
 }  # fmt: skip
 
 
+#: The function that passes calls to modes and classes with ``__torch_dispatch__``, once there are any.
+executors: list[Any] = []
+
+
 def _call(operation: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)``, or what ``__torch_function__`` of an argument returns for ``operation``."""
+    if executors and (answer := executors[0](operation, args, kwargs)) is not _GO_ON:
+        return answer
     others = _overriding_arguments((*args, *kwargs.values()), Tensor)
     if others and not any(isinstance(each, Tensor) for each in others):
         return _load_part("overrides").handle_torch_function(operation, others, *args, **kwargs)
@@ -109,6 +116,7 @@ class OpOverload:
         self.overloadpacket, self._overloadname = packet, overload
         self.namespace = packet.namespace
         self.__name__ = f"{packet.__name__}.{overload}"
+        self._overloadpacket, self._opname = packet, packet.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _call(self, self.overloadpacket._function, args, kwargs)
@@ -117,6 +125,17 @@ class OpOverload:
         """Return the full name, such as ``"aten::add.Tensor"``."""
         overload = "" if self._overloadname == "default" else "." + self._overloadname
         return f"{self.namespace}::{self.overloadpacket.__name__}{overload}"
+
+    @property
+    def _schema(self) -> SimpleNamespace:
+        """The name and the overload; ``is_mutable`` is true for operations that overwrite their first operand."""
+        written = self._opname.endswith("_") and not self._opname.endswith("__")
+        full = f"{self.namespace}::{self._opname}"
+        overload = "" if self._overloadname == "default" else self._overloadname
+        return SimpleNamespace(name=full, overload_name=overload, is_mutable=written)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
 
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.namespace}.{self.overloadpacket.__name__}', overload='{self._overloadname}')>"
@@ -140,6 +159,18 @@ class OpOverloadPacket:
         setattr(self, overload, found)
         return found
 
+    @property
+    def _qualified_op_name(self) -> str:
+        """The full name, such as ``"aten::add"``."""
+        return f"{self.namespace}::{self.__name__}"
+
+    def overloads(self) -> list[str]:
+        """Return the names of the overloads that were used."""
+        return [key for key, value in vars(self).items() if isinstance(value, OpOverload)] or ["default"]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
 
@@ -158,7 +189,11 @@ class _OpNamespace(ModuleType):
             function = _function(name) if space == "aten" else _library._OPERATIONS.get(f"{space}::{name}")
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
-        packet = OpOverloadPacket(space, name, function)
+        return self._add(name, function)
+
+    def _add(self, name: str, function: Any) -> OpOverloadPacket:
+        """Add the operation ``name``, which calls ``function``."""
+        packet = OpOverloadPacket(self.__name__.rpartition(".")[2], name, function)
         setattr(self, name, packet)
         return packet
 

@@ -259,7 +259,7 @@ def device_of(array: object) -> device:
     """Return the device on which ``array`` is stored."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return CPU
-    return device("meta") if is_meta(array) else device("cuda", int(array.device.id))  # type: ignore[attr-defined]
+    return array.place or device("meta") if is_meta(array) else device("cuda", int(array.device.id))  # type: ignore[attr-defined]
 
 
 def to_device(array: Array, target: device) -> Array:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 #: backward pass (methods ``visit``, ``apply``, ``leaf``) and has a method ``end``, called at its end, or None. See
 #: ``profiler/recorder.py``.
 observers: list[Callable[[], Observer | None]] = []
+#: The function that decides whether a backward pass computes with Tensors (``python_dispatch``), once it is loaded.
+by_tensors: list[Callable[[], bool]] = []
 
 
 #: Functions to call at the end of a backward pass, by the frame of its :func:`run_backward`.
@@ -100,6 +102,9 @@ def run_backward(
         silent: If true, the backward pass is not recorded although ``record`` is true. The gradients are then Tensors
             only because they belong to a transform such as ``vmap``.
     """
+    if by_tensors and not record and by_tensors[0]():
+        record = silent = True
+        roots = [(edge, as_tensor(grad)) for edge, grad in roots]
     before, saved_errstate = recording(), errors.get()
     observer = observers[-1]() if observers else None
     plan = token = None

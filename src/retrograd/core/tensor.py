@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from ..compat.pickle_names import pickled_as
+from ..compat.lazy_imports import load_part
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strip_frames, strips_frames, warn
 from . import devices, dtypes, torch_function
@@ -151,6 +152,11 @@ class Tensor:
 
     def __init_subclass__(cls, **named: Any) -> None:  # Note [Any in public signatures]
         super().__init_subclass__(**named)
+        if (
+            cls.__torch_dispatch__ is not Tensor.__torch_dispatch__
+            and getattr(cls.__torch_function__, "__func__", None) is Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
+        ):
+            cls.__torch_function__ = torch_function.DISABLED  # type: ignore[method-assign, assignment]
         torch_function.register_class(cls)
 
     @classmethod  # Note [Any in public signatures]
@@ -183,7 +189,20 @@ class Tensor:
 
         If ``require_grad`` is true, the leaf requires gradients.
         """
+        if cls.__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            load_part("python_dispatch.calls").activate()
         return leaf_sharing_memory(cls, data, require_grad)
+
+    @staticmethod
+    def _make_wrapper_subclass(cls: type[Tensor], size: Sequence[int], *args: Any, **kwargs: Any) -> Tensor:
+        """Return a tensor of class ``cls`` that has a shape and a dtype and no memory (``torch.utils._python_dispatch``)."""
+        made: Tensor = load_part("python_dispatch.subclasses").make_wrapper_subclass(cls, size, *args, **kwargs)
+        return made
+
+    @staticmethod  # Note [Any in public signatures]
+    def __torch_dispatch__(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Return ``func(*args, **kwargs)``, computed without the ``__torch_dispatch__`` of classes."""
+        return load_part("python_dispatch.calls").without_classes(func, types, args, kwargs)
 
     @property
     def _version_counter(self) -> VersionCounter | None:

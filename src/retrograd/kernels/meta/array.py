@@ -70,6 +70,7 @@ class MetaArray(NDArrayOperatorsMixin):
 
     __slots__ = ("__weakref__", "base", "bound", "layout", "verdict")
     layout_only = True  # devices.is_meta
+    place: Any = None  # the device, if it is another one (python_dispatch)
 
     def __init__(self, layout: Any, base: MetaArray | None = None, verdict: bool | None = None) -> None:
         self.layout, self.base, self.verdict, self.bound = layout, base, verdict, ""
