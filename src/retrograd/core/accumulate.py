@@ -19,6 +19,7 @@ from ..runtime.interrupts import has_returned
 from .devices import array_module_of
 from .error_context import describe_recording
 from .gradients import as_tensor, is_broadcastable
+from .grad_mode import recording
 from .graph import AccumulateGrad, dead_ref, edges_of_other_shape
 from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_hooks
 from .rule_namespace import arithmetic, rule_namespace_of
@@ -154,6 +155,11 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
                 variable._grad = grad
                 return
         if held is None:
+            if record and not recording():  # below __torch_dispatch__, without create_graph
+                grad = grad.detach()
+                plain = grad._array.__class__ is numpy.ndarray
+                variable._grad = _own(leaf, grad._array, False) if plain else grad
+                return
             variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
         elif record or (grad.__class__ is not numpy.ndarray and isinstance(grad, Tensor)):
             variable._grad = variable.grad + grad
