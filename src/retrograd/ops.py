@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType, SimpleNamespace
@@ -187,6 +189,8 @@ class _OpNamespace(ModuleType):
         function = None
         if not name.startswith("__"):
             function = _function(name) if space == "aten" else _library._OPERATIONS.get(f"{space}::{name}")
+        if function is None and space == "aten" and name in _names_without_function():
+            function = _refusing(name)
         if function is None:
             raise AttributeError(f"'_OpNamespace' '{space}' object has no attribute '{name}'")
         return self._add(name, function)
@@ -198,10 +202,31 @@ class _OpNamespace(ModuleType):
         return packet
 
 
+@functools.cache
+def _names_without_function() -> frozenset[str]:
+    """Return the names of PyTorch's basic operations that are no functions here; tables of handlers contain them."""
+    with open(os.path.join(os.path.dirname(__file__), "python_dispatch", "aten_names.txt"), encoding="utf-8") as file:
+        return frozenset(file.read().split())
+
+
+def _refusing(name: str) -> Any:
+    """Return a function that raises the error for the basic operation ``name``."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"torch.ops.aten.{name} is not implemented. Remedy: call the public function of torch that contains it."
+        )
+
+    return refuse
+
+
 def _function(name: str) -> Any:
     """Return the function of retrograd for the name of a basic operation of PyTorch, or None."""
     if name.startswith("_foreach_") and name in _foreach.NAMES:
         return getattr(_foreach, name)
+    space, _, rest = name.partition("_")
+    if space in ("linalg", "fft", "special") and rest in (module := _load_part(space)).__all__:
+        return getattr(module, rest)
     name = _RENAMED.get(name, name)
     places = (_OWN, _PUBLIC, FUNCTIONS, vars(Tensor), vars(_nn.functional))
     return next((each[name] for each in places if callable(each.get(name))), None)

@@ -18,8 +18,8 @@ from ..runtime.forks import replace_in_child
 from ..runtime.interrupts import has_returned
 from .devices import array_module_of
 from .error_context import describe_recording
-from .gradients import as_tensor, is_broadcastable
 from .grad_mode import recording
+from .gradients import as_tensor, is_broadcastable
 from .graph import AccumulateGrad, dead_ref, edges_of_other_shape
 from .hooks import check_hook_result, hook_hint, run_node_pre_hooks, run_tensor_hooks
 from .rule_namespace import arithmetic, rule_namespace_of

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
-from ..compat.pickle_names import pickled_as
 from ..compat.lazy_imports import load_part
+from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strip_frames, strips_frames, warn
 from . import devices, dtypes, torch_function

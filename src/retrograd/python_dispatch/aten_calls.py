@@ -79,7 +79,9 @@ def _loss(name: str) -> Callable[..., Any]:
     )  # fmt: skip
 
 
-def _attention(query: Any, key: Any, value: Any, attn_mask: Any = None, is_causal: bool = False, scale: Any = None) -> Any:
+def _attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, is_causal: bool = False, scale: Any = None
+) -> Any:
     named: dict[str, Any] = {} if attn_mask is None else {"attn_mask": attn_mask}
     if scale is not None and scale != query.shape[-1] ** -0.5:
         named["scale"] = scale
@@ -98,7 +100,9 @@ def _split_even(self: Any, sizes: Any, dim: int) -> Any:
 def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
                  output_padding: Any, groups: int) -> Any:  # fmt: skip
     count = input.dim() - 2
-    lists = [[each] * count if isinstance(each, int) else list(each) for each in (stride, padding, dilation, output_padding)]
+    lists = [
+        [each] * count if isinstance(each, int) else list(each) for each in (stride, padding, dilation, output_padding)
+    ]
     return ("convolution.default", input, weight, bias, *lists[:3], transposed, lists[3], groups)
 
 
@@ -285,7 +289,11 @@ def described(op: Op, tensors: Sequence[Any], params: Sequence[Any], in_place: b
             kwargs = args.pop()
     elif (overwritten := _OVERWRITE.match(op.name)) is not None:
         written = "_".join(each.lower() for each in overwritten.groups() if each)
-        return f"{ {'normal': 'normal', 'log_normal': 'log_normal'}.get(written, written) }_.default", tuple(tensors), {}
+        return (
+            f"{ {'normal': 'normal', 'log_normal': 'log_normal'}.get(written, written) }_.default",
+            tuple(tensors),
+            {},
+        )
     else:
         args, name = [*tensors, *params], op.event or _IN_OVERLOAD.sub("", op.name)
         if op.name in ("add", "sub"):

@@ -9,19 +9,20 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from .. import ops
 from ..core import engine
 from ..core.devices import CPU
 from ..core.grad_mode import recording, restore_recording, set_recording
 from ..core.pytree import tree_leaves, tree_map
+from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor, at_edge, new, preserve_format, share_memory
-from ..core.torch_function import disabled_overrides, handlers
 from ..core.torch_function import MODES as WITHOUT_CLASSES
+from ..core.torch_function import disabled_overrides, handlers
 from ..core.views import current_edge
 from ..dispatch.generic_path import _promoted, _wrap_views, apply, modify, record
 from ..dispatch.intercept import GO_ON, Call, Handler
 from ..dispatch.op import Op
 from ..dispatch.transform_tensor import TransformTensor, WrapperTensor, _inner_field, _inner_method
-from .. import ops
 from ..ops import OpOverload, aten, executors
 from .aten_calls import PARTS, described
 from .subclasses import SubclassArray, dispatches, restored
@@ -93,7 +94,7 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
     _note(tensors)
     graded = op.has_rules and recording()
     edges = tuple([current_edge(each) if isinstance(each, Tensor) and graded else None for each in tensors])
-    graded = graded and any([each is not None for each in edges])
+    graded = graded and any(each is not None for each in edges)
     arrays: Any = [each._array if isinstance(each, Tensor) else each for each in tensors]
     if graded and op.kind == "pointwise":
         arrays = _promoted(op, numpy, tensors, arrays, None)[0]
@@ -151,7 +152,9 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
     single = not isinstance(result, (tuple, list))
     _note((result,) if single else result)
     outs = tuple(_as_new(each, tensors) for each in ((result,) if single else result))
-    if op.kind == "view" and all(type(each) is Tensor and share_memory(each._array, tensors[0]._array) for each in outs):
+    if op.kind == "view" and all(
+        type(each) is Tensor and share_memory(each._array, tensors[0]._array) for each in outs
+    ):
         shares = outs[0]._array if single else tuple(each._array for each in outs)
         return _wrap_views(op, tensors, tuple(arrays), params, shares, edges)
     if graded and all(isinstance(each, Tensor) for each in outs):
@@ -188,8 +191,6 @@ def overload_of(packet: str, overload: str, function: Callable[..., Any]) -> OpO
     except AttributeError:
         found = space._add(packet, function)
     return getattr(found, overload)
-
-
 
 
 def call(function: OpOverload, args: Any, kwargs: Any) -> Any:
@@ -240,9 +241,15 @@ def call(function: OpOverload, args: Any, kwargs: Any) -> Any:
 def _execute(operation: Any, args: Any, kwargs: Any) -> Any:
     """Return the result of a call of ``operation``, an overload or a packet, by the program; ``GO_ON`` if no handler asks."""
     pending = _pending.get()
-    if not _modes.get() and (pending is None or pending[0] is not operation):
-        if _classes_off.get() or not any(isinstance(each, Tensor) and dispatches(type(each)) for each in tree_leaves((args, kwargs))):
-            return GO_ON
+    if (
+        not _modes.get()
+        and (pending is None or pending[0] is not operation)
+        and (
+            _classes_off.get()
+            or not any(isinstance(each, Tensor) and dispatches(type(each)) for each in tree_leaves((args, kwargs)))
+        )
+    ):
+        return GO_ON
     function = operation if isinstance(operation, OpOverload) else operation.default
     return call(function, args, kwargs)
 
@@ -409,6 +416,30 @@ _WHOLE: dict[str, Callable[[Call], Any]] = {
     "_initial_gradient": _first_gradient,
     "detach": _whole(lambda input: ("detach.default", (input,), {}, False)),
 }
+_attention_gradients = RULE_NAMESPACES[Tensor].attention_back
+
+
+def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Tensor, sums: Tensor,
+                    is_causal: bool, scale: float) -> Any:  # fmt: skip
+    """Return the gradients of attention, which modes get as one operation unless the backward pass is recorded."""
+    given = g, query, key, value, output, sums
+    if recording() or not _modes.get():
+        return _attention_gradients(*given[:4], mask, *given[4:], is_causal, scale)
+    function = overload_of("_scaled_dot_product_flash_attention_for_cpu_backward", "default", _attention_gradients)
+    before = _pending.get()
+    try:
+        _pending.set(
+            (function, None, lambda args, named: _attention_gradients(
+                *args[:4], named["attn_mask"], *args[4:6], is_causal, scale
+            ))
+        )  # fmt: skip
+        named = {"attn_mask": mask} | ({} if scale == query.shape[-1] ** -0.5 else {"scale": scale})
+        return call(function, (*given, 0.0, is_causal), named)
+    finally:
+        _pending.set(before)
+
+
+RULE_NAMESPACES[Tensor].attention_back = _attention_back
 #: Functions that read or change only attributes of a tensor.
 _QUIET = frozenset({
     "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "__len__", "__deepcopy__", "__reduce_ex__",
@@ -435,13 +466,19 @@ class _Dispatcher(Handler):
         """Return the result of ``call``, whose operations are dispatched."""
         leaves = [each for each in tree_leaves((call.args, call.kwargs)) if isinstance(each, Tensor)]
         modes, inside = _modes.get(), any(each.__class__ is Operand for each in leaves)
-        if not modes and not inside:
-            if _classes_off.get() or not any(
-                dispatches(type(each)) or each._array.__class__ is SubclassArray
-                for each in leaves
-                if each.__class__ is not Tensor or each._array.__class__ is not numpy.ndarray
-            ):
-                return GO_ON
+        if (
+            not modes
+            and not inside
+            and (
+                _classes_off.get()
+                or not any(
+                    dispatches(type(each)) or each._array.__class__ is SubclassArray
+                    for each in leaves
+                    if each.__class__ is not Tensor or each._array.__class__ is not numpy.ndarray
+                )
+            )
+        ):
+            return GO_ON
         if any(isinstance(each, TransformTensor) for each in leaves):
             return GO_ON
         whole = _WHOLE.get(known)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy
-
 from ..core.devices import CPU, device
 from ..core.dtypes import dtype as dtype_class
 from ..core.graph import AccumulateGrad
@@ -22,7 +20,9 @@ class SubclassArray(MetaArray):
     def __init__(self, layout: Any, kind: type[Tensor], attributes: dict[str, Any], place: Any) -> None:
         super().__init__(layout)
         self.kind, self.attributes, self.place = kind, attributes, place
-        slots = [each for base in kind.__mro__[: kind.__mro__.index(Tensor)] for each in _names(vars(base).get("__slots__"))]
+        slots = [
+            each for base in kind.__mro__[: kind.__mro__.index(Tensor)] for each in _names(vars(base).get("__slots__"))
+        ]
         self.slots: dict[str, Any] = dict.fromkeys(slots)
 
     def note(self, instance: Tensor) -> None:

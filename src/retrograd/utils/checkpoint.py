@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from ..autograd import backward
 from ..autograd.function import Function, save_value
 from ..autograd.graph import saved_tensors_hooks
+from ..compat.lazy_imports import module_getattr
 from ..core import engine
 from ..core.error_context import describe_node, with_remedy
 from ..core.grad_mode import enable_grad, modes_to_restore, no_grad, recording
@@ -481,6 +482,11 @@ def checkpoint_sequential(
     return segment(done, len(steps))(input)
 
 
+__getattr__ = module_getattr(
+    __name__,
+    dict.fromkeys(("CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"),
+                  "._selective_checkpoint"),
+)  # fmt: skip
 __all__ = [
     "CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",
     "detach_variable", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
