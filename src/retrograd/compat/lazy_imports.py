@@ -167,7 +167,7 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 #: Folders of the package for internal use. They are no attributes of the package.
 FOLDERS = ("compat", "core", "dispatch", "inspection", "kernels", "operations", "runtime")
 #: Everything in the package for internal use.
-INTERNAL = (*FOLDERS, "cli", "import_hook", "libraries", "namespaces", "private_names", "runner")
+INTERNAL = (*FOLDERS, "cli", "import_hook", "libraries", "namespaces", "private_names", "runner", "stubs")
 
 
 def hide_folders(package: ModuleType) -> None:

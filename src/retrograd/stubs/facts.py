@@ -1,0 +1,64 @@
+"""What PyTorch declares, as ``types.txt`` records it, where the sources of the package say ``Any`` or nothing.
+
+A line is the declaration of a function, or of an attribute, under PyTorch's name. Types are written with their full names.
+Of a function whose signatures are in ``dispatch/signatures.txt`` only the result is recorded, if it is not a Tensor:
+
+    torch.max(input, dim, keepdim) -> torch.return_types.max
+    torch.nn.functional.cosine_embedding_loss(margin: float) -> torch.Tensor
+    torch.Tensor.names: tuple[str, ...]
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+from ..runtime.codegen import parse_expression
+
+#: Parts of declarations that were asked for: names of parameters, ``return``, or an empty text for an attribute.
+asked: dict[str, set[str]] = {}
+
+
+@cache
+def _lines() -> dict[str, list[str]]:
+    """Return the lines of ``types.txt`` without the names, by name."""
+    found: dict[str, list[str]] = {}
+    path = Path(__file__).with_name("types.txt")
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        if line and line[0] != "#":
+            stop = min(place for place in (line.find("("), line.find(": ")) if place > 0)
+            found.setdefault(line[:stop], []).append(line[stop:])
+    return found
+
+
+def result(name: str, parameters: list[str]) -> ast.expr | None:
+    """Return the type of the result of a function, called with the parameters, or None if it is a Tensor.
+
+    Example: ``result("torch.max", ["input", "dim", "keepdim"])``.
+    """
+    lines = _lines().get(name, ())
+    for line in lines:
+        shown, _, kind = line.rpartition(") -> ")
+        if shown == "(" + ", ".join(parameters):
+            return parse_expression(kind)
+    kinds = {line.rpartition(") -> ")[2] for line in lines if line.startswith("(*)")}
+    return parse_expression(kinds.pop()) if len(kinds) == 1 else None
+
+
+def declared(name: str, part: str) -> ast.expr | None:
+    """Return the type of a parameter of a function, of its result (``return``), or of an attribute (an empty text)."""
+    asked.setdefault(name, set()).add(part)
+    for line in _lines().get(name, ()):
+        if not part and line[0] == ":":
+            return parse_expression(line[2:])
+        if part and line[0] == "(":
+            node = ast.parse(f"def f{line}: ...").body[0]
+            assert isinstance(node, ast.FunctionDef)
+            if part == "return":
+                return node.returns
+            every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+            for each in every:
+                if each is not None and each.arg == part:
+                    return each.annotation
+    return None
