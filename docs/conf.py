@@ -14,13 +14,13 @@ author = copyright = "the retrograd authors"
 version = release = OWN
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # MyST Markdown and notebooks
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "api_reference",
     "repository_pages",
 ]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
 root_doc = "index"
 language = "en"
@@ -29,6 +29,9 @@ suppress_warnings = ["ref.python"]  # a name of an annotation may mean several c
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4  # links to headings, as on the pages in the repository
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
 viewcode_line_numbers = True
 add_module_names = True
 toc_object_entries = False  # a page's table of contents would list every function
