@@ -19,6 +19,7 @@ import selectors
 import socket
 import sys
 import time
+from contextlib import suppress
 
 #: Seconds for which ranks may answer the question where they are.
 ANSWER_TIME = 2.0
@@ -33,10 +34,8 @@ class Client:
 
     def write(self, text: str) -> None:
         """Send a line. A connection that is closed meanwhile is noticed by the next read."""
-        try:
+        with suppress(OSError):
             self.connection.sendall(text.encode() + b"\n")
-        except OSError:
-            pass
 
     def send(self, **message: object) -> None:
         """Send a message."""
@@ -66,16 +65,14 @@ class Coordinator:
         self.askers: dict[int, int] = {}  # rank -> number of its question
         self.answers: dict[int, str] = {}
         self.answer_deadline: float | None = None
-        self.parent_lives = True
+        self.parent_lives = os.name != "nt"  # Windows cannot select a pipe: there the deadline of the start counts
 
     def run(self) -> None:
         """Serve until the ranks have gone."""
         self.selector.register(self.listener, selectors.EVENT_READ, self.accept)
-        try:
+        if self.parent_lives:
             self.selector.register(sys.stdin, selectors.EVENT_READ, self.read_parent)
-        except (OSError, ValueError):  # a pipe on Windows
-            pass
-        while self.parent_lives or self.watched or self.mpi:
+        while self.parent_lives or self.deadline is not None or self.watched or self.mpi:
             deadlines = [each for each in (self.deadline, self.answer_deadline) if each is not None]
             wait = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
             for key, _ in self.selector.select(wait):
@@ -148,9 +145,8 @@ class Coordinator:
         client.connection.close()
         if client.kind == "pmi":
             self.mpi.pop(client.rank, None)
-        elif client.kind == "watch" and self.watched.pop(client.rank, None):
-            if client.rank not in self.gone:
-                self.tell_gone(client.rank, f"{self.who[client.rank]} is gone: its connection closed")
+        elif client.kind == "watch" and self.watched.pop(client.rank, None) and client.rank not in self.gone:
+            self.tell_gone(client.rank, f"{self.who[client.rank]} is gone: its connection closed")
 
     def tell_gone(self, rank: int, why: str) -> None:
         """Tell the other ranks that ``rank`` is gone; stop those that wait for it in MPI_Init."""

@@ -22,12 +22,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .launched import mpi_rank
 from .store_server import connect
 from .stores import PrefixStore, Store, TCPStore
 from .watch import Watch
 
-#: Variables in which launchers of MPI give the rank and the number of ranks.
-LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", "SLURM_NTASKS"))
 #: Names of the shared memory of MPICH and of Intel MPI.
 SEGMENTS = ("mpich_shm_", "Intel_MPI_")
 #: Environment variable that gives another name for this machine, to simulate several machines.
@@ -61,7 +60,7 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, 
     A second call returns the MPI of the first one.
     """
     global _starts, _world
-    meeting = _Meeting(store, _starts, rank, size, timeout)
+    meeting = Meeting(store, _starts, rank, size, timeout)
     _starts += 1
     coordinator = None
     try:
@@ -96,14 +95,6 @@ def _check_second_start(rank: int, size: int) -> None:
         raise DistBackendError(_world.watch.failure)
 
 
-def launcher_rank() -> tuple[int, int] | None:
-    """Return the rank and the number of ranks that ``mpiexec`` or ``srun`` has given this process, or None."""
-    for rank, size in LAUNCHERS:
-        if rank in os.environ and size in os.environ:
-            return int(os.environ[rank]), int(os.environ[size])
-    return None
-
-
 def _library(rank: int, size: int) -> Any:
     """Return mpi4py's module ``MPI``, before MPI is started; raise an error if it cannot start ``size`` ranks."""
     try:
@@ -122,7 +113,7 @@ def _library(rank: int, size: int) -> Any:
                 f"MPI was started before init_process_group, with {MPI.COMM_WORLD.size} ranks instead of {size}; "
                 "`from mpi4py import MPI` does so. Call init_process_group first, or start the program by mpiexec."
             )
-    elif MPI.Get_library_version().startswith("Open MPI") and launcher_rank() is None:
+    elif MPI.Get_library_version().startswith("Open MPI") and mpi_rank() is None:
         raise RuntimeError(
             f"Open MPI cannot start processes without its mpiexec: mpiexec -n {size} retrograd run program.py, or install "
             "another MPI library: pip install mpich"
@@ -133,7 +124,7 @@ def _library(rank: int, size: int) -> Any:
 # -- The meeting in the store ------------------------------------------------------------------------------------------
 
 
-class _Meeting:
+class Meeting:
     """Meeting number ``number`` of ``size`` ranks in ``store``. It uses only methods that every Store has."""
 
     def __init__(self, store: Store, number: int, rank: int, size: int, timeout: timedelta) -> None:
@@ -149,7 +140,9 @@ class _Meeting:
             self.store.set("size", f"{self.size} {self.me}")
         size, _, other = self.store.get("size").decode().partition(" ")
         if int(size) != self.size:
-            raise DistStoreError(f"the ranks have different world sizes: {self.size} in {self.me}, and {size} in {other}")
+            raise DistStoreError(
+                f"the ranks have different world sizes: {self.size} in {self.me}, and {size} in {other}"
+            )
         if not 0 <= self.rank < self.size:
             raise ValueError(f"Invalid rank {self.rank}, rank should be in the interval [0, {self.size - 1}]")
         if self.store.add(f"count{self.rank}", 1) > 1:
@@ -192,6 +185,13 @@ class _Meeting:
             kind, _, text = verdict.partition(" ")
             raise (DistStoreError if kind == "DistStoreError" else DistBackendError)(text)
 
+    def refuse_second_master(self, address: str) -> None:
+        """Let the ranks that wait fail: another process, this one, is rank 0 as well."""
+        if self.store.check(["who0"]) and not self.store.check(["verdict"]):
+            other = self.store.get("who0").decode()
+            text = f"two processes have one rank, or two jobs one address, {address}: {other} and {self.me}"
+            self.store.set("verdict", f"DistStoreError {text}")
+
     def fail(self, error: BaseException) -> None:
         """Tell the other ranks about an error of this one."""
         with suppress(DistError, OSError):
@@ -209,9 +209,9 @@ class _Meeting:
 # -- The coordinator ---------------------------------------------------------------------------------------------------
 
 
-def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: _Meeting) -> Any:
+def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Meeting) -> Any:
     """Start the coordinator and publish its address; return its process."""
-    hosts, bind = _own_addresses(store)
+    hosts, bind = _listening(store)
     token = secrets.token_hex(16)
     name = f"retrograd_{os.getpid()}_{secrets.token_hex(8)}"
     program = Path(__file__).with_name("coordinator.py")
@@ -232,18 +232,23 @@ def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: _Me
     return process
 
 
-def _own_addresses(store: Store) -> tuple[list[str], str]:
+def _listening(store: Store) -> tuple[list[str], str]:
     """Return the names and addresses of this machine, best first, and the address on which to listen, "" for all."""
     while isinstance(store, PrefixStore):
         store = store.underlying_store
     host = store.host if isinstance(store, TCPStore) else ""
     if host in ("localhost", "::1") or host.startswith("127."):
         return ["127.0.0.1"], "127.0.0.1"
-    found = [host] if host else []
+    return list(dict.fromkeys([*filter(None, [host]), *own_addresses(host)])), ""
+
+
+def own_addresses(target: str) -> list[str]:
+    """Return the address of this machine towards ``target``, by default towards other networks, and its name."""
+    found = []
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
-        route.connect((host or "192.0.2.1", 9))  # sends nothing; selects the address of this machine
-        found.append(route.getsockname()[0])
-    return list(dict.fromkeys([*found, socket.gethostname()])), ""
+        route.connect((target or "192.0.2.1", 9))  # sends nothing; selects the address of this machine
+        found.append(str(route.getsockname()[0]))
+    return [*found, socket.gethostname()]
 
 
 def _node() -> str:
@@ -286,7 +291,7 @@ def _start_mpi(
     mpi: Any, address: dict[str, Any], rank: int, size: int, timeout: timedelta, coordinator: Any
 ) -> World:  # fmt: skip
     """Start MPI, by the coordinator or as ``mpiexec`` has prepared it, and return it."""
-    launched = mpi.Is_initialized() or launcher_rank() is not None
+    launched = mpi.Is_initialized() or mpi_rank() == (rank, size)
     if not launched:
         connection = _connect(address, "pmi", rank, timeout)
         os.environ.update(PMI_FD=str(connection.fileno()), PMI_RANK=str(rank), PMI_SIZE=str(size))
@@ -316,6 +321,14 @@ def _start_mpi(
     return World(comm, watch, rank, size, os.getpid(), coordinator)
 
 
+def broadcast_by_launcher(value: Any, size: int) -> Any:
+    """Start MPI as ``mpiexec`` has prepared it, and return the ``value`` of its rank 0."""
+    mpi = _library(0, size)
+    if not mpi.Is_initialized():
+        mpi.Init_thread(mpi.THREAD_MULTIPLE)
+    return mpi.COMM_WORLD.bcast(value)
+
+
 def _unlink_segments() -> None:
     """Remove the names of the shared memory that all ranks have mapped, so that none is left after a crash."""
     with suppress(OSError), open("/proc/self/maps") as maps:
@@ -341,17 +354,31 @@ def _finalize() -> None:
     world, _world = _world, None
     if world is None or world.process != os.getpid():
         return
-    from .groups import _close_groups
-
-    error = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    error, unfinished = _last_error(), None
+    groups, engine = (sys.modules.get(f"{__package__}.{each}") for each in ("groups", "mpi_engine"))
     with suppress(Exception):
-        _close_groups()
+        if groups is not None:
+            groups._close_groups()
+        if engine is not None:
+            engine.PROGRESS.stop()
+            unfinished = engine.unfinished()  # MPI would wait for it
     if error is not None:
         world.watch.close(f"its program has ended by {type(error).__name__}: {error}")
-        return
-    if world.watch.leave():
+    elif unfinished:
+        world.watch.close(unfinished)
+    elif world.watch.leave():
         from mpi4py import MPI
 
         if not MPI.Is_finalized():
             MPI.Finalize()
-    world.watch.close()
+        world.watch.close()
+    else:
+        world.watch.close()
+
+
+def _last_error() -> BaseException | None:
+    """Return the error by which the program ends, or None."""
+    error = sys.exc_info()[1]  # in a process of multiprocessing, which calls this function before it leaves the program
+    if error is None and not hasattr(sys, "ps1"):
+        error = getattr(sys, "last_value", None)
+    return None if isinstance(error, SystemExit) and error.code in (None, 0) else error

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
+from . import launched
+from .errors import DistError, DistNetworkError
 from .stores import FileStore, PrefixStore, Store, TCPStore
 
 #: Default of ``timeout`` of process groups.
@@ -67,24 +70,61 @@ def _store_at(host: str, port: int, rank: int, world_size: int, timeout: timedel
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
     # The start of MPI waits for the other ranks, and names those that are missing.
-    store = TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False, multi_tenant=True)
+    try:
+        store = TCPStore(host, port, world_size, rank == 0, timeout, wait_for_workers=False, multi_tenant=True)
+    except DistNetworkError as error:
+        if rank == 0 and "EADDRINUSE" in str(error):
+            _report_second_master(host, port, world_size)
+        raise
     if rank == 0:
         _MASTERS.setdefault(store.port, store)
     return store
 
 
+def _report_second_master(host: str, port: int, world_size: int) -> None:
+    """If another process is rank 0 of a job at the address that waits for its ranks, let the job fail."""
+    from .mpi_start import Meeting
+
+    limit = timedelta(seconds=1)
+    with suppress(DistError):
+        store = PrefixStore("default_pg", TCPStore(host, port, timeout=limit))
+        Meeting(store, 0, 0, world_size, limit).refuse_second_master(f"{host}:{port}")
+
+
+def _store_of_mpi(rank: int, world_size: int, timeout: timedelta) -> Store:
+    """Return a store whose address rank 0 tells the others through the MPI that ``mpiexec`` has prepared."""
+    from .mpi_start import broadcast_by_launcher, own_addresses
+
+    store = None
+    address = None
+    if rank == 0:
+        store = TCPStore("", 0, world_size, True, timeout, wait_for_workers=False, multi_tenant=True)
+        store.host = own_addresses("")[0]
+        _MASTERS[store.port] = store
+        address = store.host, store.port
+    host, port = broadcast_by_launcher(address, world_size) if world_size > 1 else address
+    return store or TCPStore(host, port, world_size, False, timeout)
+
+
 def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwargs: Any) -> Found:
-    """Handler of ``env://``: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` of the environment."""
+    """Handler of ``env://``: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` of the environment.
+
+    If ``RANK`` is not set, the variables of ``mpiexec`` or ``srun`` are used.
+    """
     query = dict(parse_qsl(urlparse(url).query))
+    found = {**({} if "RANK" in os.environ else launched.variables()), **os.environ}
 
     def value(name: str) -> str:
         if name.lower() in query:
             return query[name.lower()]
-        if name not in os.environ:
+        if name not in found:
             raise _error("env", f"environment variable {name} expected, but not set")
-        return os.environ[name]
+        return found[name]
 
     rank, world_size = int(value("RANK")), int(value("WORLD_SIZE"))
+    if "MASTER_ADDR" not in found and launched.mpi_rank() == (rank, world_size):
+        yield _store_of_mpi(rank, world_size, timeout), rank, world_size
+        return
     host, port = value("MASTER_ADDR"), int(value("MASTER_PORT"))
     yield _store_at(host, port, rank, world_size, timeout), rank, world_size
 

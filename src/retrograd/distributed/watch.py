@@ -66,7 +66,9 @@ class Watch:
                 self._receive(json.loads(line))
         if not self._closing:
             with self._changed:
-                self.failure = self.failure or "the connection to the coordinator of the job, a process beside rank 0, is lost"
+                self.failure = (
+                    self.failure or "the connection to the coordinator of the job, a process beside rank 0, is lost"
+                )
                 self._changed.notify_all()
 
     def _receive(self, message: dict[str, Any]) -> None:
@@ -96,7 +98,9 @@ class Watch:
                 return position.describe()
         frame = sys._current_frames().get(self._main or 0)
         innermost = frame
-        while frame is not None and (MARK in frame.f_globals or frame.f_globals.get("__name__") in sys.stdlib_module_names):
+        while frame is not None and (
+            MARK in frame.f_globals or frame.f_globals.get("__name__") in sys.stdlib_module_names
+        ):
             frame = frame.f_back
         frame = frame or innermost
         return "its program" if frame is None else f"its program at {frame.f_code.co_filename}:{frame.f_lineno}"
@@ -142,8 +146,10 @@ class Watch:
         """Close the connection in a child process, so that the coordinator notices the end of this process."""
         self._closing = True
         self._send_lock = threading.Lock()
-        self.failure = f"this process was forked from rank {self.rank} after init_process_group: MPI does not work in it"
+        self.failure = (
+            f"this process was forked from rank {self.rank} after init_process_group: MPI does not work in it"
+        )
         with suppress(OSError):
-            os.close(self._connection.detach())  # close waits for the file of the reading thread, which does not run here
-
-
+            os.close(
+                self._connection.detach()
+            )  # close waits for the file of the reading thread, which does not run here
