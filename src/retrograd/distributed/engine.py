@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..futures import Future
-from .errors import several_processes_error
 from .reductions import ReduceOp
 
 if TYPE_CHECKING:
@@ -231,34 +230,15 @@ def check_reduction(tensor: Tensor, op: ReduceOp.RedOpType) -> None:
 def connect(backend: str, store: Store, rank: int, size: int, timeout: timedelta) -> Engine:
     """Return the engine of the default group, of which this process is ``rank``, one of ``size`` ranks.
 
-    ``store`` is shared by all ranks. A package that connects several processes is to be called here.
+    ``store`` is shared by all ranks.
     """
     if size > 1:
-        comm, watch = _started(store, rank, size, timeout)
-        from .mpi_engine import engine_of
+        from .mpi_start import start
+
+        comm, watch = start(store, rank, size, timeout)
+        from .mpi_engine import engine_of  # imports mpi4py, which start has prepared
 
         return engine_of(comm, watch, timeout)
     if rank != 0:
         raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {size - 1}]")
     return SingleProcess()
-
-
-class _Watch:
-    failure = left = position = answers = None
-
-    def ask(self) -> None:
-        pass
-
-
-def _started(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, Any]:
-    try:
-        from .mpi_start import start
-    except ModuleNotFoundError:
-        try:
-            from mpi4py import MPI
-        except ModuleNotFoundError:
-            raise several_processes_error(size) from None
-        if MPI.COMM_WORLD.Get_size() != size:
-            raise several_processes_error(size) from None
-        return MPI.COMM_WORLD, _Watch()
-    return start(store, rank, size, timeout)

@@ -54,8 +54,9 @@ from .reductions import ReduceOp
 Steps = Generator[list[MPI.Request] | tuple[list[MPI.Request], list[MPI.Status]] | None, None, Any]
 Array = Any
 
-#: Seconds for which a waiting thread asks without a pause, its first and its longest pause.
-SPIN, FIRST_PAUSE, LONGEST_PAUSE = 50e-6, 20e-6, 200e-6
+#: Seconds for which a waiting thread asks without a pause, and its first pause. A pause is at most ``SHARE`` of the time
+#: that the thread has waited, or ``USUAL_PAUSE`` if that is longer, and never longer than ``LONGEST_PAUSE``.
+SPIN, FIRST_PAUSE, USUAL_PAUSE, SHARE, LONGEST_PAUSE = 50e-6, 10e-6, 200e-6, 0.02, 5e-3
 #: Seconds after which a waiting rank asks where the others are.
 PATIENCE = 10.0
 #: Seconds for which an operation goes on after another rank has ended in good order.
@@ -175,7 +176,7 @@ class Pending(Operation):
             self._header = None
             first, second = self._values  # type: ignore[misc]
             if first != ~second:
-                _KEPT.append((self._steps, self._requests))  # other ranks' requests do not fit them
+                _keep("ranks have called different operations", self._steps, self._requests)
                 self._steps, self._early, self._last = self.engine._explain(self.position), False, False
                 self._next()
         if not self._early and self._header is not None:
@@ -185,7 +186,7 @@ class Pending(Operation):
                 self._next()
                 if self._requests is None:
                     return False
-            elif not MPI.Request.Testall(self._requests, self._statuses):
+            elif not self._test():
                 return False
             else:
                 self._next()
@@ -197,11 +198,27 @@ class Pending(Operation):
             PROGRESS.add(rest)
         return True
 
+    def _test(self) -> bool:
+        """Whether the requests are complete."""
+        requests = self._requests
+        if len(requests) == 1 and self._statuses is None:  # type: ignore[arg-type]
+            return requests[0].Test()  # type: ignore[index]
+        statuses = self._statuses
+        if statuses is None:
+            statuses = self._statuses = [MPI.Status() for _ in requests]  # type: ignore[union-attr]
+        try:
+            return MPI.Request.Testall(requests, statuses)  # type: ignore[arg-type]
+        except MPI.Exception as error:
+            codes = [each.Get_error() for each in statuses]
+            known = [each for each in codes if each not in (MPI.SUCCESS, MPI.ERR_PENDING)]
+            raise (MPI.Exception(known[0]) if known else error) from None
+
     def _set_error(self, error: BaseException) -> None:
         if isinstance(error, MPI.Exception):
             error = self.engine._fail(f"{self.position.describe()} failed: {_words(error)}")
         self.error = error
-        _KEPT.append((self._steps, self._requests))
+        if self._requests or self._header is not None:
+            _keep(error, self._steps, self._requests, self._values)
 
     def _complete(self) -> None:
         for future, value in self._futures:
@@ -225,6 +242,8 @@ class Pending(Operation):
         waited = now - self._started
         if watch.failure is not None:
             self.fail(engine._fail(f"{self.position.describe()} failed: {watch.failure}"))
+        elif engine._broken is not None and now - engine._broken_at > GRACE:
+            self.fail(DistBackendError(f"An earlier operation of this process group has failed: {engine._broken}"))
         elif waited > self._limit:
             said = engine._answers()
             self.fail(
@@ -271,7 +290,7 @@ class Pending(Operation):
                         f"Operation timed out! {self.position.describe()} is not complete after {round(limit * 1000)} ms"
                     )
                 time.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
+                pause = _next_pause(pause, waited)
         except BaseException:
             self.detach()
             raise
@@ -290,8 +309,15 @@ class Pending(Operation):
         _settle(future, value, self.error)
 
 
-#: Buffers and requests of operations that have failed, which MPI may still use.
+#: Buffers and requests of operations that have failed, which MPI may still use, and the errors.
 _KEPT: list[Any] = []
+_KEPT_WHY: list[str] = []
+
+
+def _keep(why: BaseException | str, *used: Any) -> None:
+    """Keep ``used``, buffers and requests of an operation that has failed, until the end of the process."""
+    _KEPT.append(used)
+    _KEPT_WHY.append(str(why))
 
 
 def _settle(future: Future[Any], value: Any, error: BaseException | None) -> None:
@@ -301,8 +327,20 @@ def _settle(future: Future[Any], value: Any, error: BaseException | None) -> Non
         future.set_exception(error)
 
 
+def _next_pause(pause: float, waited: float) -> float:
+    """Return the pause after ``pause`` of a thread that has waited for ``waited`` seconds."""
+    return min(pause * 1.5, max(USUAL_PAUSE, min(SHARE * waited, LONGEST_PAUSE)))
+
+
+def unfinished() -> str | None:
+    """Return why MPI must not be finalised: an operation has failed whose requests are not complete; else None."""
+    return next((each for each in _KEPT_WHY), None)
+
+
 def _words(error: MPI.Exception) -> str:
-    """Return the last line of MPI's description of ``error``, which names the cause."""
+    """Return what is wrong: for most errors, the last line of MPI's description."""
+    if error.Get_error_class() == MPI.ERR_TRUNCATE:
+        return "another rank has sent more bytes than the tensor has"
     lines = [each.strip() for each in error.Get_error_string().splitlines() if each.strip()]
     return lines[-1] if lines else "error of MPI"
 
@@ -336,7 +374,7 @@ class _Progress:
 
     def _run(self) -> None:
         pending: list[Pending] = []
-        pause = FIRST_PAUSE
+        pause, idle = FIRST_PAUSE, time.monotonic()
         while not self._stop:
             if self._new or not pending:
                 with self._changed:
@@ -344,16 +382,16 @@ class _Progress:
                         self._changed.wait()
                     pending += self._new
                     self._new = []
-                pause = FIRST_PAUSE
+                pause, idle = FIRST_PAUSE, time.monotonic()
             left = [each for each in pending if not each.poll()]
             if len(left) == len(pending):
                 now = time.monotonic()
                 for each in left:
                     each.check(now)
                 time.sleep(pause)
-                pause = min(pause * 1.5, LONGEST_PAUSE)
+                pause = _next_pause(pause, time.monotonic() - idle)
             else:
-                pause = FIRST_PAUSE
+                pause, idle = FIRST_PAUSE, time.monotonic()
             pending = left
 
 
@@ -526,6 +564,7 @@ class MPIEngine(Engine):
         self._posting, self._counting = threading.RLock(), threading.Lock()
         self._number = self._open = self._barriers = 0
         self._broken: str | None = None
+        self._broken_at = 0.0
         self._closed = False
         self._reported = float("-inf")
         self._largest_tag = comm.Get_attr(MPI.TAG_UB) // 2
@@ -565,7 +604,8 @@ class MPIEngine(Engine):
         try:
             pending.post()
         except BaseException as error:
-            _KEPT.append((pending, error.__traceback__))  # a request may have been posted, whose buffers are kept so
+            if not isinstance(error, Exception):  # an interrupt; the traceback has the buffers of posted requests
+                _keep(error, pending, error.__traceback__)
             raise
         self._count(1)
         return pending
@@ -582,6 +622,7 @@ class MPIEngine(Engine):
     def _fail(self, text: str) -> DistBackendError:
         """Return an error, which makes the group unusable."""
         if self._broken is None:
+            self._broken_at = time.monotonic()
             self._broken = text
         return DistBackendError(text)
 
@@ -605,7 +646,7 @@ class MPIEngine(Engine):
         places: dict[str, list[int]] = {}
         for rank in self.ranks:
             if rank in answers:
-                places.setdefault(answers[rank], []).append(rank)
+                places.setdefault("in " + answers[rank], []).append(rank)
         return _who(places)
 
     def _explain(self, position: Position) -> Steps:
@@ -844,7 +885,7 @@ class MPIEngine(Engine):
             request = comm.Irecv([answer, MPI.BYTE], 0, tag)
             while not request.Test():
                 if time.monotonic() > until + 0.5:  # rank 0 is not there; its own answer may come a little later
-                    _KEPT.append((request, answer))
+                    _keep("monitored_barrier", request, answer)
                     raise RuntimeError(f"{self._reached(0)}\nOperation timed out after {round(limit * 1000)} ms")
                 yield None
             text = answer.tobytes().rstrip(b"\0").decode(errors="replace")
@@ -936,7 +977,7 @@ class MPIEngine(Engine):
         if self.rank not in ranks:
             return None
         detail = f"({[self.ranks[each] for each in ranks]})"
-        self._direct("new_group", detail, self._meet(ranks), timeout).wait()
+        self._direct("new_group", detail, self._meet(ranks)).wait()
         everyone = self.comm.Get_group()
         chosen = everyone.Incl(ranks)
         comm = self.comm.Create_group(chosen)  # blocks, but all of them are here
@@ -994,5 +1035,5 @@ def engine_of(comm: MPI.Intracomm, watch: Any, timeout: timedelta) -> MPIEngine:
         if time.monotonic() > until:
             raise DistBackendError(f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for the other ranks")
         time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+        pause = min(pause * 1.5, USUAL_PAUSE)
     return MPIEngine(copy, watch, timeout, range(copy.Get_size()))
