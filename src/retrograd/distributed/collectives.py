@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from ..core.dtypes import cpp_name
 from ..core.tensor import Tensor
 from ..runtime.user_frame import strips_frames, warn
 from .engine import Operation
@@ -55,6 +56,36 @@ def _check_shapes(operation: str, expected: Tensor, found: Sequence[Tensor]) -> 
             )
 
 
+def _check_gathered(group: ProcessGroup, outputs: Sequence[Tensor]) -> None:
+    if len(outputs) != group.size():
+        raise RuntimeError(
+            f"ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length {group.size()}, got "
+            f"{len(outputs)})"
+        )
+
+
+def _options(tensor: Tensor) -> str:
+    """Return PyTorch's description of the dtype and the device of ``tensor``."""
+    return (
+        f"TensorOptions(dtype={cpp_name(tensor.dtype)}, device={tensor.device}, layout=Strided, "
+        "requires_grad=false (default), pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+def _sizes(tensor: Tensor, first: int = 0) -> str:
+    return " ".join(map(str, tensor.shape[first:]))
+
+
+def _check_contiguous(*tensors: Tensor) -> None:
+    if not all(each.is_contiguous() for each in tensors):
+        raise ValueError("Tensors must be contiguous")
+
+
+def _check_contiguous_message(tensor: Tensor) -> None:
+    if not tensor.is_contiguous():
+        raise RuntimeError("input tensor has to be contiguous")
+
+
 def _check_count(operation: str, what: str, values: Sequence[Any], size: int) -> None:
     if len(values) != size:
         raise RuntimeError(
@@ -66,8 +97,16 @@ def _check_count(operation: str, what: str, values: Sequence[Any], size: int) ->
 def _check_reduction(name: str, tensor: Tensor, op: Any) -> ReduceOp.RedOpType:
     kind = reduce_type(op)
     if tensor.is_complex() and not supports_complex(kind):
-        raise ValueError(f"{name} does not support {kind} on complex tensors")
+        if name == "all_reduce":
+            raise ValueError(f"all_reduce does not support {kind} on complex tensors")
+        raise RuntimeError(f"{'reduce' if name == 'reduce' else 'all_reduce'} does not supporton complex tensors")
     return kind
+
+
+def _check(condition: str, first: Any, second: Any) -> None:
+    """Raise the error of PyTorch's internal checks if ``first`` and ``second`` differ."""
+    if first != second:
+        raise RuntimeError(f"Check failed: {condition} ({first} vs. {second}). ")
 
 
 def _root(operation: str, group: ProcessGroup, global_rank: int | None, group_rank: int | None) -> int:
@@ -140,11 +179,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Group = None, a
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather")
     found = _checked_group(group)
-    if len(tensor_list) != found.size():
-        raise RuntimeError(
-            f"ProcessGroupGloo::allgather: invalid output tensor list at index 0 (expected length {found.size()}, got "
-            f"{len(tensor_list)})"
-        )
+    _check_gathered(found, tensor_list)
     _check_shapes("allgather", tensor, tensor_list)
     return _run(async_op, found._engine.all_gather(tensor_list, tensor), tensor_list)
 
@@ -157,8 +192,15 @@ def all_gather_single(output: Tensor, input: Tensor, group: Group = None, async_
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_single")
     found = _checked_group(group)
-    parts = [output] if found.size() == 1 else list(output.view(found.size(), *input.shape).unbind(0))
+    parts = [output] if found.size() == 1 else list(output.detach().chunk(found.size()))
+    if output.dtype != input.dtype:
+        raise RuntimeError(
+            "ProcessGroupGloo::allgather: invalid tensor type at index 0 (expected "
+            f"{_options(input)}, got {_options(output)})"
+        )
     _check_shapes("allgather", input, parts)
+    if len(parts) != found.size():
+        _check_gathered(found, parts)
     return _run(async_op, found._engine.all_gather(parts, input), [output])
 
 
@@ -205,7 +247,8 @@ def reduce_scatter(
     found = _checked_group(group)
     if len(input_list) != found.size():
         raise RuntimeError("invalid input tensor list size, must be world size")
-    _check_shapes("reduce_scatter", output, input_list)
+    for each in input_list:
+        _check("outputs[0].sizes().vec() == inputs[0][i].sizes().vec()", _sizes(output), _sizes(each))
     kind = _check_reduction("reduce_scatter", output, op)
     return _run(async_op, found._engine.reduce_scatter(output, input_list, kind), [output])
 
@@ -220,8 +263,19 @@ def reduce_scatter_single(
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter_single")
     found = _checked_group(group)
-    parts = [input] if found.size() == 1 else list(input.reshape(found.size(), *output.shape).unbind(0))
-    _check_shapes("reduce_scatter", output, parts)
+    _check("outputTensors[i].dtype() == inputTensors[i].dtype()", cpp_name(output.dtype), cpp_name(input.dtype))
+    if output.dim() and input.dim():
+        expected = output.shape[0] * found.size()
+        _check("outputShape[0] * worldSize == inputShape[0]", expected, input.shape[0])
+        _check("outputShape.slice(1) == inputShape.slice(1)", _sizes(output, 1), _sizes(input, 1))
+        parts = [input] if found.size() == 1 else list(input.detach().chunk(found.size()))
+    else:
+        _check(
+            "outputTensors[i].numel() * worldSize == inputTensors[i].numel()",
+            output.numel() * found.size(),
+            input.numel(),
+        )
+        parts = list(input.detach().reshape(found.size(), *output.shape).unbind(0))
     kind = _check_reduction("reduce_scatter", output, op)
     return _run(async_op, found._engine.reduce_scatter(output, parts, kind), [output])
 
@@ -273,7 +327,8 @@ def all_to_all_single(
     _check_tensor(input, "input")
     _check_dtypes(output, [input])
     found = _checked_group(group)
-    outputs = _split(output, output_split_sizes, found.size())
+    _check_contiguous(output, input)
+    outputs = _split(output.detach(), output_split_sizes, found.size())
     inputs = _split(input, input_split_sizes, found.size())
     if outputs[found.rank()].shape != inputs[found.rank()].shape:
         raise RuntimeError("ProcessGroupGloo::alltoall: input and output tensors must have the same size")
@@ -282,7 +337,9 @@ def all_to_all_single(
 
 def _split(tensor: Tensor, sizes: list[int] | None, count: int) -> list[Tensor]:
     """Return views of ``count`` successive parts of ``tensor`` along its first dimension."""
-    length = tensor.shape[0]
+    length = tensor.shape[0] if tensor.dim() else 1
+    if not tensor.dim():
+        tensor = tensor.reshape(1)
     if not sizes:
         if length % count:
             raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
@@ -420,6 +477,7 @@ def isend(
         return _warn_not_in_group("isend")
     found = _checked_group(group)
     rank = other_rank(found, "destination", dst, group_dst)
+    _check_contiguous_message(tensor)
     return _run(True, found._engine.send(tensor, rank, tag), [tensor])
 
 
@@ -433,6 +491,7 @@ def irecv(
         return _warn_not_in_group("irecv")
     found = _checked_group(group)
     rank = None if src is None and group_src is None else other_rank(found, "source", src, group_src)
+    _check_contiguous_message(tensor)
     return _run(True, found._engine.receive(tensor, rank, tag), [tensor], found._ranks)
 
 
@@ -457,6 +516,7 @@ def recv(
         return -1
     found = _checked_group(group)
     rank = None if src is None and group_src is None else other_rank(found, "source", src, group_src)
+    _check_contiguous_message(tensor)
     return found._ranks[found._engine.receive(tensor, rank, tag).wait()]
 
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from ..core.dtypes import scalar_name
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..futures import Future
@@ -209,10 +210,6 @@ def _copied(output: Tensor, tensor: Tensor) -> Operation:
     return Operation()
 
 
-#: PyTorch's names of the dtypes that can be reduced, except floating and complex ones.
-_INTEGERS = {"int64": "Long", "int32": "Int", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
-
-
 def check_reduction(tensor: Tensor, op: ReduceOp.RedOpType) -> None:
     """Raise PyTorch's error if ``op`` is not defined for the dtype of ``tensor``."""
     floating = tensor.is_floating_point() or tensor.is_complex()
@@ -220,11 +217,8 @@ def check_reduction(tensor: Tensor, op: ReduceOp.RedOpType) -> None:
         raise RuntimeError(f"Cannot use ReduceOp.{op.name} with non-integral dtype")
     if op == ReduceOp.PREMUL_SUM:
         raise RuntimeError("Cannot use ReduceOp.PREMUL_SUM with Gloo")
-    kind = str(tensor.dtype).rpartition(".")[2]
     if op == ReduceOp.AVG and not floating:
-        raise RuntimeError(
-            f"result type Float can't be cast to the desired output type {_INTEGERS.get(kind, kind.title())}"
-        )
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {scalar_name(tensor.dtype)}")
 
 
 def connect(backend: str, store: Store, rank: int, size: int, timeout: timedelta) -> Engine:

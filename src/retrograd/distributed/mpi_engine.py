@@ -426,7 +426,7 @@ def _write(tensor: Tensor, flat: Array) -> None:
 
 def _flat(tensor: Tensor) -> Array:
     """Return the elements of ``tensor`` in one dimension: a view of its memory if it is contiguous, else a copy."""
-    return _host(tensor).reshape(-1)
+    return _host(tensor).ravel()
 
 
 def _bytes(flat: Array) -> list[Any]:
