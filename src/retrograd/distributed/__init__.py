@@ -38,6 +38,11 @@ __getattr__ = module_getattr(
     __name__,
     {
         "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh",
+        "BuiltinCommHookType": "ddp_names", "GradBucket": "reducer", "Reducer": "reducer",
+        **dict.fromkeys((
+            "_DEFAULT_FIRST_BUCKET_BYTES", "_broadcast_coalesced", "_compute_bucket_assignment_by_size",
+            "_register_builtin_comm_hook", "_register_comm_hook", "_verify_params_across_processes",
+        ), "ddp_names"),
         **{name: name for name in (
             "_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh",
             "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "rpc", "run", "tensor",

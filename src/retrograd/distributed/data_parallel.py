@@ -498,7 +498,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
         """Register the communication hook that a ``dist.BuiltinCommHookType`` names."""
-        self.register_comm_hook(self.process_group, comm_hook_type.value)
+        self.register_comm_hook(self.process_group, comm_hook_type.hook)
 
     # -- Other methods -------------------------------------------------------------------------------------------------
 
