@@ -18,7 +18,9 @@ LIMIT = 60.0
 
 def variables(**more: str) -> dict[str, str]:
     """Return the environment of the command: this process's, without what a launcher or a user may have set."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TORCHELASTIC_", "PET_", "SLURM_"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TORCHELASTIC_", "PET_", "SLURM_"))
+    }
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"):
         kept.pop(name, None)
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -154,6 +154,7 @@ if attempt < 2:
     assert "rank 0 (process " in words[1] and "exit code 4; all ranks start again (restart 2 of 2)" in words[1]
     assert "sys.exit(3)" in err and "os._exit" in err
 
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signals_to_the_launcher_end_the_ranks(folder: Path, number: signal.Signals) -> None:
     text = """
@@ -282,7 +283,9 @@ def test_recorded_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     error = ChildFailedError("train.py", {0: later, 1: failure})
     assert error.get_first_failure() == (1, failure)
     text = str(error)
-    assert text.index("(SIGKILL)") < text.index("Root Cause (first observed failure):") < text.index("ZeroDivisionError")
+    assert (
+        text.index("(SIGKILL)") < text.index("Root Cause (first observed failure):") < text.index("ZeroDivisionError")
+    )
     with pytest.raises(AssertionError):
         ChildFailedError("train.py", {})
 
@@ -294,6 +297,8 @@ def test_streams_of_ranks() -> None:
 
 
 def test_process_group_of_one_rank(folder: Path) -> None:
-    text = "import torch.distributed as dist\ndist.init_process_group()\nprint(dist.get_rank(), dist.get_world_size())\n"
+    text = (
+        "import torch.distributed as dist\ndist.init_process_group()\nprint(dist.get_rank(), dist.get_world_size())\n"
+    )
     code, out, err = run(folder, "launch", "--master-port", "0", program(folder, text))
     assert (code, out) == (0, "0 1\n"), err

@@ -46,6 +46,7 @@ from tests.conformance import (
     transform_cases,
 )
 from tests.conformance.golden import GOLDEN
+from tests.distributed import program_starts
 from tests.fuzz import files, index_expressions
 from tests.fuzz.programs import execution
 from tests.fuzz.programs.grammars import GRAMMARS, RECORDED
@@ -367,6 +368,7 @@ def typical_programs() -> str:
 
 
 RECORDERS["typical_programs"] = typical_programs
+RECORDERS["distributed_programs"] = program_starts.record
 
 
 def record(name: str, check: bool) -> bool:

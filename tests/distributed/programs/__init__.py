@@ -1,0 +1,1 @@
+"""Programs in the structure of public tutorials; each runs unchanged under PyTorch, and prints the same."""
