@@ -52,10 +52,10 @@ LEFT_OUT = {
         unify_type_list""",
     "distribution over machines and processes": r"""
         distributed\.rpc\.(?!is_available)\w+
-        distributed\.(pipelining|optim|nn|utils|autograd|config|remote_device)
+        distributed\.(pipelining|nn|utils|autograd|config|remote_device)
         distributed\.elastic\.(multiprocessing\.)?(?!multiprocessing\b|errors\b)\w+
         distributed\.(Logger|ProcessGroupGloo|\w+Options|BackendConfig)
-        distributed\.(split|shrink)_group distributed\.algorithms\.(?!join|ddp_comm_hooks)\w+ distributed\.(checkpoint|fsdp|tensor)\.\w+
+        distributed\.(split|shrink)_group distributed\.algorithms\.(?!join|ddp_comm_hooks)\w+ distributed\.(checkpoint|fsdp|optim|tensor)\.\w+
         nn\.parallel\.(replicate|comm|DistributedDataParallelCPU)
         is_distributed Tensor.is_distributed prepare_multiprocessing_environment""",
     "devices other than the CPU and NVIDIA's GPUs": r"""

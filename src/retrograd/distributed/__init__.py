@@ -45,7 +45,7 @@ __getattr__ = module_getattr(
         ), "ddp_names"),
         **{name: name for name in (
             "_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh",
-            "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "rpc", "run", "tensor",
+            "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "optim", "rpc", "run", "tensor",
         )},
     },
 )  # fmt: skip

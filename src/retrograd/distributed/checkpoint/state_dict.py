@@ -21,7 +21,8 @@ from ...runtime.user_frame import warn
 from .. import groups
 from ..collectives import broadcast
 from ..data_parallel import DistributedDataParallel
-from ..object_collectives import broadcast_object_list
+from ..object_collectives import all_gather_object, broadcast_object_list
+from ..optim import ZeroRedundancyOptimizer
 from ..tensor import DTensor, distribute_tensor
 from ._nested_dict import flatten_state_dict, unflatten_state_dict
 
@@ -147,8 +148,7 @@ def get_optimizer_state_dict(
     listed: list[State] = []
     with no_grad():
         for optimizer in _as_tuple(optimizers):
-            _initialize(optimizer)
-            packed = optimizer.state_dict()
+            packed = _packed(optimizer, options.full_state_dict)
             order = [names[id(param)] for group in optimizer.param_groups for param in group["params"]]
             state.update({order[key] if isinstance(key, int) else key: each for key, each in packed["state"].items()})
             listed += [
@@ -174,6 +174,23 @@ def get_state_dict(
     if not optimizers:
         return states, empty_state
     return states, get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options)
+
+
+def _packed(optimizer: Optimizer, full: bool) -> State:
+    """Return the state dictionary of ``optimizer``.
+
+    Of a ZeroRedundancyOptimizer, it has the state of the parameters of this rank, or, if ``full`` is true, of all ranks.
+    """
+    if not isinstance(optimizer, ZeroRedundancyOptimizer):
+        _initialize(optimizer)
+        return optimizer.state_dict()
+    _initialize(optimizer.optim)
+    packed = optimizer.local_state_dict()
+    if full and optimizer.world_size > 1:
+        parts: list[Any] = [None] * optimizer.world_size
+        all_gather_object(parts, packed["state"], group=optimizer.process_group)
+        packed["state"] = {key: value for part in parts for key, value in part.items()}
+    return packed
 
 
 def _as_tuple(optimizers: Optimizer | Iterable[Optimizer]) -> tuple[Optimizer, ...]:
@@ -318,7 +335,7 @@ def set_optimizer_state_dict(
     names = _names_of_parameters(model)
     with no_grad():
         for optimizer in _as_tuple(optimizers):
-            _initialize(optimizer)
+            _initialize(optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer)
             if not optim_state_dict and not options.broadcast_from_rank0:
                 continue
             state = optim_state_dict
