@@ -178,9 +178,7 @@ def test_missing_names_without_the_import_hook(program: str, kind: type[Exceptio
 
 
 def test_misspelt_name_suggests_the_nearest() -> None:
-    with pytest.raises(
-        ImportError, match=r"cannot import name 'Lineer' from 'torch.nn'\. Did you mean: 'Linear'\? \(not in"
-    ):
+    with pytest.raises(ImportError, match=r"cannot import name 'Lineer' from 'torch.nn'\. Did you mean: 'Linear'\?$"):
         exec("from retrograd.nn import Lineer")
-    with pytest.raises(AttributeError, match=r"has no attribute 'zeross'\. Did you mean: 'zeros'\? \(not in"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'zeross'\. Did you mean: 'zeros'\?$"):
         equivalent("torch").zeross  # type: ignore[attr-defined]

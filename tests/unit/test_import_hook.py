@@ -144,7 +144,7 @@ def test_hasattr_and_getattr_with_a_default_work(standin: types.ModuleType) -> N
     assert DIFFERENCES_PAGE not in str(caught.value)
     with pytest.raises(AttributeError) as caught:
         _ = standin.valeu
-    assert caught.value.name == "valeu" and ". Did you mean: 'value'? (not in retrograd" in str(caught.value)
+    assert caught.value.name == "valeu" and str(caught.value).endswith(". Did you mean: 'value'?")
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def missing_name_error(module_name: str, name: str, frame: FrameType) -> Attribu
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == IMPORT_FROM:
         if f"{module_name}.{name}" in sys.modules:  # an internal package: Python takes it from there
             return AttributeError(message)
-        text = f"cannot import name {name!r} from {torch_module!r}{_suggestion(module_name, name)} ({why})"
+        text = f"cannot import name {name!r} from {torch_module!r}{_suggestion(module_name, name) or f' ({why})'}"
         return ImportError(text, name=torch_module)
-    return AttributeError(f"{message}{_suggestion(module_name, name)} ({why})", name=name)
+    return AttributeError(f"{message}{_suggestion(module_name, name) or f' ({why})'}", name=name)
 
 
 def _suggestion(module_name: str, name: str) -> str:

@@ -12,6 +12,7 @@ calls of functions that the user has declared pure. The documentation for users 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -75,12 +76,12 @@ def compile(
     unused operations. If Numba is installed, it computes chains of pointwise operations, and sums of their results, in
     single loops. :func:`explain` shows the programs and what is not deferred.
 
-    With ``fullgraph=True``, a call that reads elements, such as one that branches on them, raises an error. With
+    With ``fullgraph=True``, a call that branches on elements or shows them raises an error. With
     ``pure=True``, which is a promise of the user, calls are replayed without their Python code: ``model`` must depend on
     its arguments and on unchanged tensors alone, and have no effect but its result. A module is wrapped in an
     :class:`OptimizedModule`. If ``model`` is None, the result is a decorator. If ``backend`` is "eager",
     "eager_noexcept" or "aot_eager", the function runs without compilation; "inductor", "cudagraphs" and functions
-    select the same compiler. Valid values of ``mode`` have no effect, and ``options`` and ``dynamic`` are ignored.
+    select the same compiler. Valid values of ``mode`` and names in ``options`` have no effect, nor has ``dynamic``.
 
     >>> import retrograd as torch
     >>> @torch.compile
@@ -110,10 +111,21 @@ def compile(
         raise InvalidBackend(
             f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends."
         )
+    if options and backend == "inductor":
+        for name in options:
+            if name.replace("-", "_") not in (known := known_options()):
+                raise RuntimeError(f"Unexpected optimization option {name}, known options are {known}")
     given = {"fullgraph": fullgraph, "pure": pure, "backend": backend, "off": bool(kwargs.get("disable"))}
     if isinstance(model, Module):
         return model if isinstance(model, OptimizedModule) or given["off"] else OptimizedModule(model, **given)
     return _compiled(model, given)
+
+
+@functools.cache
+def known_options() -> list[str]:
+    """Return the names of the options of PyTorch's compiler, which have no effect."""
+    with open(os.path.join(os.path.dirname(__file__), "options.txt"), encoding="utf-8") as file:
+        return file.read().split()
 
 
 def _compiled(function: Function, options: Kwargs) -> Function:

@@ -105,6 +105,19 @@ _sample = [object(), object()]
 UNREACHED = next(map(getrefcount, picker((0, 1))(_sample)))  # type: ignore[arg-type]
 
 
+#: Functions that read elements and that ``fullgraph=True`` accepts, as PyTorch's compiler does.
+ACCEPTED = frozenset({
+    "__float__", "__getitem__", "__int__", "argwhere", "bincount", "data_ptr", "histc", "item", "masked_select", "nonzero",
+    "numpy", "unique", "unique_consecutive", "unique_dim", "untyped_storage",
+})  # fmt: skip
+
+
+def _is_accepted(name: str, args: Args) -> bool:
+    """Whether ``fullgraph=True`` accepts a call of the function ``name``, although it reads elements."""
+    integers = name == "tolist" and isinstance(args[0], Tensor) and args[0]._array.dtype.kind in "iu"
+    return name in ACCEPTED or integers
+
+
 class Pending:
     """Tensors of a segment that has ended, with the ``checks`` and ``mode`` of the cursor, until they are computed.
 
@@ -233,7 +246,7 @@ class Cursor:
         name = user_frame.called_function()
         direct = name == "__getattr__"  # code outside the package has read the attribute
         self.run(f"{reader} of a result is read" if direct else f"{name}() is called")
-        if self.held.fullgraph and self.mode is not GO_ON:
+        if self.held.fullgraph and self.mode is not GO_ON and (direct or not _is_accepted(name, (x,))):
             raise self.broken(f"reads {reader} of a result" if direct else f"calls {name}()")
 
     def run(self, cause: str) -> None:
@@ -508,7 +521,7 @@ class Cursor:
         if function in self.held.breaking and not self.values and self.last is None and not self.computing:
             return self.plainly(function, args, kwargs)
         name = name_of(function)
-        if self.held.fullgraph and reads:
+        if self.held.fullgraph and reads and not _is_accepted(name, args):
             raise self.broken(f"calls {name}()")
         if not reads:
             self.held.breaking.add(function)

@@ -180,7 +180,9 @@ _BY_OP: dict[str, Callable[..., Any]] = {
         "embedding_dense_backward.default", grad_output, indices, count, -1 if padding_idx is None else padding_idx, bool(scale)
     ),
     "clone_block": lambda self, memory_format: ("clone.default", self, _formatted(memory_format)),
-    "to_dtype": lambda self, dtype: ("_to_copy.default", self, {"dtype": dtype if isinstance(dtype, dtypes.dtype) else dtypes.dtype_of(dtype)}),
+    "to_dtype": lambda self, dtype: (
+        "_to_copy.default", self, {"dtype": dtype if isinstance(dtype, dtypes.dtype) else dtypes.dtype_of(dtype)}
+    ),
     "to_device": lambda self, place: ("_to_copy.default", self, {"device": place}),
     "copy_block": lambda self, other: ("copy.default", self, other),
     "fill_block": lambda self, value: ("fill.Scalar", self, value),

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+import numpy
+
 from .. import ops
 from ..core import engine
 from ..core.devices import CPU
@@ -18,7 +20,7 @@ from ..core.rule_namespace import RULE_NAMESPACES
 from ..core.tensor import Tensor, at_edge, new, preserve_format, share_memory
 from ..core.torch_function import MODES as WITHOUT_CLASSES
 from ..core.torch_function import disabled_overrides, handlers
-from ..core.views import current_edge
+from ..core.views import current_edge, rebase_history
 from ..dispatch.generic_path import _promoted, _wrap_views, apply, modify, record
 from ..dispatch.intercept import GO_ON, Call, Handler
 from ..dispatch.op import Op
@@ -26,8 +28,6 @@ from ..dispatch.transform_tensor import TransformTensor, WrapperTensor, _inner_f
 from ..ops import OpOverload, aten, executors
 from .aten_calls import PARTS, described
 from .subclasses import SubclassArray, dispatches, restored
-
-import numpy  # isort: skip
 
 #: The active modes of this context, the innermost last.
 _modes: ContextVar[tuple[Any, ...]] = ContextVar("dispatch modes", default=())
@@ -145,8 +145,6 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
             stand_in = at_edge(x._array, x._version_counter, None)
             node = record(op, tensors, arrays, params, (stand_in,), edges, in_place=True)
             if node is not None:
-                from ..core.views import rebase_history
-
                 rebase_history(x, node)
         return x
     single = not isinstance(result, (tuple, list))
@@ -165,9 +163,8 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
 def _note(tensors: Sequence[Any]) -> None:
     """Let the arrays of wrapper subclasses know the slots of their instances, which they may outlive."""
     for each in tensors:
-        if isinstance(each, Tensor) and each._array.__class__ is SubclassArray and each._array.slots:
-            if type(each) is not Tensor:
-                each._array.note(each)
+        if isinstance(each, Tensor) and each._array.__class__ is SubclassArray and type(each) is not Tensor:
+            each._array.note(each)
 
 
 def _as_new(out: Any, tensors: Sequence[Any]) -> Any:
