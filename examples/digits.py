@@ -53,7 +53,7 @@ def accuracy(model, data):
     return (said == labels).float().mean().item(), images, labels, said
 
 
-def draw(curves, images, labels, said, file):
+def draw(curves, file, images, labels, said):
     """Plot the loss of every step, the accuracy of every epoch, and up to eight misclassified digits."""
     wrong = (said != labels).nonzero()[:8, 0].tolist()
     figure = pyplot.figure(figsize=(9, 3))
@@ -82,7 +82,8 @@ def main():
     training, test = load()
     model = Network()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    curves, begun = {"loss": [], "accuracy": []}, 0
+    curves: dict[str, list[float]] = {"loss": [], "accuracy": []}
+    begun, shown = 0, []
     if chosen.resume:
         kept = torch.load(chosen.resume)
         model.load_state_dict(kept["model"])
@@ -112,7 +113,7 @@ def main():
         return
     print(f"{time.perf_counter() - start:.1f} seconds")
     if chosen.epochs > begun:
-        draw(curves, *shown, chosen.folder / "digits.png")
+        draw(curves, chosen.folder / "digits.png", *shown)
 
 
 if __name__ == "__main__":

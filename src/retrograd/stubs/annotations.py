@@ -345,11 +345,13 @@ class Stub:
         """Return the text for a name that the file ``source`` binds to a class, an alias or a type variable."""
         if isinstance(bound, ast.ClassDef):
             value = getattr(importlib.import_module(source.module), name, None)
+            if same := names.stand_in(source.module, name):
+                return self.public(*same)  # a public class stands for this one
             for each in value.__mro__ if isinstance(value, type) else ():
                 if (home := names.home(each)) and each is not object:
                     return self.public(*home)
-                if each.__module__ in ("builtins", "collections") and each is not object:
-                    return self.outside(each.__module__, each.__name__)
+                if vars(builtins).get(each.__name__) is each and each is not object:
+                    return self.builtin(each.__name__)
             return self.any
         if isinstance(bound, ast.Call) and ast.unparse(bound.func).rpartition(".")[2] in ("TypeVar", "ParamSpec"):
             return self._variable(name, bound, source)

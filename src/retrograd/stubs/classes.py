@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..operations.creation import legacy_types
 from ..runtime.codegen import parse_expression
 from . import facts, functions, names
 from .annotations import FULL, Source, Stub, class_node, docstring, identifier, source_of_module
@@ -27,6 +29,8 @@ HIDDEN = frozenset({
     "__prepare__", "__match_args__", "__replace__", "__dataclass_fields__", "__dataclass_params__", "__slotnames__",
     "__constants__", "__call__", "__post_init__", "__torch_function__", "__delattr__", "__format__", "__all__",
 })  # fmt: skip
+#: Metaclass of ``FloatTensor`` and others, whose instances are tensors.
+LEGACY = type(legacy_types.CPU_TYPES["FloatTensor"])
 #: Operators of a tensor and the type of the other operand.
 OPERAND = "torch.Tensor | torch.types.Number | complex"
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
@@ -55,6 +59,9 @@ INDEX_ITEM = "None | bool | int | slice[typing.Any, typing.Any, typing.Any] | ty
 
 def declare(stub: Stub, name: str, cls: type) -> list[str]:
     """Return the lines that declare a class."""
+    if type(cls) is LEGACY:
+        base = stub.type_text(parse_expression("torch.Tensor"), FULL)
+        return [f"class {name}({base}):", *docstring(inspect.getdoc(cls) or "", "    "), "    ..."]
     if names.torch_name(stub.module) == "torch.return_types":
         return named_result(stub, name, cls)
     full = f"{names.torch_name(stub.module)}.{name}"
@@ -116,6 +123,8 @@ class Members:
                     continue
                 if home := names.home(base):
                     found.append(self.stub.public(*home))
+                elif same := names.stand_in(_module_of(base), base.__name__):
+                    found.append(self.stub.public(*same))
                 elif base.__module__ in ("builtins", "collections", "abc", "enum", "typing", "collections.abc", "types", "contextlib"):
                     found.append(self._standard(base))
         if self.cls.__dict__.get("_is_protocol"):
@@ -156,6 +165,9 @@ class Members:
             if node is not None and source is not None and cls is not Tensor:
                 for name, text in assigned(self.stub, node, source):
                     attributes += self._attribute(name, text)
+        for name in facts.members_by_hand(self.full):
+            if name not in self.done and self.cls is not Tensor:
+                methods += self._method(name, getattr(self.cls, name))
         return attributes + methods + self._call()
 
     def _attribute(self, name: str, text: str) -> list[str]:
@@ -207,6 +219,11 @@ class Members:
             self.done.add(name)
             kept = [each for each in nodes if _kept(each, nodes)]
             declared = [self._from_node(each, source, value) for each in kept]
+            if written := facts.by_hand(f"{self.full}.{name}"):
+                declared = [
+                    replace(functions.from_text(self.stub, each, not isinstance(value, staticmethod)), decorators=declared[0].decorators)
+                    for each in written
+                ]
             text = inspect.getdoc(plain_doc(value)) or "" if getattr(plain_doc(value), "__doc__", None) else ""
             if len(declared) > 1 and not overloads:
                 for number, each in enumerate(declared):
@@ -259,25 +276,39 @@ class Members:
             kind = functions.result_type(self.stub, *found, f"{self.full}.{name}")
         else:
             kind = self._fact(name)
+        given = kind
+        if self.cls is Tensor and name == "grad":  # a type checker cannot know where backward() has been called
+            kind = self.stub.outside("typing", "Any") + " | " + kind.removesuffix(" | None")
+            kind = " | ".join(reversed(kind.split(" | ")))
         head = [f"    @{self.stub.builtin('property')}", f"    def {name}(self) -> {kind}:"]
         doc = docstring(inspect.cleandoc(value.__doc__ or ""), "        ")
         lines = [*head, *doc, "        ..."] if doc else [head[0], head[1] + " ..."]
         if value.fset is not None:
-            lines += [f"    @{name}.setter", f"    def {name}(self, value: {kind}) -> None: ..."]
+            lines += [f"    @{name}.setter", f"    def {name}(self, value: {given}) -> None: ..."]
         if value.fdel is not None:
             lines += [f"    @{name}.deleter", f"    def {name}(self) -> None: ..."]
         return lines
 
     def _method(self, name: str, value: Any) -> list[str]:
-        if functions.node_of(value) is not None:
-            node, source = functions.node_of(value)  # type: ignore[misc]
-            found = functions.from_node(self.stub, node, source, f"{self.full}.{name}", method=not isinstance(value, staticmethod), own=False)
+        """Return the lines of a method that the body of its class does not define."""
+        text = inspect.getdoc(plain_doc(value)) or "" if plain_doc(value).__doc__ else ""
+        written = [functions.from_text(self.stub, each, True) for each in facts.by_hand(f"{self.full}.{name}")]
+        return functions.shown(self.stub, name, written or [self._declaration(name, value)], text, "    ")
+
+    def _declaration(self, name: str, value: Any) -> functions.Declaration:
+        """Return the declaration of a method, from its definition or from its signature at run time."""
+        full = f"{self.full}.{name}"
+        tensor = self.stub.type_text(parse_expression("torch.Tensor"), FULL)
+        definition = functions.node_of(value)
+        if definition is not None:
+            method = not isinstance(value, staticmethod)
+            found = functions.from_node(self.stub, *definition, full, method=method, own=False)
             if isinstance(value, staticmethod | classmethod):
                 found.decorators = [self.stub.builtin(type(value).__name__)]
-            return functions.shown(self.stub, name, [found], inspect.getdoc(plain_doc(value)) or "", "    ")
-        found = functions.from_signature(self.stub, getattr(self.cls, name) if not isinstance(value, FunctionType) else value, f"{self.full}.{name}", self.cls)
+            return found
+        own = value if isinstance(value, FunctionType) else getattr(self.cls, name)
+        found = functions.from_signature(self.stub, own, full, self.cls)
         types = self._field_types() if name == "__init__" else {}
-        tensor = self.stub.type_text(parse_expression("torch.Tensor"), FULL)
         for each in found.parameters:
             if each.type == self.stub.any and name == "forward":
                 each.type = tensor
@@ -285,12 +316,8 @@ class Members:
                 each.type = self.stub.union([types[each.name], "None"]) if each.default == "None" else types[each.name]
         if name == "forward" and found.result == self.stub.any:
             found.result = tensor
-        if name == "__init__":
-            found.result = "None"
-        if name == "extra_repr":
-            found.result = self.stub.builtin("str")
-        text = inspect.getdoc(value) or "" if value.__doc__ else ""
-        return functions.shown(self.stub, name, [found], text, "    ")
+        found.result = {"__init__": "None", "extra_repr": self.stub.builtin("str")}.get(name, found.result)
+        return found
 
     def _field_types(self) -> dict[str, str]:
         """Return the types of the annotated attributes of a class and of its bases, by name."""
@@ -310,6 +337,9 @@ class Members:
         from ..nn.modules.module import Module
 
         if issubclass(self.cls, Module):
+            written = [functions.from_text(self.stub, each, True) for each in facts.by_hand(f"{self.full}.forward")]
+            if written:
+                return functions.shown(self.stub, "__call__", written, "", "    ")
             forward = vars(self.cls).get("forward") or next(
                 (vars(each)["forward"] for each in self.own_classes() if "forward" in vars(each)), None
             )
@@ -320,10 +350,7 @@ class Members:
                 ]
             if forward is None:
                 return []
-            lines = self._method("forward", forward)
-            text = "\n".join(lines)
-            head = text[: text.index(":\n")] + ": ..." if '"""' in text else text
-            return head.replace("def forward(", "def __call__(", 1).splitlines()
+            return functions.shown(self.stub, "__call__", [self._declaration("forward", forward)], "", "    ")
         value = next((vars(each)["__call__"] for each in self.own_classes() if "__call__" in vars(each)), None)
         if isinstance(value, FunctionType):
             return self._method("__call__", value)
@@ -346,12 +373,21 @@ class Members:
                 if hasattr(Tensor, f"__{form}{each}__"):
                     lines.append(f"    def __{form}{each}__(self, other: {operand}) -> {tensor}: ...")
         for each in COMPARISONS:
-            lines.append(f"    def __{each}__(self, other: {operand}) -> {tensor}: ...")
+            if each in ("eq", "ne"):
+                overload, other = f"    @{stub.outside('typing', 'overload')}", stub.builtin("object")
+                lines += [overload, f"    def __{each}__(self, other: {operand}) -> {tensor}: ..."]
+                lines += [overload, f"    def __{each}__(self, other: {other}) -> {stub.builtin('bool')}: ..."]
+            else:
+                lines.append(f"    def __{each}__(self, other: {operand}) -> {tensor}: ...")
+        lines += [
+            f"    @{stub.builtin('classmethod')}",
+            f"    def __torch_function__(cls, func: {any_text}, types: {any_text}, args: {any_text} = ..., kwargs: {any_text} = None) -> {any_text}: ...",
+        ]
         for name, text in SPECIAL.items():
             if hasattr(Tensor, name):
                 node = ast.parse(f"def f{text.replace('INDEX', 'int').replace('OPERAND', OPERAND)}: ...").body[0]
                 assert isinstance(node, ast.FunctionDef)
-                found = special(stub, node)
+                found = functions.from_text(stub, node, method=True)
                 if "INDEX" in text:
                     found.parameters[1].type = "_Index"
                 lines += functions.shown(stub, name, [found], "", "    ")
@@ -375,22 +411,15 @@ class Members:
 SHOWN_SPECIAL = frozenset({"__torch_function__"})
 
 
-def special(stub: Stub, node: ast.FunctionDef) -> functions.Declaration:
-    """Return the declaration of a special method that is written with full names."""
-    found = [functions.Parameter("self", "", functions.FIRST if node.args.posonlyargs else functions.POSITIONAL)]
-    every = [*node.args.posonlyargs, *node.args.args][1:]
-    defaults = [None] * (len(every) - len(node.args.defaults)) + [*node.args.defaults]
-    for each, default in zip(every, defaults, strict=True):
-        kind = functions.FIRST if each in node.args.posonlyargs else functions.POSITIONAL
-        found.append(functions.Parameter(each.arg, stub.type_text(each.annotation, FULL), kind, ast.unparse(default) if default else ""))
-    for each, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
-        found.append(functions.Parameter(each.arg, stub.type_text(each.annotation, FULL), functions.NAMED, ast.unparse(default) if default else ""))
-    return functions.Declaration(found, stub.type_text(node.returns, FULL))
-
-
 def plain_doc(value: Any) -> Any:
     """Return the object whose docstring describes a member."""
     return value.__func__ if isinstance(value, staticmethod | classmethod) else value
+
+
+def _module_of(cls: type) -> str:
+    """Return the module of the package whose source defines a class, or an empty text."""
+    _, source = class_node(cls)
+    return source.module if source is not None else ""
 
 
 def _is_enum(cls: type) -> bool:

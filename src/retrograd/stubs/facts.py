@@ -1,6 +1,6 @@
-"""What PyTorch declares, as ``types.txt`` records it, where the sources of the package say ``Any`` or nothing.
+"""Types where the sources of the package say ``Any`` or nothing: what PyTorch declares, as ``types.txt`` records it.
 
-A line is the declaration of a function, or of an attribute, under PyTorch's name. Types are written with their full names.
+``by_hand.txt`` has complete declarations, which replace all others. In both files a line is the declaration of a function, or of an attribute, under PyTorch's name. Types are written with their full names.
 Of a function whose signatures are in ``dispatch/signatures.txt`` only the result is recorded, if it is not a Tensor:
 
     torch.max(input, dim, keepdim) -> torch.return_types.max
@@ -21,15 +21,26 @@ asked: dict[str, set[str]] = {}
 
 
 @cache
-def _lines() -> dict[str, list[str]]:
-    """Return the lines of ``types.txt`` without the names, by name."""
+def _lines(file: str = "types.txt") -> dict[str, list[str]]:
+    """Return the lines of a file without the names, by name."""
     found: dict[str, list[str]] = {}
-    path = Path(__file__).with_name("types.txt")
+    path = Path(__file__).with_name(file)
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         if line and line[0] != "#":
             stop = min(place for place in (line.find("("), line.find(": ")) if place > 0)
             found.setdefault(line[:stop], []).append(line[stop:])
     return found
+
+
+def by_hand(name: str) -> list[ast.FunctionDef]:
+    """Return the declarations of a function in ``by_hand.txt``, as definitions."""
+    found = [ast.parse(f"def f{line}: ...").body[0] for line in _lines("by_hand.txt").get(name, ())]
+    return [each for each in found if isinstance(each, ast.FunctionDef)]
+
+
+def members_by_hand(name: str) -> list[str]:
+    """Return the names of the methods of a class that ``by_hand.txt`` declares."""
+    return [each.rpartition(".")[2] for each in _lines("by_hand.txt") if each.rpartition(".")[0] == name]
 
 
 def result(name: str, parameters: list[str]) -> ast.expr | None:

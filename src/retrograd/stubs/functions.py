@@ -114,6 +114,8 @@ def parameters_text(parameters: list[Parameter]) -> str:
 
 def declarations(stub: Stub, name: str, value: Any, full: str, owner: type | None = None) -> list[Declaration]:
     """Return the ways to call a function, from its recorded signatures or from its definition."""
+    if written := facts.by_hand(full):
+        return [from_text(stub, each, owner is not None) for each in written]
     space = SPACES.get(full.rpartition(".")[0])
     if space is not None:
         known = [each for each in signatures.signatures(space, name) if not each.hidden]
@@ -123,7 +125,7 @@ def declarations(stub: Stub, name: str, value: Any, full: str, owner: type | Non
     if found is not None:
         node, source = found
         if owner is None or space == "Tensor":
-            return [from_node(stub, node, source, full, method=owner is not None, own=False)]
+            return [from_node(stub, node, source, full, method=owner is not None, own=owner is None)]
         return [from_node(stub, node, source, full, method=not _is_static(node), own=True)]
     return [from_signature(stub, value, full, owner)]
 
@@ -198,10 +200,10 @@ def recorded_type(stub: Stub, parameter: signatures.Parameter, line: signatures.
 def _default(text: str) -> str:
     """Return the text of a default in a stub: a literal as it is, anything else as dots."""
     try:
-        ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return "..." if text else ""
-    return text
+    return "..." if isinstance(value, set) else text
 
 
 def merged(found: list[Declaration]) -> list[Declaration]:
@@ -265,6 +267,30 @@ def from_node(
     result = result_type(stub, node, source, full)
     decorators = [text for each in node.decorator_list if own for text in _decorator(stub, each)]
     return Declaration(parameters, result, decorators, isinstance(node, ast.AsyncFunctionDef))
+
+
+def from_text(stub: Stub, node: ast.FunctionDef, method: bool) -> Declaration:
+    """Return the declaration of a function that is written with full names, as in ``by_hand.txt``."""
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(every) - len(arguments.defaults)) + [*arguments.defaults]
+    rows = [
+        (each, default, FIRST if each in arguments.posonlyargs else POSITIONAL)
+        for each, default in zip(every, defaults, strict=True)
+    ]
+    rows += [(arguments.vararg, None, SPREAD)] if arguments.vararg else []
+    rows += [(each, default, NAMED) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    rows += [(arguments.kwarg, None, KEYWORDS)] if arguments.kwarg else []
+    parameters = [
+        Parameter(
+            each.arg,
+            "" if not place and each.arg in ("self", "cls") else stub.type_text(each.annotation, FULL),
+            kind,
+            ast.unparse(default) if default is not None else "",
+        )
+        for place, (each, default, kind) in enumerate(rows)
+    ]
+    return Declaration(parameters, stub.type_text(node.returns, FULL))
 
 
 def result_type(stub: Stub, node: ast.FunctionDef | ast.AsyncFunctionDef, source: Source, full: str) -> str:

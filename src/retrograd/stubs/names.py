@@ -12,6 +12,10 @@ from types import ModuleType
 from ..compat.lazy_imports import INTERNAL
 
 ROOT = __name__.partition(".")[0]
+#: Public modules that are not attributes of the package: programs import them.
+UNLISTED = ("extend", "import_hook")
+#: Internal classes, and the public classes that stand for them.
+STAND_INS = {"retrograd.core.graph.Node": "retrograd.autograd.graph.Node"}
 
 
 def is_module(value: object) -> bool:
@@ -34,6 +38,8 @@ def modules() -> dict[str, ModuleType]:
                 visit(value.__name__)
 
     visit(ROOT)
+    for each in UNLISTED:
+        found[f"{ROOT}.{each}"] = importlib.import_module(f"{ROOT}.{each}")
     return found
 
 
@@ -53,13 +59,18 @@ def is_package(module: str) -> bool:
 def contents(module: str) -> dict[str, object]:
     """Return the public names of a module and their values, submodules without a stub left out."""
     space = modules()[module]
-    listed = sorted({*dir(space), *vars(space)["__all__"]})
+    listed = sorted({*dir(space), *vars(space)["__all__"]} if "__all__" in vars(space) else _defined(space))
     found = {name: _attribute(space, name) for name in listed if name[:1] != "_" or name == "__version__"}
     return {
         name: value
         for name, value in found.items()
         if not isinstance(value, ModuleType) or value.__name__ == f"{module}.{name}" in modules() or value.__name__ in modules()
     }
+
+
+def _defined(module: ModuleType) -> list[str]:
+    """Return the names of the functions and classes that a module defines."""
+    return [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
 
 
 def documentation(module: str) -> str:
@@ -106,3 +117,9 @@ def _owned(value: object) -> bool:
 def home(value: object) -> tuple[str, str] | None:
     """Return the module and the name under which a public class or function is declared, or None if it is neither."""
     return _homes().get(id(value)) if isinstance(value, type) or inspect.isroutine(value) else None
+
+
+def stand_in(module: str, name: str) -> tuple[str, str] | None:
+    """Return the module and the name of the public class that stands for an internal class, or None."""
+    full = STAND_INS.get(f"{module}.{name}")
+    return (full.rpartition(".")[0], name) if full is not None else None

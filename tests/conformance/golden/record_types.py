@@ -104,7 +104,9 @@ def of_type(value: Any) -> str:
 def of_parameter(value: Any) -> str:
     """Return the text of the type of a parameter: a list of a type that can be written accepts any sequence."""
     text = of_type(value)
-    return SIZES if text == "None" else re.sub(r"\blist\[", "collections.abc.Sequence[", text)
+    if text == "None":
+        return SIZES
+    return re.sub(r"\bdict\[", "collections.abc.Mapping[", re.sub(r"\blist\[", "collections.abc.Sequence[", text))
 
 
 def stub_functions(file: str, holder: str = "") -> Iterator[ast.FunctionDef]:
@@ -251,6 +253,8 @@ def wanted(name: str, parts: set[str]) -> str | None:
             result = of_type(known_types["return"])
         except Unknown:
             result = ""
+    if name.endswith(".forward") and result == "None":
+        result = ""  # a base class that does not implement it
     if not shown and result in ("", "typing.Any"):
         return None
     return f"{name}({', '.join(shown)}) -> {result or 'typing.Any'}"

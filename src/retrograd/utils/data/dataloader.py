@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -16,7 +16,7 @@ from ...operations.creation.random import Generator
 from ...runtime.timed_functions import profiled
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset, fetch_samples
+from .dataset import Dataset, IterableDataset, fetch_samples
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 from .worker import BATCH, END, ERROR, READY, EndOfData, Job, get_worker_info, receive, start
 
@@ -64,7 +64,7 @@ class DataLoader(Generic[Batch]):
     __initialized = False
 
     def __init__(
-        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
+        self, dataset: Dataset[Batch] | Sequence[Batch], batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
         batch_sampler: Any = None, num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None, multiprocessing_context: Any = None,
