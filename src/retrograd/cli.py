@@ -63,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+#: Variables by which mpiexec and srun tell a process its rank; the program finds it in ``RANK``, as under ``torchrun``.
+RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_STEP_ID")
+
+
 def complain(about: str) -> int:
     """Print the error message ``about`` and the usage to standard error, and return the exit status for an error."""
     print(f"retrograd: {about}\n\n{USAGE}", file=sys.stderr)
@@ -88,6 +92,10 @@ def run(arguments: Sequence[str]) -> int:
         name, *rest = arguments
     else:
         return complain(f"run has no option {arguments[0]}" if arguments else "run needs a program")
+    if "RANK" not in os.environ and not os.environ.keys().isdisjoint(RANK_VARIABLES):
+        from .distributed.launched import variables
+
+        os.environ.update(variables())
     try:
         begin(name, rest)
     except runner.CannotStart as error:

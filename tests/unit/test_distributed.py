@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import pickle
 import re
@@ -43,7 +44,8 @@ def fails(kind: type[Exception], words: str, call: Callable[[], object]) -> None
 
 def test_distributed_is_available_and_not_initialized() -> None:
     assert dist.is_available() and not dist.is_initialized() and not dist.is_torchelastic_launched()
-    assert dist.is_gloo_available() and not dist.is_mpi_available() and not dist.is_backend_available("ucc")
+    assert dist.is_gloo_available() and not dist.is_backend_available("ucc")
+    assert dist.is_mpi_available() == (importlib.util.find_spec("mpi4py") is not None)
     assert (dist.group.WORLD, dist.GroupMember.WORLD, dist.GroupMember.NON_GROUP_MEMBER) == (None, None, -100)
     x = torch.ones(3)
     for call in (
@@ -97,7 +99,7 @@ def test_init_by_url_environment_and_store(tmp_path: Path, monkeypatch: pytest.M
     assert not dist.is_initialized()
 
 
-def test_errors_of_init_are_pytorchs() -> None:
+def test_errors_of_init_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
     start, tcp = "Error initializing torch.distributed using ", "tcp://127.0.0.1:29611"
     store = dist.HashStore()
     for kind, words, arguments in (
@@ -117,6 +119,7 @@ def test_errors_of_init_are_pytorchs() -> None:
     fails(
         RuntimeError, "Distributed package doesn't have NCCL built in", lambda: dist.init_process_group("nccl", **one)
     )
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     fails(RuntimeError, "Distributed package doesn't have MPI built in", lambda: dist.init_process_group("MPI", **one))
     fails(AssertionError, "Unknown backend type foo", lambda: dist.init_process_group("foo", **one))
     fails(RuntimeError, "Rendezvous handler for tcp:// already", lambda: dist.register_rendezvous_handler("tcp", init))

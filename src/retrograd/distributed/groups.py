@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -191,8 +192,8 @@ def is_gloo_available() -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Whether the backend "mpi" works: False."""
-    return False
+    """Whether the backend "mpi" works: whether mpi4py is installed. It is the same engine as "gloo"."""
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def is_nccl_available() -> bool:
@@ -280,8 +281,10 @@ def init_process_group(
 ) -> None:  # fmt: skip
     """Create the default process group, of ``world_size`` ranks, of which this process is ``rank``.
 
-    ``init_method`` is a URL, by default ``env://``; ``store`` is used instead of it. A ``world_size`` of more than 1
-    raises RuntimeError, because this version has no engine for several processes.
+    All ranks call the function. They find each other by ``init_method``, a URL (by default ``env://``), or by ``store``.
+    Several ranks exchange data through MPI; the backends "gloo", "mpi" and None are the same engine. docs/distributed.md
+    describes the ways of starting ranks. Raises DistStoreError, with the missing ranks, if they are not there before
+    ``timeout``, DistNetworkError if the address of the store cannot be used, and RuntimeError without mpi4py.
 
     >>> import retrograd as torch
     >>> from retrograd import distributed as dist

@@ -45,7 +45,7 @@ class World(NamedTuple):
     rank: int
     size: int
     process: int
-    coordinator: Any
+    coordinator: subprocess.Popen[bytes] | None
 
 
 _world: World | None = None
@@ -70,13 +70,15 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, 
             if rank == 0:
                 coordinator = _start_coordinator(store, size, timeout, meeting)
         meeting.arrive()
+        meeting.wait()
+        if _world is None:
+            _world = _start_mpi(mpi, meeting.coordinator(), rank, size, timeout, coordinator)
+            _finalize_at_exit()
     except BaseException as error:
         meeting.fail(error)
+        if coordinator is not None:
+            _stop(coordinator)
         raise
-    meeting.wait()
-    if _world is None:
-        _world = _start_mpi(mpi, meeting.coordinator(), rank, size, timeout, coordinator)
-        _finalize_at_exit()
     return _world.comm, _world.watch
 
 
@@ -177,7 +179,6 @@ class Meeting:
                 f"{joined}/{self.size} clients joined. Missing: rank{'s' * (len(missing) > 1)} {names}."
             )
             if missing:
-                self.fail(error)
                 raise error from None
         verdict = self.store.get("verdict").decode()
         if verdict != "go":
@@ -209,7 +210,8 @@ class Meeting:
 # -- The coordinator ---------------------------------------------------------------------------------------------------
 
 
-def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Meeting) -> Any:
+def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Meeting
+) -> subprocess.Popen[bytes]:  # fmt: skip
     """Start the coordinator and publish its address; return its process."""
     hosts, bind = _listening(store)
     token = secrets.token_hex(16)
@@ -230,6 +232,17 @@ def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Mee
         raise DistBackendError(f"the coordinator of the job did not start (exit status {process.wait()})")
     meeting.publish({"hosts": hosts, "port": int(port), "token": token, "node": _node()})
     return process
+
+
+def _stop(coordinator: subprocess.Popen[bytes]) -> None:
+    """End the coordinator after a failed start."""
+    assert coordinator.stdin is not None
+    coordinator.stdin.close()
+    try:
+        coordinator.wait(2)
+    except subprocess.TimeoutExpired:  # connected ranks wait
+        coordinator.kill()
+        coordinator.wait()
 
 
 def _listening(store: Store) -> tuple[list[str], str]:
@@ -288,7 +301,7 @@ def _connect(address: dict[str, Any], kind: str, rank: int, timeout: timedelta) 
 
 
 def _start_mpi(
-    mpi: Any, address: dict[str, Any], rank: int, size: int, timeout: timedelta, coordinator: Any
+    mpi: Any, address: dict[str, Any], rank: int, size: int, timeout: timedelta, coordinator: subprocess.Popen[bytes] | None
 ) -> World:  # fmt: skip
     """Start MPI, by the coordinator or as ``mpiexec`` has prepared it, and return it."""
     launched = mpi.Is_initialized() or mpi_rank() == (rank, size)
