@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,34 +117,20 @@ except RuntimeError as error:
     assert segments() <= before
 
 
-def test_several_machines_are_told_apart(tmp_path: Path) -> None:
-    text = (
-        INIT
-        + """
-from mpi4py import MPI
-local = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
-x = torch.arange(300_000.) * (dist.get_rank() + 1)
-dist.all_reduce(x)
-print(local.size, x[-1].item())
-local.Free()
+def test_start_by_file_and_store(tmp_path: Path) -> None:
+    text = """
+rank = int(os.environ.pop("RANK"))
+def total():
+    x = torch.ones(1) * (rank + 1)
+    dist.all_reduce(x)
+    dist.destroy_process_group()
+    print(x.item())
+dist.init_process_group("mpi", init_method="file://" + os.path.abspath("meet"), rank=rank, world_size=2)
+total()
+dist.init_process_group(store=dist.FileStore("again", 2), rank=rank, world_size=2)
+total()
 """
-    )
-    nodes = {rank: {"RETROGRAD_NODE": "ab"[rank // 2]} for rank in range(4)}
-    assert [each.split() for each in run_ranks(tmp_path, text, 4, each=nodes)] == [["2", "2999990.0"]] * 4
-
-
-@pytest.mark.parametrize("way", ["file", "store"])
-def test_start_by_file_and_store(way: str, tmp_path: Path) -> None:
-    init = {
-        "file": "dist.init_process_group(init_method='file://' + os.path.abspath('meet'), rank=rank, world_size=2)",
-        "store": "dist.init_process_group('mpi', store=dist.FileStore('meet', 2), rank=rank, world_size=2)",
-    }[way]
-    text = (
-        "rank = int(os.environ.pop('RANK'))\n"
-        + init
-        + "\nx = torch.ones(1) * (rank + 1)\ndist.all_reduce(x)\nprint(x.item())"
-    )
-    assert run_ranks(tmp_path, text) == ["3.0\n"] * 2
+    assert run_ranks(tmp_path, text) == ["3.0\n3.0\n"] * 2
 
 
 def test_start_by_mpiexec(tmp_path: Path) -> None:
@@ -153,7 +140,7 @@ def test_start_by_mpiexec(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
         "import os, torch\nimport torch.distributed as dist\ndist.init_process_group()\n"
         "x = torch.ones(1) * int(os.environ['RANK'])\ndist.all_reduce(x)\n"
-        "print(x.item(), dist.get_world_size(), os.environ['WORLD_SIZE'], flush=True)"
+        "os.write(1, f'{x.item()} {dist.get_world_size()} {os.environ[\"WORLD_SIZE\"]}\\n'.encode())"
     )
     done = subprocess.run(
         [command, "-n", "2", sys.executable, "-m", "retrograd", "run", "program.py"], cwd=tmp_path, env=variables(),
@@ -165,15 +152,11 @@ def test_start_by_mpiexec(tmp_path: Path) -> None:
 # -- A rank that ends --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_killed_rank_is_named(victim: int, tmp_path: Path) -> None:
+def check_killed(text: str, victim: int, folder: Path, **more: Any) -> None:
+    """Run ``text`` in two ranks, of which ``victim`` kills itself, and the other has to notice it."""
     before = segments()
-    text = (
-        INIT
-        + COORDINATOR
-        + f"""
+    text = f"""
 import signal
-dist.barrier()
 if dist.get_rank() == {victim}:
     print("killed", time.time(), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -182,19 +165,33 @@ try:
 except RuntimeError as error:
     print("error", time.time(), error)
     raise
-"""
-    )
-    done = Ranks(tmp_path, text, 2).wait()
+""".join([INIT + COORDINATOR + text, ""])
+    done = Ranks(folder, text, 2, **more).wait()
     other = 1 - victim
-    assert [done[victim][0], done[other][0]] == [-signal.SIGKILL, 1]
+    assert [done[victim][0], done[other][0]] == [-signal.SIGKILL, 1], done
     killed = float(done[victim][1].partition("killed ")[2].split()[0])
     found = re.search(r"error ([0-9.]+) (.*)", done[other][1])
     assert found is not None, done[other]
-    moment, error = found.groups()
-    assert 0 <= float(moment) - killed < 1
-    assert f"rank {victim} (process " in error and "is gone: its connection closed" in error
+    assert 0 <= float(found[1]) - killed < 1
+    assert f"rank {victim} (process " in found[2] and "is gone: its connection closed" in found[2]
     ended(coordinator_of(done[0][1]))
     assert segments() <= before
+
+
+def test_killed_rank_is_named(tmp_path: Path) -> None:
+    check_killed("", 0, tmp_path)
+
+
+def test_ranks_of_two_machines(tmp_path: Path) -> None:
+    text = """
+from mpi4py import MPI
+local = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+x = torch.arange(300_000.) * (dist.get_rank() + 1)
+dist.all_reduce(x)
+assert (local.size, x[-1].item()) == (1, 899997.), (local.size, x[-1].item())
+"""
+    nodes = {rank: {"RETROGRAD_NODE": str(rank)} for rank in range(2)}
+    check_killed(text, 1, tmp_path, each=nodes)
 
 
 def test_rank_that_raises_ends_the_others(tmp_path: Path) -> None:
@@ -238,10 +235,10 @@ subprocess.Popen = Popen
 """
         + INIT
     )
-    ranks = Ranks(tmp_path, text, 2, each={1: {"WORLD_SIZE": "1"}})  # rank 1 of 1 raises an error at once
+    ranks = Ranks(tmp_path, text, 1, WORLD_SIZE="2")
     line = ranks.processes[0].stdout.readline()  # type: ignore[union-attr]
     ranks.processes[0].send_signal(signal.SIGINT)
-    (code, _, error), _ = ranks.wait(10)
+    ((code, _, error),) = ranks.wait(10)
     assert code != 0 and error.endswith("KeyboardInterrupt\n")
     ended(coordinator_of(line))
 
@@ -336,9 +333,7 @@ def test_mpi4py_is_named_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     fails(
         RuntimeError, "world_size is 2: several processes need mpi4py and an MPI library: pip install 'retrograd[distributed]'",
-        lambda: dist.init_process_group(
-            init_method=f"tcp://127.0.0.1:{unused_port()}", rank=0, world_size=2, timeout=seconds(1)
-        ),
+        lambda: dist.init_process_group(store=dist.HashStore(), rank=1, world_size=2, timeout=seconds(1)),
     )  # fmt: skip
 
 

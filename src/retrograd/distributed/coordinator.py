@@ -102,7 +102,7 @@ class Coordinator:
 
     def read(self, client: Client) -> None:
         try:
-            data = client.connection.recv(1 << 16)
+            data = b"" if client.connection.fileno() < 0 else client.connection.recv(1 << 16)
         except OSError:
             data = b""
         if not data:
@@ -141,6 +141,8 @@ class Coordinator:
             self.mpi[client.rank] = client
 
     def close(self, client: Client) -> None:
+        if client.connection.fileno() < 0:  # closed for another reason in the same round
+            return
         self.selector.unregister(client.connection)
         client.connection.close()
         if client.kind == "pmi":
@@ -227,6 +229,7 @@ class Coordinator:
             each.send(gone=-1, why=f"the start of MPI failed: {why}")
         for each in list(self.mpi.values()):
             if each.rank not in self.ready:
+                each.write("cmd=barrier_out rc=-1 msg=rank_is_gone")
                 self.close(each)
 
     def mapping(self) -> str:

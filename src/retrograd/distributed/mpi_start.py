@@ -154,7 +154,7 @@ class Meeting:
                 "is not a process of this job, its address or its file serves another job, or is left from an earlier one."
             )
         self.store.set(f"who{self.rank}", self.me)
-        if self.store.add("arrived", 1) == self.size:
+        if self.store.add("arrived", 1) == self.size and not self.store.check(["verdict"]):
             self.store.set("verdict", "go")
 
     def publish(self, address: dict[str, Any]) -> None:
@@ -174,15 +174,14 @@ class Meeting:
         except DistStoreError:
             missing = [each for each in range(self.size) if not self.store.check([f"who{each}"])]
             joined, names = self.size - len(missing), ", ".join(map(str, missing))
-            error = DistStoreError(
-                f"Timed out after {self.timeout.total_seconds():g} seconds waiting for clients. "
-                f"{joined}/{self.size} clients joined. Missing: rank{'s' * (len(missing) > 1)} {names}."
-            )
             if missing:
-                raise error from None
+                raise DistStoreError(
+                    f"Timed out after {self.timeout.total_seconds():g} seconds waiting for clients. "
+                    f"{joined}/{self.size} clients joined. Missing: rank{'s' * (len(missing) > 1)} {names}."
+                ) from None
         verdict = self.store.get("verdict").decode()
         if verdict != "go":
-            self.store.add("informed", 1)
+            self._inform(self.size)
             kind, _, text = verdict.partition(" ")
             raise (DistStoreError if kind == "DistStoreError" else DistBackendError)(text)
 
@@ -198,13 +197,20 @@ class Meeting:
         with suppress(DistError, OSError):
             if self.store.check(["verdict"]):
                 return
-            text = str(error) if isinstance(error, DistStoreError) else f"{self.me}: {type(error).__name__}: {error}"
+            own = isinstance(error, DistStoreError)  # the text says which ranks
+            text = str(error) if own else f"{self.me} has failed: {type(error).__name__}: {error}"
             self.store.set("verdict", f"{type(error).__name__} {text}")
-            # This process may have the store, and end: the others read first.
-            present = [each for each in range(self.size) if each != self.rank and self.store.check([f"who{each}"])]
-            end = time.monotonic() + 2
-            while self.store.add("informed", 0) < len(present) and time.monotonic() < end:
-                time.sleep(0.01)
+            if isinstance(error, Exception):
+                present = [each for each in range(self.size) if self.store.check([f"who{each}"])]
+                self._inform(len(present) if own else self.size)
+
+    def _inform(self, expected: int) -> None:
+        """Count this rank as informed of an error; in rank 0, whose process may have the store, wait for the others."""
+        end = time.monotonic() + 5
+        informed = self.store.add("informed", 1)
+        while self.rank == 0 and informed < expected and time.monotonic() < end:
+            time.sleep(0.01)
+            informed = self.store.add("informed", 0)
 
 
 # -- The coordinator ---------------------------------------------------------------------------------------------------
