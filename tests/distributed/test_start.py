@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -321,9 +322,10 @@ def test_second_process_with_rank_0() -> None:
     fails(
         dist.DistNetworkError,
         "The server socket has failed to listen on any local network address. "
-        f"port: {port}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+        f"port: {port}, useIpv6: false, code: {-errno.EADDRINUSE}, name: EADDRINUSE, message: address already in use",
         lambda: dist.init_process_group(init_method=address, rank=0, world_size=2, timeout=seconds(1)),
     )
+    meeting.store.add("informed", 1)  # as rank 1 does
     fails(
         dist.DistStoreError, f"two processes have one rank, or two jobs one address, 127.0.0.1:{port}: ", meeting.wait
     )
