@@ -37,6 +37,7 @@ for _name in ("collectives", "engine", "errors", "groups", "object_collectives",
 __getattr__ = module_getattr(
     __name__,
     {
+        **dict.fromkeys(("_all_gather_base", "_coalescing_manager", "_reduce_scatter_base"), "former_names"),
         "DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh",
         "BuiltinCommHookType": "ddp_names", "GradBucket": "reducer", "Reducer": "reducer",
         **dict.fromkeys((
@@ -45,7 +46,7 @@ __getattr__ = module_getattr(
         ), "ddp_names"),
         **{name: name for name in (
             "_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh",
-            "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "optim", "rpc", "run", "tensor",
+            "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "nn", "optim", "rpc", "run", "tensor",
         )},
     },
 )  # fmt: skip

@@ -535,7 +535,16 @@ class P2POp:
             )
         _check_tensor(tensor, "tensor")
         self.op, self.tensor, self.group, self.tag = op, tensor, _checked_group(group), tag
-        self.peer = peer if peer is not None else self.group._ranks[group_peer or 0]
+        self.group_peer = _root("isend", self.group, peer, group_peer)
+        self.peer = self.group._ranks[self.group_peer]
+
+    def __repr__(self) -> str:
+        ranks = (self.group.rank(), self.group_peer)
+        src, dst = ranks if self.op is isend else ranks[::-1]
+        return (
+            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={src}, group_dst={dst},  {self.tensor.shape}, "
+            f"{self.tensor.dtype})"
+        )
 
 
 @strips_frames
@@ -543,6 +552,8 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Start the operations of ``p2p_op_list``, and return a list of their Works."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    if not p2p_op_list:
+        raise IndexError("list index out of range")
     works = [each.op(each.tensor, each.peer, each.group, each.tag) for each in p2p_op_list]
     return [each for each in works if each is not None]
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from enum import Enum
 from itertools import count
 from typing import Any, ClassVar
+from zlib import crc32
 
 from ..core import devices
 from ..core.tensor import Tensor
@@ -118,11 +119,15 @@ class ProcessGroup:
 
 
 class _State:
-    """Groups of this process: the default group, all groups by name, and the numbers for new names."""
+    """Groups of this process: the default group, all groups by name, and the numbers for new names.
+
+    All ranks give a group the same name, because they share its part of the store.
+    """
 
     default: ProcessGroup | None = None
     groups: ClassVar[dict[str, ProcessGroup]] = {}
     numbers = count()
+    local_numbers: ClassVar[dict[tuple[int, ...], Any]] = {}
 
 
 class _WorldProperty(type):
@@ -147,14 +152,17 @@ class GroupMember(metaclass=_WorldProperty):
 
 
 class DebugLevel(Enum):
-    """Amount of checks that ``TORCH_DISTRIBUTED_DEBUG`` selects; the value has no effect."""
+    """Amount of checks that ``TORCH_DISTRIBUTED_DEBUG`` selects.
+
+    With ``DETAIL`` each collective operation first compares what the ranks have called.
+    """
 
     OFF = 0
     INFO = 1
     DETAIL = 2
 
 
-_debug_level = DebugLevel.OFF
+_debug_level = DebugLevel.__members__.get(os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper(), DebugLevel.OFF)
 
 
 def get_debug_level() -> DebugLevel:
@@ -163,7 +171,7 @@ def get_debug_level() -> DebugLevel:
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Store a setting that has no effect."""
+    """Set the debug level; all ranks must set the same."""
     global _debug_level
     _debug_level = level
 
@@ -340,6 +348,7 @@ def destroy_process_group(group: Any = None) -> None:
     if chosen is _State.default:
         _close_groups()
         _State.default, _State.numbers = None, count()
+        _State.local_numbers.clear()
     elif _State.groups.get(name) is not chosen:
         raise ValueError("Invalid process group specified")
     else:
@@ -375,10 +384,14 @@ def new_group(
             raise ValueError(f"Rank {each} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})")
     name = Backend(backend) if backend is not None else default._backend
     _check_backend(name)
+    if use_local_synchronization:  # only the members call this function
+        label = f"{crc32(repr(chosen).encode()):08x}_{next(_State.local_numbers.setdefault(tuple(chosen), count()))}"
+    else:
+        label = str(next(_State.numbers))
     engine = default._engine.subgroup(chosen, timeout or default._timeout)
     if engine is None:
         return GroupMember.NON_GROUP_MEMBER
-    return _register(engine, name, chosen, "", group_desc or "", default._store, timeout or default._timeout)
+    return _register(engine, name, chosen, label, group_desc or "", default._store, timeout or default._timeout)
 
 
 def new_subgroups(
@@ -386,7 +399,8 @@ def new_subgroups(
     backend: str | None = None, pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[ProcessGroup]]:  # fmt: skip
     """Create groups of ``group_size`` successive ranks; return the group of this process, and a list of all groups."""
-    size = get_world_size()
+    chosen = _checked_group(group)._ranks
+    size = len(chosen)
     if group_size is None:
         if not devices.gpu_count():
             raise ValueError(
@@ -400,7 +414,7 @@ def new_subgroups(
         raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
     if size % group_size:
         raise ValueError(f"The world size ({size}) must be divisible by '{group_size=}'")
-    blocks = [list(range(first, first + group_size)) for first in range(0, size, group_size)]
+    blocks = [chosen[first : first + group_size] for first in range(0, size, group_size)]
     return new_subgroups_by_enumeration(blocks, timeout, backend, pg_options, group_desc)
 
 
@@ -411,9 +425,45 @@ def new_subgroups_by_enumeration(
     """Create a group for each list of global ranks; return the group of this process, and a list of all groups."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    seen: dict[int, list[int]] = {}
+    for each in ranks_per_subgroup_list:
+        for rank in each:
+            if rank in seen:
+                raise ValueError(f"Rank {rank} has appeared in both subgroup {seen[rank]} and {list(each)}")
+            seen[rank] = list(each)
     made = [new_group(each, timeout, backend, pg_options, group_desc=group_desc) for each in ranks_per_subgroup_list]
     mine = [each for each, ranks in zip(made, ranks_per_subgroup_list, strict=True) if get_rank() in ranks]
     return (mine[0] if mine else None), made  # type: ignore[return-value]
+
+
+def split_group(
+    parent_pg: ProcessGroup | None = None, split_ranks: list[list[int]] | None = None, timeout: timedelta | None = None,
+    pg_options: Any = None, group_desc: str | None = None, backend: str | None = None,
+) -> ProcessGroup | None:  # fmt: skip
+    """Split ``parent_pg``, by default the default group, into groups; return that of this process, or None.
+
+    ``split_ranks`` are lists of ranks of ``parent_pg``. The default group must have been created with ``device_id``.
+    """
+    default = _get_default_group()
+    if default.bound_device_id is None:
+        raise RuntimeError("No device associated with the default pg, not safe to split any process groups")
+    parent = _checked_group(parent_pg)
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    mine = None
+    for each in split_ranks:
+        if len(each) > parent.size() or len(set(each)) != len(each):
+            raise ValueError("the split group must have different ranks of the parent group")
+        if parent.rank() in each:
+            mine = sorted(each)
+    if mine is None:
+        return None
+    engine = parent._engine.subgroup(mine, timeout or parent._timeout)
+    assert engine is not None
+    name = Backend(backend) if backend is not None else parent._backend
+    ranks = [parent._ranks[each] for each in mine]
+    description = group_desc or f"{parent.group_desc}:split"
+    return _register(engine, name, ranks, "", description, parent._store, timeout or parent._timeout)
 
 
 # -- Questions about groups --------------------------------------------------------------------------------------------
@@ -501,5 +551,5 @@ __all__ = [
     "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group",
     "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "new_group",
-    "new_subgroups", "new_subgroups_by_enumeration", "set_debug_level", "set_debug_level_from_env",
+    "new_subgroups", "new_subgroups_by_enumeration", "set_debug_level", "set_debug_level_from_env", "split_group",
 ]  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+from ..core.dtypes import int64, uint8
+from ..operations.creation.factory import empty
+from ..operations.creation.from_data import frombuffer, tensor
 from ..runtime.user_frame import strips_frames
-from .collectives import Group, _root, check_root_list
+from .collectives import Group, _root, check_root_list, recv, send
 from .groups import _checked_group, _rank_not_in_group, _warn_not_in_group
 
 
@@ -83,4 +87,45 @@ def scatter_object_list(
     scatter_object_output_list[0] = found._engine.scatter_objects(values, root).wait()
 
 
-__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"]
+@strips_frames
+def send_object_list(
+    object_list: list[Any], dst: int | None = None, group: Group = None, device: Any = None, group_dst: int | None = None,
+    use_batch: bool = False,
+) -> None:  # fmt: skip
+    """Send copies of the items of ``object_list`` to the rank ``dst``, which calls :func:`recv_object_list`."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("send_object_list")
+    parts = [pickle.dumps(each) for each in object_list]
+    send(tensor([len(each) for each in parts], dtype=int64), dst, group, group_dst=group_dst)
+    send(frombuffer(bytearray(b"".join(parts)), dtype=uint8), dst, group, group_dst=group_dst)
+    return None
+
+
+@strips_frames
+def recv_object_list(
+    object_list: list[Any], src: int | None = None, group: Group = None, device: Any = None, group_src: int | None = None,
+    use_batch: bool = False,
+) -> int:  # fmt: skip
+    """Replace the items of ``object_list`` by copies of those of the rank ``src``, by default of any rank; return it."""
+    if _rank_not_in_group(group):
+        _warn_not_in_group("recv_object_list")
+        return -1
+    sizes = empty(len(object_list), dtype=int64)
+    sender = recv(sizes, src, group, group_src=group_src)
+    data = empty(int(sizes.sum()), dtype=uint8)
+    recv(data, sender, group)
+    start = 0
+    for index, size in enumerate(sizes.tolist()):
+        object_list[index] = pickle.loads(data[start : start + size].numpy())
+        start += size
+    return sender
+
+
+__all__ = [
+    "all_gather_object",
+    "broadcast_object_list",
+    "gather_object",
+    "recv_object_list",
+    "scatter_object_list",
+    "send_object_list",
+]
