@@ -222,6 +222,11 @@ class DistributedDataParallel(Module, Joinable):
                 "DistributedDataParallel's input module must be on the same type of devices, but input module parameters locate "
                 f"in {kinds}."
             )
+        if kinds == {"meta"}:
+            raise RuntimeError(
+                "DistributedDataParallel can not copy parameters on the meta device to other ranks. Remedy: give them memory, as "
+                "by module.to_empty(device='cpu'), and initialize them"
+            )
         self.device = parameters[0].device
         self.device_type = self.device.type
         self.device_ids = self.output_device = None

@@ -422,10 +422,7 @@ class Reducer:
                 "You can try to use _set_static_graph() as a workaround if your module graph does not change over "
                 f"iterations.\nParameter at index {index} with name {self.names[index]} has been marked as ready twice. This "
                 "means that multiple autograd engine  hooks have fired for this particular parameter during this iteration."
-                + (
-                    " 3) Incorrect unused parameter detection. The return value of the `forward` function is inspected by the "
-                    "distributed data parallel wrapper to figure out if any of the module's parameters went unused."
-                )
+                + " It is not found in the output of `forward`, nested lists, tuples, dictionaries or data classes."
                 * (index in self.unused)
             )
         self.ready.add(index)
@@ -551,7 +548,7 @@ class Reducer:
 
     def _finish(self) -> None:
         """Wait for the reduction of all buckets, and copy the results to the gradients."""
-        if self.static_graph and not self.rebuilt:
+        if self.static_graph and self.order:
             self.order += [each for each in self.unused if each not in self.order]
         results = [each.result for each in self.buckets]
         used_sum, futures = self.used_sum, self.futures

@@ -73,9 +73,7 @@ class Command:
                 self.process.terminate()
 
 
-def _call(
-    function: Callable[..., Any], arguments: Sequence[Any], variables: dict[str, str], result: str
-) -> None:
+def _call(function: Callable[..., Any], arguments: Sequence[Any], variables: dict[str, str], result: str) -> None:
     """Call ``function`` in the process of a rank; write its result to the file ``result``."""
     os.environ.update(variables)
     end_with_parent()
