@@ -54,7 +54,8 @@ class _DDPSink(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         owner = ctx.owner()
-        if owner is not None and owner.static_graph and not owner._static_graph_delay_allreduce_enqueued:
+        first = owner is not None and owner.static_graph and not owner._static_graph_delay_allreduce_enqueued
+        if first and owner.reducer.expecting:
             queue_callback(owner.reducer.reduce_after_pass)
             owner._static_graph_delay_allreduce_enqueued = True
         return (None, *grads)
