@@ -1,12 +1,15 @@
 """Program of several ranks whose results the tests compare with those of PyTorch: data parallel training.
 
-    torchrun --nproc-per-node 2 data_parallel_program.py FOLDER     # PyTorch: records FOLDER/2.RANK.json
+    torchrun --nproc-per-node 2 tests/distributed/data_parallel_program.py tests/distributed/golden    # with PyTorch
 
-Each function returns numbers and texts. Rank r writes all results to ``FOLDER/SIZE.r.json``.
+records the expected results of 2 ranks. Each function returns numbers and texts; rank 0 writes those of all ranks to
+``FOLDER/data_parallel_SIZE.json``.
 """
 
+import copy
 import json
 import os
+import pickle
 import sys
 import warnings
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
 from torch.distributed.algorithms.join import Join, Joinable, JoinHook
 from torch.nn import functional as F
-from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
@@ -96,10 +99,13 @@ def whole_batch():
         "static views": {"static_graph": True, "gradient_as_bucket_view": True, "bucket_cap_mb": 1e-4},
         "list": {"bucket_cap_mb_list": [1e-4, 5e-4]},
     }.items():  # fmt: skip
-        model = DDP(network(RANK), **options)  # other values in each rank: those of rank 0 are copied
+        model = DistributedDataParallel(
+            network(RANK), **options
+        )  # other values in each rank: those of rank 0 are copied
         losses = averaged(train(model, x, y))
         close = max(abs(a - b) for a, b in zip(losses, expected, strict=True)) < 1e-12
-        close = close and all(torch.allclose(a, b, rtol=0, atol=1e-12) for a, b in zip(model.parameters(), single.parameters(), strict=True))
+        pairs = zip(model.parameters(), single.parameters(), strict=True)
+        close = close and all(torch.allclose(a, b, rtol=0, atol=1e-12) for a, b in pairs)
         results[name] = [losses, weights(model), close, equal_bits(model)]
     return results
 
@@ -108,10 +114,10 @@ def optimizers_and_clipping():
     x, y, _, _ = batches()
     results = {}
     for name in ("Adam", "RMSprop", "Adagrad"):
-        model = DDP(network(), gradient_as_bucket_view=name == "Adam")
+        model = DistributedDataParallel(network(), gradient_as_bucket_view=name == "Adam")
         optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
         results[name] = [train(model, x, y, optimizer), weights(model)]
-    model = DDP(network())
+    model = DistributedDataParallel(network())
     train(model, x, y, steps=1)
     norm = nn.utils.clip_grad_norm_(model.parameters(), 0.01)
     return {**results, "norm": norm.item(), "clipped": gradients(model)}
@@ -122,7 +128,7 @@ def accumulation():
     x, y, _, _ = batches()
     results = []
     for options in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}):
-        model = DDP(network(), **options)
+        model = DistributedDataParallel(network(), **options)
         for step in range(2):
             with model.no_sync():
                 F.mse_loss(model(x[step]), y[step]).backward()
@@ -136,7 +142,7 @@ def accumulation():
 
 def several_forward_passes():
     x, y, _, _ = batches()
-    model = DDP(network())
+    model = DistributedDataParallel(network())
     results = []
     for _ in range(2):
         (F.mse_loss(model(x[0]), y[0]) + F.mse_loss(model(x[1]), y[1])).backward()
@@ -165,7 +171,7 @@ class Branches(nn.Module):
 def unused_parameters():
     x, _, _, _ = batches()
     results = []
-    model = DDP(Branches(), find_unused_parameters=True)
+    model = DistributedDataParallel(Branches(), find_unused_parameters=True)
     for step, which in enumerate((1, 2, 1 + RANK % 2, 2 - RANK % 2)):
         out = model(x[step], which)
         (out["main"][0].sum() + out["other"][0].sum()).backward()
@@ -184,7 +190,7 @@ def unused_parameters():
 
 def unused_under_no_sync():
     x, _, _, _ = batches()
-    model = DDP(Branches(), find_unused_parameters=True)
+    model = DistributedDataParallel(Branches(), find_unused_parameters=True)
     with model.no_sync():
         out = model(x[0], 1)
         (out["main"][0].sum() + out["other"][0].sum()).backward()
@@ -195,7 +201,7 @@ def unused_under_no_sync():
 
 def unused_without_permission():
     x, _, _, _ = batches()
-    model = DDP(Branches())
+    model = DistributedDataParallel(Branches())
 
     def step():
         model(x[0], 1)["main"][0].sum().backward()
@@ -205,7 +211,7 @@ def unused_without_permission():
 
 def static_unused():
     x, _, _, _ = batches()
-    model = DDP(Branches(), static_graph=True)
+    model = DistributedDataParallel(Branches(), static_graph=True)
     results = []
     for step in range(4):
         out = model(x[step], 1 + RANK % 2)
@@ -245,11 +251,11 @@ class Dataclass(nn.Module):
 
 def outputs():
     x, _, _, _ = batches()
-    hidden = DDP(Hidden(), find_unused_parameters=True)
+    hidden = DistributedDataParallel(Hidden(), find_unused_parameters=True)
     texts = [error_of(lambda: hidden(torch.ones(1, 2)).value.sum().backward())]
-    model = DDP(Dataclass(), find_unused_parameters=True)
+    model = DistributedDataParallel(Dataclass(), find_unused_parameters=True)
     model(x[0]).value.sum().backward()
-    single = DDP(nn.Linear(2, 2), find_unused_parameters=True)
+    single = DistributedDataParallel(nn.Linear(2, 2), find_unused_parameters=True)
     return [*texts, gradients(model), str(single(torch.ones(1, 2)).grad_fn.name()), repr(single)]
 
 
@@ -270,7 +276,7 @@ def recomputation():
     x, _, _, _ = batches()
     results = []
     for times, options in ((1, {}), (2, {"static_graph": True})):
-        model = DDP(Recomputed(times), **options)
+        model = DistributedDataParallel(Recomputed(times), **options)
         for step in range(3):
             model(x[step].clone().requires_grad_()).sum().backward()
             results.append(gradients(model))
@@ -286,7 +292,7 @@ def buffers():
     torch.manual_seed(5)
     results = []
     for options in ({}, {"forward_sync_buffers": False}):
-        model = DDP(nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)), **options)
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)), **options)
         losses = train(model, x * (1 + RANK), y)
         results.append([losses, weights(model), [each.double().sum().item() for each in model.buffers()]])
         model.eval()
@@ -298,8 +304,8 @@ def buffers():
 
 def ignored():
     module = network(RANK)
-    DDP._set_params_and_buffers_to_ignore_for_model(module, ["0.weight", "4.bias"])
-    model = DDP(module)
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, ["0.weight", "4.bias"])
+    model = DistributedDataParallel(module)
     x, y, _, _ = batches()
     F.mse_loss(model(x[0]), y[0]).backward()
     return [weights(model), gradients(model)]
@@ -309,7 +315,7 @@ def dtypes():
     torch.manual_seed(6)
     module = nn.Sequential(nn.Linear(6, 4).float(), nn.Linear(4, 4).double(), nn.Linear(4, 2).float())
     layers = list(module)
-    model = DDP(module, bucket_cap_mb=1e-4)
+    model = DistributedDataParallel(module, bucket_cap_mb=1e-4)
     x, _, _, _ = batches()
     results = []
     for step in range(3):
@@ -326,7 +332,7 @@ def dtypes():
 def sparse_gradients():
     torch.manual_seed(7)
     results = []
-    model = DDP(nn.Sequential(nn.Embedding(10, 3, sparse=True), nn.Flatten(), nn.Linear(6, 2)))
+    model = DistributedDataParallel(nn.Sequential(nn.Embedding(10, 3, sparse=True), nn.Flatten(), nn.Linear(6, 2)))
     for step in range(3):
         model(torch.tensor([[RANK, 5], [step, 5]])).sum().backward()
         grad = model.module[0].weight.grad
@@ -352,9 +358,9 @@ def communication_hooks():
         "local": (post_localSGD_hook.post_localSGD_hook, post_localSGD_hook.PostLocalSGDState(None, None, 2, False)),
     }  # fmt: skip
     for name, (hook, state) in hooks.items():
-        model = DDP(network())
+        model = DistributedDataParallel(network())
         model.register_comm_hook(state, hook)
-        digits = 4 if name in ("fp16", "wrapper") else 9
+        digits = 3 if name in ("fp16", "wrapper") else 9
         results[name] = [round(each, digits) for each in train(model, x, y)]
     seen = []
 
@@ -365,11 +371,11 @@ def communication_hooks():
         ])  # fmt: skip
         return default_hooks.allreduce_hook(None, bucket)
 
-    model = DDP(network(), bucket_cap_mb=1e-4)
+    model = DistributedDataParallel(network(), bucket_cap_mb=1e-4)
     model.register_comm_hook("state", record)
     results["again"] = error_of(lambda: model.register_comm_hook(None, record))
     results["buckets"] = [train(model, x, y, steps=3), seen]
-    model = DDP(network())
+    model = DistributedDataParallel(network())
     results["errors"] = [
         error_of(lambda: model.register_comm_hook(None, 1)),
         error_of(lambda: model.register_comm_hook(None, wrong_annotation)),
@@ -432,7 +438,7 @@ def uneven_inputs():
         ({}, {}), ({"bucket_cap_mb": 1e-4}, {"divide_by_initial_world_size": False}), ({"find_unused_parameters": True}, {}),
         ({}, {"throw_on_early_termination": True}),
     ):  # fmt: skip
-        model = DDP(nn.Sequential(network(), nn.BatchNorm1d(2)), **options)
+        model = DistributedDataParallel(nn.Sequential(network(), nn.BatchNorm1d(2)), **options)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         losses = []
 
@@ -467,7 +473,7 @@ def sampler():
 
 def precision():
     x, y, _, _ = batches()
-    model = DDP(network().float())
+    model = DistributedDataParallel(network().float())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     losses = []
@@ -483,22 +489,19 @@ def precision():
 
 
 def state():
-    model = DDP(network())
+    model = DistributedDataParallel(network())
     x, y, _, _ = batches()
     train(model, x, y)
     saved = model.state_dict()
-    other = DDP(network(1))
+    other = DistributedDataParallel(network(1))
     other.load_state_dict(saved)
     plain = network(2)
     nn.modules.utils.consume_prefix_in_state_dict_if_present(saved, "module.")
     plain.load_state_dict(saved)
-    import copy
-    import pickle
-
     copied = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
     losses = [train(each, x, y) for each in copied]
     group = dist.new_group(list(range(SIZE)))
-    in_group = DDP(network(), process_group=group)
+    in_group = DistributedDataParallel(network(), process_group=group)
     return [
         weights(other), weights(plain), losses, [equal_bits(each) for each in copied],
         error_of(lambda: pickle.dumps(in_group)), train(in_group, x, y),
@@ -510,18 +513,27 @@ def subgroups():
     ranks = [list(range(SIZE // 2)), list(range(SIZE // 2, SIZE))]
     groups = [dist.new_group(each) for each in ranks]
     x, y, _, _ = batches()
-    model = DDP(network(), process_group=groups[RANK >= SIZE // 2])
+    model = DistributedDataParallel(network(), process_group=groups[RANK >= SIZE // 2])
     return [train(model, x, y), weights(model)]
 
 
 def construction():
     return [
-        error_of(lambda: DDP(nn.ReLU())),
-        error_of(lambda: DDP(nn.Linear(2, 2), device_ids=[0])),
-        error_of(lambda: DDP(nn.Linear(2, 2), device_ids=[0, 1])),
-        error_of(lambda: DDP(nn.Sequential(nn.Linear(2, 2).requires_grad_(False)))),
-        error_of(lambda: DDP(nn.Linear(2, 2), param_to_hook_all_reduce=1)),
+        error_of(lambda: DistributedDataParallel(nn.ReLU())),
+        error_of(lambda: DistributedDataParallel(nn.Linear(2, 2), device_ids=[0])),
+        error_of(lambda: DistributedDataParallel(nn.Linear(2, 2), device_ids=[0, 1])),
+        error_of(lambda: DistributedDataParallel(nn.Sequential(nn.Linear(2, 2).requires_grad_(False)))),
+        error_of(lambda: DistributedDataParallel(nn.Linear(2, 2), param_to_hook_all_reduce=1)),
     ]
+
+
+def rounded(value):
+    """Return ``value`` with numbers of 13 digits."""
+    if isinstance(value, float):
+        return float(f"{value:.13g}")
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 FUNCTIONS = [
@@ -540,7 +552,10 @@ def main(folder):
         warnings.simplefilter("ignore")
         for each in FUNCTIONS:
             results[each.__name__] = each()
-    Path(folder, f"{SIZE}.{RANK}.json").write_text(json.dumps(results))
+    gathered = [None] * SIZE
+    dist.all_gather_object(gathered, results)
+    if RANK == 0:
+        Path(folder, f"data_parallel_{SIZE}.json").write_text(json.dumps(rounded(gathered), indent=0))
     dist.destroy_process_group()
 
 

@@ -55,7 +55,8 @@ LEFT_OUT = {
         distributed\.(pipelining|nn|utils|autograd|config|remote_device)
         distributed\.elastic\.(multiprocessing\.)?(?!multiprocessing\b|errors\b)\w+
         distributed\.(Logger|ProcessGroupGloo|\w+Options|BackendConfig)
-        distributed\.(split|shrink)_group distributed\.algorithms\.(?!join|ddp_comm_hooks)\w+ distributed\.(checkpoint|fsdp|optim|tensor)\.\w+
+        distributed\.(split|shrink)_group distributed\.algorithms\.(?!join|ddp_comm_hooks)\w+
+        distributed\.(checkpoint|fsdp|optim|tensor)\.\w+
         nn\.parallel\.(replicate|comm|DistributedDataParallelCPU)
         is_distributed Tensor.is_distributed prepare_multiprocessing_environment""",
     "devices other than the CPU and NVIDIA's GPUs": r"""

@@ -161,6 +161,7 @@ class Names:
     def __init__(self) -> None:
         self.places: dict[int, str] = {}
         self.tensors: dict[int, tuple[str, Tensor]] = {}  # by identity of their arrays
+        self.memory: dict[int, tuple[str, Tensor]] = {}  # by identity of the memory that they fill
         self.held: list[Any] = []  # keeps the objects alive, so that no identity is reused
 
     def add(self, name: str, tensor: Tensor) -> None:
@@ -170,6 +171,15 @@ class Names:
         if edge is not None and edge.variable_ref is not dead_ref:
             self.places.setdefault(id(edge), name)
         self.tensors.setdefault(id(array), (name, tensor))
+        owner = memory_owner(array)
+        if owner.nbytes == array.nbytes:
+            self.memory.setdefault(id(owner), (name, tensor))
+
+    def leaf_of(self, array: Any) -> tuple[str, Tensor] | None:
+        """Return the name and the tensor with a gradient whose whole memory ``array`` shares, such as its transpose."""
+        owner = memory_owner(array)
+        found = self.memory.get(id(owner)) if owner.nbytes == array.nbytes else None
+        return found if found is not None and found[1].requires_grad else None
 
 
 def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
@@ -361,7 +371,8 @@ def _operand(
         found.why, found.label = "a number", str(value)
     elif hasattr(value, "shape"):
         found.shape, found.dtype = value.shape, value.dtype
-        found.label = names.tensors[id(value)][0] if id(value) in names.tensors else ""
+        named = names.tensors.get(id(value)) or names.leaf_of(value)
+        found.label = named[0] if named else ""
         found.why = found.why or shared.why(value)
     if not found.why and not differentiable:
         found.why = f"{operation_of(node)} has no gradient with respect to it"
@@ -423,7 +434,10 @@ class _MemoryIndex:
             return f"detached from {origin}, whose memory it shares (by detach(), .data or under no_grad)"
         named = self.names.tensors.get(id(array))
         if named is None:
-            return ""
+            leaf = self.names.leaf_of(array)
+            return (
+                f"detached from {leaf[0]}, whose memory it shares (by detach(), .data or under no_grad)" if leaf else ""
+            )
         if named[1].requires_grad:
             return "it did not require a gradient yet when this was recorded"
         return "requires_grad=False"
