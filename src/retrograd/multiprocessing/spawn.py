@@ -63,7 +63,8 @@ def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], error_file: str
         fn(i, *args)
     except KeyboardInterrupt:
         pass  # the parent process gets it as well
-    except Exception:
+    except Exception as error:
+        sys.last_value = error  # as for any uncaught exception: the other ranks are told of it at the end of the process
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)
         sys.exit(1)
@@ -118,13 +119,16 @@ class ProcessContext:
             process.join(max(0.0, until - time.monotonic()))
 
     def _first(self, failed: list[int]) -> int:
-        """Return the process that has failed first: its end may be the reason of the others' errors."""
+        """Return the process that has failed first: its end may be the reason of the others' errors.
+
+        A process that has raised an exception may have been about to end when ``failed``, the others, had ended.
+        """
+        raised = [index for index, file in enumerate(self.error_files) if os.path.getsize(file)]
 
         def when(index: int) -> float:
-            file = self.error_files[index]
-            return os.stat(file).st_mtime if os.path.getsize(file) else 0.0  # ended by a signal or by os._exit
+            return os.stat(self.error_files[index]).st_mtime if index in raised else 0.0
 
-        return min(failed, key=when)
+        return min({*failed, *raised}, key=when)
 
     def _error(self, index: int) -> ProcessException:
         """Return the error for the process ``index``."""

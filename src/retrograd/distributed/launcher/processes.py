@@ -242,9 +242,9 @@ class Processes:
             recorded = os.path.exists(file)
             if code == 0 or (place in self.asked_to_end and not recorded):
                 continue
-            if place in self.asked_to_end and code < 0:
-                code = 1  # it had failed already, and was ended while it was about to exit
             failure = ProcessFailure(place, self.processes[place].pid, code, file)
+            if place in self.asked_to_end and code < 0 and isinstance(failure.message, dict):
+                failure.exitcode = int(failure.message.get("errorCode", 1))  # it had failed, and was about to exit
             if not recorded:
                 failure.timestamp = self.times[place]
             found[first_rank + place] = failure

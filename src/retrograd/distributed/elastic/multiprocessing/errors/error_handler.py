@@ -43,7 +43,9 @@ class ErrorHandler:
             "py_callstack": "".join(traceback.format_exception(type(error), error, shown)),
             "timestamp": str(time.time()),
         }
-        self._write({"message": {"message": f"{type(error).__name__}: {error}", "extraInfo": described}})
+        code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1
+        message = {"message": f"{type(error).__name__}: {error}", "extraInfo": described, "errorCode": code}
+        self._write({"message": message})
 
     def _write(self, data: dict[str, Any]) -> None:
         path = self._get_error_file_path()
