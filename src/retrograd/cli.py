@@ -73,6 +73,17 @@ def complain(about: str) -> int:
     return CANNOT
 
 
+def set_rank() -> None:
+    """Set ``RANK`` and the like, which programs and ``env://`` read, in a process of ``mpiexec`` or ``srun``."""
+    if "RANK" in os.environ or os.environ.keys().isdisjoint(RANK_VARIABLES):
+        return
+    from .distributed import launched
+
+    variables = launched.variables()
+    if int(variables.get("WORLD_SIZE", 1)) > 1:
+        os.environ.update({name: value for name, value in variables.items() if name not in os.environ})
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command ``retrograd run`` with ``arguments``, which follow the word ``run``, and return its exit status.
 
@@ -92,10 +103,7 @@ def run(arguments: Sequence[str]) -> int:
         name, *rest = arguments
     else:
         return complain(f"run has no option {arguments[0]}" if arguments else "run needs a program")
-    if "RANK" not in os.environ and not os.environ.keys().isdisjoint(RANK_VARIABLES):
-        from .distributed.launched import variables
-
-        os.environ.update(variables())
+    set_rank()
     try:
         begin(name, rest)
     except runner.CannotStart as error:

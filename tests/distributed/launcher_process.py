@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import retrograd
 
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 LIMIT = 60.0
+FAST = {"RETROGRAD_FAST": "0"}  # each rank would compile or load loops
 
 
 def variables(**more: str) -> dict[str, str]:
@@ -24,18 +25,18 @@ def variables(**more: str) -> dict[str, str]:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"):
         kept.pop(name, None)
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
-    return {**kept, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "OPENBLAS_NUM_THREADS": "1", **more}
+    return {**kept, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "OPENBLAS_NUM_THREADS": "1", **FAST, **more}
 
 
 class Started:
-    """Process ``retrograd arguments`` in ``folder``, whose output goes to files."""
+    """Process ``retrograd arguments`` in ``folder``, whose output goes to files; ``by`` is a command that starts it."""
 
-    def __init__(self, folder: Path, *arguments: str, **more: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, by: Sequence[str] = (), **more: str) -> None:
         number = len([*folder.glob("*.out")])
         self.files = folder / f"{number}.out", folder / f"{number}.err"
         with self.files[0].open("wb") as out, self.files[1].open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "retrograd", *arguments], cwd=folder, env=variables(**more), stdout=out, stderr=err,
+                [*by, sys.executable, "-m", "retrograd", *arguments], cwd=folder, env=variables(**more), stdout=out, stderr=err,
                 stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
 
@@ -59,9 +60,11 @@ class Started:
         return out, err
 
 
-def run(folder: Path, *arguments: str, limit: float = LIMIT, **more: str) -> tuple[int, str, str]:
+def run(
+    folder: Path, *arguments: str, limit: float = LIMIT, by: Sequence[str] = (), **more: str
+) -> tuple[int, str, str]:
     """Run ``retrograd arguments`` in ``folder``; return the exit status, standard output and standard error."""
-    return Started(folder, *arguments, **more).wait(limit)
+    return Started(folder, *arguments, by=by, **more).wait(limit)
 
 
 def until(condition: Callable[[], bool], limit: float = 20.0) -> None:

@@ -6,7 +6,6 @@ The outputs are recorded in ``golden/distributed_programs.json``; ``program_star
 from __future__ import annotations
 
 import os
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -14,13 +13,13 @@ import pytest
 
 from tests.conformance.golden import load
 from tests.distributed import program_starts
-from tests.distributed.launcher_process import Started, run, until
+from tests.distributed.launcher_process import Started, run
 from tests.programs.example_output import assert_printed_alike
 
 pytest.importorskip("mpi4py")
 RECORDED: dict[str, list[str]] = load("distributed_programs")
 #: Programs and numbers of ranks that are tested; each program with the other number of ranks differs in nothing else.
-TESTED = [("imagenet_style", 2), ("ring", 4), ("snapshot_trainer", 4), ("spawned_ddp", 2)]
+TESTED = [("imagenet_style", 2), ("ring", 2), ("snapshot_trainer", 4), ("spawned_ddp", 2)]
 
 
 def check(name: str, ranks: int, printed: str) -> None:
@@ -46,22 +45,23 @@ def test_mpiexec_starts_a_program(tmp_path: Path) -> None:
     mpiexec = Path(sysconfig.get_path("scripts")) / "mpiexec"
     if not mpiexec.exists():
         pytest.skip("no mpiexec beside this Python")
-    os.symlink(sys.executable, tmp_path / "python")
-    program = program_starts.PROGRAMS / "snapshot_trainer.py"
-    environment = {"LOCAL_RANK": "0", "OMP_NUM_THREADS": "1"}
-    program_text = (
-        "import os, runpy, sys\n"
-        "os.environ.setdefault('RANK', os.environ['PMI_RANK'])\n"
-        "os.environ['LOCAL_RANK'] = os.environ['RANK']\n"
-        "sys.argv = sys.argv[1:]\n"
-        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
-    )
-    (tmp_path / "program.py").write_text(program_text)
-    code, out, err = run(
-        tmp_path, "run", "-c",
-        "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))",
-        str(mpiexec), "-n", "2", sys.executable, "-m", "retrograd", "run", "program.py", str(program), "3", "2",
-        str(tmp_path), **environment,
-    )  # fmt: skip
+    words = program_starts.words("snapshot_trainer", 2, str(tmp_path))
+    code, out, err = run(tmp_path, "run", *words, by=[str(mpiexec), "-n", "2"], OMP_NUM_THREADS="1")
     assert code == 0, err
     check("snapshot_trainer", 2, out)
+
+
+def test_srun_starts_a_program(tmp_path: Path) -> None:
+    """The variables of srun without MPI's support; two processes stand for two tasks of one step."""
+    step = {
+        "SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_NTASKS": "2",
+        "SLURM_STEP_NODELIST": "localhost",
+    }  # fmt: skip
+    words = program_starts.words("snapshot_trainer", 2, str(tmp_path))
+    tasks = [
+        Started(tmp_path, "run", *words, OMP_NUM_THREADS="1", SLURM_PROCID=rank, SLURM_LOCALID=rank, **step)
+        for rank in ("0", "1")
+    ]
+    ended = [each.wait() for each in tasks]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    check("snapshot_trainer", 2, ended[0][1] + ended[1][1])
