@@ -73,7 +73,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._sizes = [0] * self.world_size  # elements of each rank
         self._local: Optimizer | None = None
         self._consolidated: list[dict[int, Any]] = []
-        super().__init__(listed, defaults)
+        Optimizer.__init__(self, listed, defaults)
+        Joinable.__init__(self)
         self._default_device = self.param_groups[0]["params"][0].device
         self._local = optimizer_class([self._own_part(group) for group in self.param_groups], **defaults)
         self.state = self._local.state

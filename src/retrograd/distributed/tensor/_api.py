@@ -24,7 +24,7 @@ from ...operations.shape.views import broadcast_shapes
 from ..collectives import broadcast, scatter
 from ..device_mesh import DeviceMesh
 from ._functions import ELEMENTWISE, OF_PARTS, SUMS, WHOLE_IN_PLACE
-from ._redistribute import redistributed
+from ._redistribute import redistributed, with_summed_gradient
 from ._utils import compute_local_shape_and_global_offset, shard_extent
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -305,9 +305,8 @@ _REFUSED = {
 
 def _wrap(local: Tensor, spec: DTensorSpec) -> DTensor:
     """Return the DTensor whose part of this rank is ``local``, at the same place of the graph."""
-    if not _registered:
+    if _CLASS not in torch_function.OVERRIDING:
         torch_function.register_class(DTensor)
-        _registered.append(DTensor)
     out: Any = new(DTensor)
     out._array, out._grad_edge, out._counter = local._array, local._grad_edge, local._counter
     out._grad = out._view = None
@@ -316,8 +315,8 @@ def _wrap(local: Tensor, spec: DTensorSpec) -> DTensor:
 
 
 #: Calls of public functions test all arguments for this class only after the first instance has been created.
-_registered: list[type] = []
-torch_function.OVERRIDING.discard(ref(DTensor))
+_CLASS = ref(DTensor)
+torch_function.OVERRIDING.discard(_CLASS)
 
 
 def _part(x: DTensor) -> Tensor:
@@ -411,7 +410,12 @@ def _on_parts(func: Callable[..., Any], args: Any, kwargs: Any, target: Any) -> 
             else each
             for each in placements
         ]
-        return _part(_changed(x, wanted))
+        used_in_parts = [
+            mesh.get_group(index)
+            for index, (here, there) in enumerate(zip(wanted, placements, strict=True))
+            if isinstance(here, Replicate) and isinstance(there, Shard) and mesh.shape[index] > 1
+        ]
+        return with_summed_gradient(_part(_changed(x, wanted)), used_in_parts)
 
     part = None if target is None else _part(target)
     result = func(*tree_map(local, args), **tree_map(local, kwargs))

@@ -48,6 +48,33 @@ class _Redistribution(Function):
         return redistributed(grads[0], shape, mesh, there, back), None, None, None, None
 
 
+class _SumOfGradients(Function):
+    """Identity whose gradient is summed over the ranks of groups."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, members: Any) -> Tensor:
+        ctx.members = members
+        return local.view_as(local)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        total = grads[0]
+        for group in ctx.members:
+            total = reduce_partial(total, Partial(), group)
+        return total, None
+
+
+def with_summed_gradient(local: Tensor, members: Sequence[Any]) -> Tensor:
+    """Return ``local``, whose gradient is the sum of the gradients of the ranks of the groups ``members``.
+
+    A replicated tensor needs it if each rank uses it for another part of a result.
+    """
+    if not members or not local.requires_grad:
+        return local
+    result: Tensor = _SumOfGradients.apply(local, tuple(members))
+    return result
+
+
 def _redistribute(
     local: Tensor, shape: tuple[int, ...], mesh: DeviceMesh, old: Placements, new: Placements
 ) -> Tensor:  # fmt: skip
@@ -108,4 +135,4 @@ def reduce_partial(local: Tensor, placement: Partial, group: Any) -> Tensor:
     return total / count if placement.reduce_op == "avg" else total
 
 
-__all__ = ["redistributed"]
+__all__ = ["redistributed", "with_summed_gradient"]
