@@ -28,6 +28,13 @@ __all__ = [
     "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+_PIPES = (
+    "DFIterDataPipe", "IterDataPipe", "MapDataPipe", "argument_validation", "functional_datapipe",
+    "guaranteed_datapipes_determinism", "non_deterministic", "runtime_validation", "runtime_validation_disabled",
+)  # fmt: skip
 __getattr__ = module_getattr(
-    __name__, {"DistributedSampler": "distributed", "_utils": "_utils", "distributed": "distributed"}
+    __name__,
+    {each: each for each in ("_utils", "datapipes", "distributed", "graph", "graph_settings")}
+    | {"DistributedSampler": "distributed", "DataChunk": "datapipes.iter", "_DatasetKind": "_dataset_kind"}
+    | dict.fromkeys(_PIPES, "datapipes.datapipe"),
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from ...compat.lazy_imports import load_part, module_getattr
 from ...core import devices
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept
 from ...operations.creation.random import Generator
@@ -27,7 +29,7 @@ _worker_init_fn_t: TypeAlias = Callable[[int], None]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
-class _Endless:
+class _InfiniteConstantSampler:
     """Sampler for an iterable data set, which has no indices.
 
     It yields None without end, so that a BatchSampler determines only the number of samples in a batch.
@@ -73,6 +75,12 @@ class DataLoader(Generic[Batch]):
     ) -> None:  # fmt: skip
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
+        if _is_pipe(dataset):
+            if iterable:
+                dataset = _graph_settings().apply_shuffle_settings(dataset, shuffle=shuffle)
+                shuffle = None
+            if num_workers:
+                worker_init_fn = partial(_dataset_kind()._sharding_worker_init_fn, worker_init_fn, 1, 0)
         _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         self.dataset = dataset
         self.num_workers = num_workers
@@ -87,7 +95,7 @@ class DataLoader(Generic[Batch]):
             batch_size, drop_last = None, False
         if sampler is None:
             if iterable:
-                sampler = _Endless()
+                sampler = _InfiniteConstantSampler()
             else:
                 sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
@@ -139,6 +147,10 @@ class DataLoader(Generic[Batch]):
                     f"method, but got multiprocessing_context={context}"
                 )
         self.__multiprocessing_context = context
+
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
 
     @property
     def _index_sampler(self) -> Any:
@@ -257,6 +269,44 @@ def fetcher(batched: bool, collate: Callable[[Any], Any], drop_last: bool, datas
 # -- Passes ----------------------------------------------------------------------------------------------------------
 
 
+def _is_pipe(dataset: Any) -> bool:
+    """Whether ``dataset`` is a data pipe, a class that is loaded on demand."""
+    part = sys.modules.get(f"{__package__}.datapipes.datapipe")
+    return part is not None and isinstance(dataset, (part.IterDataPipe, part.MapDataPipe))
+
+
+def _graph_settings() -> Any:
+    return load_part("utils.data.graph_settings")
+
+
+def _dataset_kind() -> Any:
+    return load_part("utils.data._dataset_kind")
+
+
+#: PyTorch's private attributes of an iterator, as functions of the loader.
+_ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
+    "_IterableDataset_len_called": lambda loader: loader._IterableDataset_len_called,
+    "_auto_collation": lambda loader: loader._auto_collation,
+    "_collate_fn": lambda loader: loader.collate_fn,
+    "_dataset": lambda loader: loader.dataset,
+    "_dataset_kind": lambda loader: loader._dataset_kind,
+    "_drop_last": lambda loader: loader.drop_last,
+    "_in_order": lambda loader: loader.in_order,
+    "_index_sampler": lambda loader: loader._index_sampler,
+    "_num_workers": lambda loader: loader.num_workers,
+    "_persistent_workers": lambda loader: loader.persistent_workers,
+    "_pin_memory": lambda loader: False,
+    "_pin_memory_device": lambda loader: loader.pin_memory_device,
+    "_prefetch_factor": lambda loader: loader.prefetch_factor,
+    "_profile_name": lambda loader: "enumerate(DataLoader)",
+    "_rank": lambda loader: 0,
+    "_sampler_iter": lambda loader: iter(loader._index_sampler),
+    "_shared_seed": lambda loader: None,
+    "_timeout": lambda loader: loader.timeout,
+    "_world_size": lambda loader: 1,
+}
+
+
 class _BaseDataLoaderIter:
     """Base class of iterators of a DataLoader; an iterator makes one pass over the data set."""
 
@@ -272,12 +322,38 @@ class _BaseDataLoaderIter:
                 "used."
             )
         self._loader = loader
+        if _is_pipe(loader.dataset):
+            self._shared_seed = int(draw_seed(loader.generator))
+            _graph_settings().apply_random_seed(loader.dataset, Generator().manual_seed(self._shared_seed))
         self._begin()
         self._base_seed = draw_seed(loader.generator)
 
     def _begin(self) -> None:
         self._indices = iter(self._loader._index_sampler)
         self._given = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute by its name in PyTorch, for loaders of other packages."""
+        read = _ATTRIBUTES.get(name)
+        if read is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        found = self.__dict__[name] = read(self._loader)
+        return found
+
+    @property
+    def _num_yielded(self) -> int:
+        return self._given
+
+    @_num_yielded.setter
+    def _num_yielded(self, count: int) -> None:
+        self._given = count
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        self._begin()
+        self._sampler_iter = iter(loader._index_sampler)
 
     def _make(self) -> Callable[[Any], Callable[[Any], Any]]:
         loader = self._loader
@@ -314,6 +390,9 @@ class _BaseDataLoaderIter:
         return data
 
     def _next(self) -> Any:
+        return self._next_data()  # an iterator of another package
+
+    def _next_data(self) -> Any:
         raise NotImplementedError
 
 
@@ -499,4 +578,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self.shut_down()
 
 
+__getattr__ = module_getattr(
+    __name__, dict.fromkeys(("_DatasetKind", "_sharding_worker_init_fn"), "._dataset_kind")
+)
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]

@@ -1,0 +1,5 @@
+"""Helpers of data pipes."""
+
+from . import common as common
+
+__all__ = ["common"]
