@@ -142,17 +142,20 @@ _COMING = {
         "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async", "_check", "_check_index",
         "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type",
         "_check_value", "_check_with", "_sample_dirichlet", "_shape_as_tensor", "_softmax_backward_data", "_standard_gamma",
-        "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
+        "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short",
+        "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_segment_reduce", "set_vital",
+        "DeviceObjType", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
     ),
     "operations.foreach": tuple(
         f"_foreach_{_each}" for _each in (*_FOREACH, *(f"{_each}_" for _each in _FOREACH), *_FOREACH_ONE)
     ),
+    "operations.linalg.private_products": ("_grouped_mm", "_int_mm", "_scaled_mm"),
     "ao": ("quantization",),
     "futures": ("Future",),
     "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "__future__", "_dynamo", "_inductor", "_jit_internal", "_subclasses", "_tensor_str", "_utils",
+    "__config__", "__future__", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
     "_vmap_internals", "accelerator", "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
     "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",

@@ -171,4 +171,30 @@ def _import_dotted_name(name: str) -> Any:
     return found
 
 
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
+    """Return a parameter with the elements of ``data``; pickles of parameters contain this function."""
+    from .nn import Parameter
+
+    return Parameter(data, requires_grad)  # type: ignore[no-any-return]
+
+
+def _get_available_device_type() -> str | None:
+    """Return the kind of the GPU, or None without one."""
+    return "cuda" if devices.gpu_count() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """Return ``torch.<device_type>``.
+
+    Raises:
+        RuntimeError: There is no such module.
+    """
+    found = getattr(sys.modules[__package__], device_type, None)
+    if found is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        )
+    return found
+
+
 __all__ = ["ExceptionWrapper", "KeyErrorMessage", "classproperty", "is_compiling"]

@@ -24,6 +24,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext  # noqa: F401 - in signatures
+from enum import IntEnum
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from inspect import BoundArguments, Parameter, Signature, getcallargs
@@ -827,13 +828,22 @@ def _fx_proxy_tensor() -> Names:
 @namespace("_subclasses")
 def _subclasses() -> Names:
     """Contents of the module ``torch._subclasses`` as a dictionary: only the submodule ``fake_tensor``."""
-    return {"fake_tensor": PART}
+    return {"fake_tensor": PART, "FakeTensor": _FAKE, "functional_tensor": PART}
+
+
+@namespace("_subclasses.functional_tensor")
+def _functional_tensor() -> Names:
+    """Contents of the module as a dictionary: a class without instances."""
+    return {"FunctionalTensor": type("FunctionalTensor", (), {"__module__": "torch._subclasses.functional_tensor"})}
 
 
 @namespace("_subclasses.fake_tensor")
 def _fake_tensor() -> Names:
     """Contents of the module as a dictionary: a function that returns False, because no tensor is without data."""
-    return {"is_fake(x: Any) -> bool": False}
+    return {"is_fake(x: Any) -> bool": False, "FakeTensor": _FAKE}
+
+
+_FAKE = type("FakeTensor", (), {"__module__": "torch._subclasses.fake_tensor", "__doc__": "Class without instances."})
 
 
 @namespace("onnx")
@@ -844,6 +854,10 @@ def _onnx() -> Names:
     """
     return {
         "is_in_onnx_export() -> bool": False,
+        "OperatorExportTypes": IntEnum(
+            "OperatorExportTypes", ["ONNX", "ONNX_ATEN", "ONNX_ATEN_FALLBACK", "ONNX_FALLTHROUGH"], start=0
+        ),
+        "TrainingMode": IntEnum("TrainingMode", ["EVAL", "PRESERVE", "TRAINING"], start=0),
         "register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None": None,
         "unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None": None,
         **dict.fromkeys(_parts("onnx"), PART),
@@ -861,9 +875,94 @@ def _onnx_symbolic_helper() -> Names:
     return {"parse_args": parse_args}
 
 
+@namespace("onnx.symbolic_opset9")
 @namespace("onnx.symbolic_opset11")
-def _onnx_symbolic_opset11() -> Names:
-    """Contents of the module ``torch.onnx.symbolic_opset11``, as a dictionary without names."""
+@namespace("onnx.symbolic_opset12")
+def _onnx_symbols() -> Names:
+    """Contents of the modules of symbols of operations, as a dictionary without names."""
+    return {}
+
+
+@namespace("_ops")
+def _ops() -> Names:
+    """Contents of the module ``torch._ops`` as a dictionary: the classes of operations."""
+    from . import ops
+
+    names = ("OpOverload", "OpOverloadPacket", "_OpNamespace")
+    return {**{name: getattr(ops, name) for name in names}, "HigherOrderOperator": type("HigherOrderOperator", (), {})}
+
+
+@namespace("_guards")
+def _guards() -> Names:
+    """Contents of the module ``torch._guards`` as a dictionary: nothing is traced."""
+    return {"detect_fake_mode(inputs: Any = None) -> None": None}
+
+
+@namespace("_functorch")
+def _functorch() -> Names:
+    """Contents of the module ``torch._functorch`` as a dictionary: only the submodules."""
+    return {"vmap": PART, "eager_transforms": PART, "functional_call": PART}
+
+
+@namespace("_functorch.vmap")
+def _functorch_vmap() -> Names:
+    """Contents of the module ``torch._functorch.vmap`` as a dictionary: ``vmap``."""
+    from . import func
+
+    return {"vmap": func.vmap}
+
+
+@namespace("_functorch.eager_transforms")
+def _functorch_transforms() -> Names:
+    """Contents of the module as a dictionary: the transforms of ``torch.func``."""
+    from . import func
+
+    names = ("grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "functionalize")
+    return {name: getattr(func, name) for name in names if hasattr(func, name)}
+
+
+@namespace("_functorch.functional_call")
+def _functorch_functional_call() -> Names:
+    """Contents of the module as a dictionary: ``functional_call`` and ``stack_module_state``."""
+    from . import func
+
+    return {"functional_call": func.functional_call, "stack_module_state": func.stack_module_state}
+
+
+@namespace("cuda.nvtx")
+def _cuda_nvtx() -> Names:
+    """Contents of the module ``torch.cuda.nvtx`` as a dictionary: ranges of NVIDIA's profiler, which is not used."""
+    error = RuntimeError("NVTX functions not installed. Are you sure you have a CUDA build?")
+    names = (
+        "range_pop()",
+        "range_push(msg: str)",
+        "range_start(msg: str)",
+        "range_end(range_id: int)",
+        "mark(msg: str)",
+    )
+
+    @contextmanager
+    def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+        """Raise RuntimeError, because NVIDIA's profiler is not used."""
+        raise error
+        yield
+
+    return {**{f"{name} -> None": error for name in names}, "range": range}
+
+
+@namespace("cuda.profiler")
+def _cuda_profiler() -> Names:
+    """Contents of the module ``torch.cuda.profiler`` as a dictionary: NVIDIA's profiler, which is not used."""
+    error = AssertionError("Torch not compiled with CUDA enabled")
+    return {"start() -> None": error, "stop() -> None": error, "profile() -> None": error}
+
+
+@namespace("_inductor.codecache")
+@namespace("_inductor.runtime")
+@namespace("_prims_common")
+@namespace("_decomp")
+def _without_names() -> Names:
+    """Contents of modules of PyTorch's compiler, as a dictionary without names."""
     return {}
 
 
@@ -952,6 +1051,7 @@ def _dynamo() -> Names:
         "optimize": optimize,
         "run": run,
         "graph_break": graph_break,
+        "reset_code_caches() -> None": None,
         **{f"{name}(t: Any, index: Any, **bounds: Any) -> None": None for name in hints},
     }
 
@@ -990,7 +1090,23 @@ def _dynamo_config() -> Names:
 
     The settings have no effect. Programs may add settings.
     """
+
+    @contextmanager
+    def patch(arg1: Any = None, arg2: Any = None, **kwargs: Any) -> Iterator[None]:
+        """Return a context manager, or decorator, in which settings have other values."""
+        changes = {arg1: arg2} if isinstance(arg1, str) else {**(arg1 or {}), **kwargs}
+        module = sys.modules[f"{__package__}._dynamo.config"]
+        before = {name: getattr(module, name, None) for name in changes}
+        try:
+            for name, value in changes.items():
+                setattr(module, name, value)
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(module, name, value)
+
     return {
+        "patch": patch,
         "suppress_errors": False,
         "verbose": False,
         "cache_size_limit": 8,
@@ -1015,7 +1131,11 @@ def _inductor() -> Names:
 
     In PyTorch, the module is the back end of the compiler.
     """
-    return {"config": PART}
+    return {
+        "config": PART,
+        "cudagraph_mark_step_begin() -> None": None,
+        "list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> dict": {},
+    }
 
 
 @namespace("_inductor.config")

@@ -13,16 +13,19 @@ from functools import reduce, wraps
 from typing import Any, TypeVar
 
 from .compat.lazy_imports import load_part
+from .core import dtypes
 from .core.devices import device, get_default_device, gpu_count
 from .core.dtypes import bool_
+from .core.engine import running_plan
 from .core.tensor import Tensor, preserve_format
-from .core.torch_function import has_torch_function
+from .core.torch_function import has_torch_function, state
 from .dispatch.transform_tensor import active_levels
 from .operations.creation.conversion import parse_to_arguments
 from .operations.creation.from_data import tensor
 from .operations.creation.gamma_sampling import dirichlet_block, standard_gamma_block
 from .operations.creation.random import default_generator
 from .operations.nn.softmax import softmax_backward_data
+from .operations.reductions.segment import segment_reduce
 
 Callee = TypeVar("Callee", bound=Callable[..., Any])
 
@@ -359,3 +362,121 @@ class _Functions:
 
 _nn = _Functions("nn.functional", "", _parse_to=_parse_to)
 _fft, _linalg, _special = (_Functions(part, f"{part}_") for part in ("fft", "linalg", "special"))
+
+# -- Of torch ----------------------------------------------------------------------------------------------------------
+
+DeviceObjType = device
+
+
+def _cast(dtype: Any) -> Callable[[Tensor], Tensor]:
+    """Return a function that converts a tensor to ``dtype``."""
+    return lambda input, non_blocking=False: input.to(dtype)  # type: ignore[misc]
+
+
+_cast_Byte, _cast_Char, _cast_Short = _cast(dtypes.uint8), _cast(dtypes.int8), _cast(dtypes.int16)
+_cast_Int, _cast_Long, _cast_Half = _cast(dtypes.int32), _cast(dtypes.int64), _cast(dtypes.float16)
+_cast_Float, _cast_Double = _cast(dtypes.float32), _cast(dtypes.float64)
+
+
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Return, for each of ``size`` rows, the place of its first index in ``input``, sorted indices, and their number."""
+    counts = input.bincount(minlength=size)
+    starts = counts.new_zeros(size + 1)
+    starts[1:] = counts.cumsum(0)
+    return starts.to(dtypes.int32 if out_int32 else dtypes.int64)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """Return the indices of a CSR matrix as two rows: its rows and its columns, exchanged if ``transpose``."""
+    rows = crow_indices.new_tensor(range(len(crow_indices) - 1)).repeat_interleave(crow_indices.diff())
+    pair = [col_indices, rows] if transpose else [rows, col_indices]
+    made = col_indices.new_empty((2, len(col_indices)))
+    made[0], made[1] = pair[0], pair[1]
+    return made.to(dtypes.int32 if out_int32 else dtypes.int64)
+
+
+def _segment_reduce(*args: Any, **kwargs: Any) -> Tensor:
+    """Return ``torch.segment_reduce`` of the arguments."""
+    return segment_reduce(*args, **kwargs)
+
+
+def set_vital(name: str, attr: str, value: str) -> None:
+    """Do nothing: no statistics of the process are kept."""
+
+
+# -- Of torch._C -------------------------------------------------------------------------------------------------------
+
+_has_xpu = False
+
+
+def _current_autograd_node() -> Any:
+    """Return the node of the graph that a backward pass is running, or None: not known."""
+    return None
+
+
+def _current_graph_task_id() -> int:
+    """Return the number of the running backward pass, or -1."""
+    plan = running_plan()
+    return -1 if plan is None else id(plan)
+
+
+def _get_cudnn_enabled() -> bool:
+    """Return True, PyTorch's setting."""
+    return True
+
+
+def _is_alias_of(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have the same storage."""
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a ``TorchFunctionMode`` is active."""
+    return bool(state()[1])
+
+
+def _is_tracing() -> bool:
+    """Return False: programs are not traced by ``torch.jit``."""
+    return False
+
+
+def _jit_set_profiling_executor(enabled: bool) -> bool:
+    """Return True; nothing is changed."""
+    return True
+
+
+def _jit_set_profiling_mode(enabled: bool) -> bool:
+    """Return True; nothing is changed."""
+    return True
+
+
+def _jit_can_fuse_on_cpu() -> bool:
+    """Return False."""
+    return False
+
+
+def _jit_can_fuse_on_gpu() -> bool:
+    """Return False."""
+    return False
+
+
+def _jit_override_can_fuse_on_cpu(enabled: bool) -> None:
+    """Do nothing."""
+
+
+def _jit_override_can_fuse_on_gpu(enabled: bool) -> None:
+    """Do nothing."""
+
+
+def _jit_set_nvfuser_enabled(enabled: bool) -> None:
+    """Do nothing."""
+
+
+def _jit_set_texpr_fuser_enabled(enabled: bool) -> None:
+    """Do nothing."""
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
+    """Do nothing."""

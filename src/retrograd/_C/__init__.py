@@ -71,6 +71,10 @@ _PRIVATE = (
     "DispatchKey", "DispatchKeySet", "Graph", "Node", "ScriptMethod", "ScriptObject", "Value",
     "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_fft", "_get_accelerator",
     "_get_default_device", "_get_privateuse1_backend_name", "_get_tracing_state", "_linalg", "_log_api_usage_once",
-    "_nn", "_special",
+    "_nn", "_special", "_current_autograd_node", "_current_graph_task_id", "_get_cudnn_enabled", "_has_xpu", "_is_alias_of",
+    "_is_torch_function_mode_enabled", "_is_tracing", "_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu",
+    "_jit_override_can_fuse_on_cpu", "_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled",
+    "_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_set_texpr_fuser_enabled",
+    "_set_math_sdp_allow_fp16_bf16_reduction",
 )  # fmt: skip
 __getattr__ = module_getattr(__name__, {"_functorch": "_functorch"} | dict.fromkeys(_PRIVATE, ".private_names"))

@@ -78,9 +78,9 @@ LEFT_OUT = {
     "storages by type": r"(cuda\.)?\w*(?<!Untyped)Storage Tensor.storage_type",
     "tending the GPU's driver": r"""
         cuda\.(cudart|cudaStatus|CudaError|DeferredCudaCallError|check_error|current_(blas|solver)_handle)
-        cuda\.(get_(arch_list|gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
+        cuda\.(get_(gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
         cuda\.(graph_pool_handle|graphs|make_graphed_callables)
-        cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator|ipc_collect)
+        cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator)
         cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
         backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
@@ -88,7 +88,7 @@ LEFT_OUT = {
         accelerator\.Graph
         (autograd\.)?profiler\.(emit_itt|itt|load_nvprof|parse_nvprof_trace) autograd\.profiler_util\.EventMetadata
         nn\.attention\.\w*(flash|WARN)\w*
-        cuda\.(gds|green_contexts|jiterator|nccl|nvtx|profiler|tunable)""",
+        cuda\.(gds|green_contexts|jiterator|nccl|tunable)""",
     "what PyTorch itself has removed": r"""
         eig lstsq matrix_rank solve symeig Tensor.eig Tensor.lstsq Tensor.reinforce Tensor.solve Tensor.symeig
         Tensor.volatile""",

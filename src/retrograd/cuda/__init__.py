@@ -208,4 +208,16 @@ __all__ = [
     "is_current_stream_capturing", "is_initialized", "is_tf32_supported",
     "set_device", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
 ]  # fmt: skip
-__getattr__ = module_getattr(__name__, {"amp": "amp"})
+
+
+def get_arch_list() -> list[str]:
+    """Return an empty list: no code is compiled for GPUs in advance."""
+    return []
+
+
+def ipc_collect() -> None:
+    """Do nothing: processes do not share memory of GPUs."""
+    _devices.array_module_for(_devices.device("cuda"))
+
+
+__getattr__ = module_getattr(__name__, {"amp": "amp", "nvtx": "nvtx", "profiler": "profiler"})

@@ -43,7 +43,7 @@ from .utils import euler_constant, sum_rightmost
 
 Formula = Callable[[Any, Any], Any]
 
-_REGISTRY: dict[tuple[type, type], Formula] = {}
+_KL_REGISTRY: dict[tuple[type, type], Formula] = {}
 _FOUND: dict[tuple[type, type], Formula | None] = {}
 
 # -- Registry --------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
         raise TypeError("issubclass() arg 1 must be a class")
 
     def decorator(formula: Formula) -> Formula:
-        _REGISTRY[type_p, type_q] = formula
+        _KL_REGISTRY[type_p, type_q] = formula
         _FOUND.clear()
         return formula
 
@@ -78,20 +78,20 @@ def _formula_for(type_p: type, type_q: type) -> Formula | None:
     if (type_p, type_q) not in _FOUND:
         places = {
             pair: (type_p.__mro__.index(pair[0]), type_q.__mro__.index(pair[1]))
-            for pair in _REGISTRY
+            for pair in _KL_REGISTRY
             if issubclass(type_p, pair[0]) and issubclass(type_q, pair[1])
         }
         if not places:
             return None
         left = min(places, key=lambda pair: places[pair])
         right = min(places, key=lambda pair: places[pair][::-1])
-        if _REGISTRY[left] is not _REGISTRY[right]:
+        if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
             p, q = left[0].__name__, right[1].__name__
             warn(
                 f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({p}, {q})",
                 RuntimeWarning,
             )
-        _FOUND[type_p, type_q] = _REGISTRY[left]
+        _FOUND[type_p, type_q] = _KL_REGISTRY[left]
     return _FOUND[type_p, type_q]
 
 

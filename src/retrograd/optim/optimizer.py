@@ -12,6 +12,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, TypeAlias
 
+from ..compat.lazy_imports import module_getattr
 from ..core import dtypes
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import Handle
@@ -178,6 +179,13 @@ class Optimizer:
         return shown + ")"
 
     # -- groups
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
+        """Return ``torch.utils._foreach_utils._group_tensors_by_device_and_dtype`` of the arguments."""
+        from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as grouped
+
+        return grouped(tensorlistlist, with_indices)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add the parameter group ``param_group``, a dict of ``"params"`` and options.
@@ -500,4 +508,10 @@ def parameters(groups: list[dict[str, Any]]) -> Iterator[Tensor]:
     return chain.from_iterable(group["params"] for group in groups)
 
 
+_PRIVATE = (
+    "_capturable_doc", "_default_to_fused_or_foreach", "_differentiable_doc", "_disable_dynamo_if_unsupported",
+    "_foreach_doc", "_fused_doc", "_get_capturable_supported_devices", "_get_scalar_dtype", "_get_value", "_maximize_doc",
+    "_params_doc", "_stack_if_compiling", "_to_scalar", "_use_grad_for_differentiable", "_view_as_real",
+)  # fmt: skip
+__getattr__ = module_getattr(__name__, dict.fromkeys(_PRIVATE, ".private_names"))
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]

@@ -17,7 +17,7 @@ from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
 
-_cached = 0  # number of active `cached` blocks
+_cache_enabled = 0  # number of active `cached` blocks
 _cache: dict[tuple[int, str], Tensor] = {}
 
 
@@ -31,13 +31,13 @@ def cached() -> Iterator[None]:
     ...     print(layer.weight is layer.weight)
     True
     """
-    global _cached
-    _cached += 1
+    global _cache_enabled
+    _cache_enabled += 1
     try:
         yield
     finally:
-        _cached -= 1
-        if not _cached:
+        _cache_enabled -= 1
+        if not _cache_enabled:
             _cache.clear()
 
 
@@ -199,7 +199,7 @@ def _install_property(module: Module, name: str) -> None:
     """
 
     def compute(self: Any) -> Any:
-        if not _cached:
+        if not _cache_enabled:
             return self.parametrizations[name]()
         key = id(self), name
         if key not in _cache:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...func import modules
@@ -20,6 +21,21 @@ def functional_call(
         FutureWarning,
     )
     return modules.functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+@contextlib.contextmanager
+def _reparametrize_module(
+    module: Any, parameters_and_buffers: Mapping[str, Any], tie_weights: bool = False, strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:  # fmt: skip
+    """Return a context manager in which the parameters and buffers of ``module`` are those of the dictionary."""
+    every = modules._names(module)
+    given = dict(parameters_and_buffers)
+    values = modules._tie_names(every, given) if tie_weights else given
+    if strict:
+        modules._check_names(module, every, values)
+    with modules._swap_tensors(module, values, parameters_and_buffers):
+        yield
 
 
 __all__ = ["functional_call"]

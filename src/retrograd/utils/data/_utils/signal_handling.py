@@ -21,7 +21,7 @@ def _error_if_any_worker_fails() -> None:
     """Do nothing."""
 
 
-def _set_SIGCHLD_handler() -> None:  # noqa: N802 - PyTorch's name
+def _set_SIGCHLD_handler() -> None:
     """Do nothing."""
 
 

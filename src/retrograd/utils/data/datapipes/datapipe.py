@@ -40,9 +40,7 @@ class _Pipe:
     ) -> None:
         """Add the class ``cls_to_register`` as a method of all data pipes."""
         if function_name in cls.functions:
-            raise Exception(  # noqa: TRY002 - PyTorch's class
-                f"Unable to add DataPipe function name {function_name} as it is already taken"
-            )
+            raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
 
         def step(source: Any, *args: Any, **options: Any) -> Any:
             return cls_to_register(source, *args, **options)
@@ -150,7 +148,7 @@ class _MapDataPipeSerializationWrapper(_SerializationWrapper, MapDataPipe):
 # --- Decorators -----------------------------------------------------------------------------------------------------
 
 
-class functional_datapipe:  # noqa: N801 - PyTorch's name
+class functional_datapipe:
     """Decorator of a class of a data pipe, which adds it as the method ``name`` of data pipes."""
 
     def __init__(self, name: str, enable_df_api_tracing: bool = False) -> None:
@@ -164,7 +162,7 @@ class functional_datapipe:  # noqa: N801 - PyTorch's name
         return cls
 
 
-class guaranteed_datapipes_determinism:  # noqa: N801 - PyTorch's name
+class guaranteed_datapipes_determinism:
     """Context manager in which data pipes that are not deterministic cannot be made."""
 
     active: ClassVar[bool] = False
@@ -208,7 +206,7 @@ def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
     return f
 
 
-class runtime_validation_disabled:  # noqa: N801 - PyTorch's name
+class runtime_validation_disabled:
     """Context manager without effect: the types of items are not checked."""
 
     def __enter__(self) -> None:

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .....operations.creation.factory import empty
 from .....core.dtypes import int64
+from .....operations.creation.factory import empty
 from .....runtime.user_frame import warn
 from ...collate import default_collate
 from ...sampler import SequentialSampler
@@ -134,9 +134,7 @@ class DataChunk(list[Any]):
 class BatcherIterDataPipe(IterDataPipe):
     """Data pipe of lists of ``batch_size`` items."""
 
-    def __init__(
-        self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk
-    ) -> None:
+    def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
         if batch_size <= 0:
             raise AssertionError("Batch size is required to be larger than 0!")
         self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = (
@@ -396,7 +394,9 @@ class GrouperIterDataPipe(IterDataPipe):
         self.datapipe, self.group_key_fn, self.keep_key = datapipe, group_key_fn, keep_key
         self.buffer_size, self.group_size, self.drop_remaining = buffer_size, group_size, drop_remaining
         least = guaranteed_group_size
-        self.guaranteed_group_size = group_size if least is None and group_size is not None and drop_remaining else least
+        self.guaranteed_group_size = (
+            group_size if least is None and group_size is not None and drop_remaining else least
+        )
 
     def __iter__(self) -> Iterator[Any]:
         groups: dict[Any, list[Any]] = {}
@@ -421,7 +421,11 @@ class GrouperIterDataPipe(IterDataPipe):
                 elif not self.drop_remaining:
                     raise RuntimeError("Failed to group items")
         for key, group in groups.items():
-            if self.guaranteed_group_size is None or len(group) >= self.guaranteed_group_size or not self.drop_remaining:
+            if (
+                self.guaranteed_group_size is None
+                or len(group) >= self.guaranteed_group_size
+                or not self.drop_remaining
+            ):
                 yield shown(key, group)
 
 
