@@ -155,7 +155,8 @@ _COMING = {
     "jit": ("ScriptFunction", "ScriptModule"),
 }  # fmt: skip
 _PARTS = (
-    "__config__", "__future__", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_ops", "_subclasses", "_tensor_str", "_utils",
+    "__config__", "__future__", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal",
+    "_ops", "_subclasses", "_tensor_str", "_utils",
     "_vmap_internals", "accelerator", "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
     "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",

@@ -373,9 +373,13 @@ def _cast(dtype: Any) -> Callable[[Tensor], Tensor]:
     return lambda input, non_blocking=False: input.to(dtype)  # type: ignore[misc]
 
 
-_cast_Byte, _cast_Char, _cast_Short = _cast(dtypes.uint8), _cast(dtypes.int8), _cast(dtypes.int16)
-_cast_Int, _cast_Long, _cast_Half = _cast(dtypes.int32), _cast(dtypes.int64), _cast(dtypes.float16)
-_cast_Float, _cast_Double = _cast(dtypes.float32), _cast(dtypes.float64)
+globals().update({
+    f"_cast_{name}": _cast(getattr(dtypes, dtype))
+    for name, dtype in {
+        "Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Half": "float16",
+        "Float": "float32", "Double": "float64",
+    }.items()
+})  # fmt: skip
 
 
 def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:

@@ -670,3 +670,61 @@ def test_base_class_of_context_managers_that_decorate() -> None:
 
     assert five() == 5 and entered == ["in", "five", "out"]
     assert list(numbers()) == [1, 2] and entered[3:] == ["in", "out"] * 3
+
+
+# -- Products and indices ----------------------------------------------------------------------------------------------
+
+
+def test_scaled_products() -> None:
+    a = torch.arange(8.0).reshape(2, 4).to(torch.float8_e4m3fn)
+    b = torch.arange(12.0).reshape(3, 4).to(torch.float8_e4m3fn).t()
+    two, half = torch.tensor(2.0), torch.tensor(0.5)
+    wanted = a.float() @ b.float()
+    assert torch.equal(torch._scaled_mm(a, b, two, half, out_dtype=torch.float32), wanted)
+    rows, columns = torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0, 2.0, 3.0]])
+    assert torch.equal(torch._scaled_mm(a, b, rows, columns, out_dtype=torch.float32), wanted * rows * columns)
+    assert torch._scaled_mm(a, b, two, half).dtype is torch.float8_e4m3fn
+    fails(RuntimeError, "mat1 must be a matrix", lambda: torch._scaled_mm(a[0], b, two, half))
+    numbers = torch.ones(2, 3, dtype=torch.int8)
+    assert torch.equal(torch._int_mm(numbers, numbers.t()), torch.full((2, 2), 3, dtype=torch.int32))
+    x, w = torch.arange(12.0).reshape(6, 2), torch.arange(8.0).reshape(2, 2, 2)
+    product = torch._grouped_mm(x, w, offs=torch.tensor([2, 6]))
+    assert torch.equal(product, torch.cat([x[:2] @ w[0], x[2:] @ w[1]]))
+
+
+def test_converted_indices() -> None:
+    rows, columns = torch.tensor([0, 0, 1, 3]), torch.tensor([1, 0, 1])
+    assert torch._convert_indices_from_coo_to_csr(rows, 5).tolist() == [0, 2, 3, 3, 4, 4]
+    assert torch._convert_indices_from_coo_to_csr(rows, 5, out_int32=True).dtype is torch.int32
+    starts = torch.tensor([0, 2, 3])
+    assert torch._convert_indices_from_csr_to_coo(starts, columns).tolist() == [[0, 0, 1], [1, 0, 1]]
+    assert torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True).tolist() == [[1, 0, 1], [0, 0, 1]]
+
+
+def test_names_of_optimizers() -> None:
+    from retrograd.optim import optimizer
+
+    tensors = [[torch.ones(1), torch.ones(2, dtype=torch.float64)], [torch.zeros(1), torch.zeros(2)]]
+    groups = optimizer.Optimizer._group_tensors_by_device_and_dtype(tensors, with_indices=True)
+    assert {key[1]: indices for key, (_, indices) in groups.items()} == {torch.float32: [0], torch.float64: [1]}
+    assert optimizer._default_to_fused_or_foreach([torch.ones(1)], False) == (False, False)
+
+    class Recording(torch.optim.Optimizer):
+        @optimizer._use_grad_for_differentiable
+        def step(self, closure: Any = None) -> Any:
+            return torch.is_grad_enabled()
+
+    x = torch.ones(1, requires_grad=True)
+    assert [Recording([x], {"differentiable": each}).step() for each in (False, True)] == [False, True]
+
+
+def test_named_member_accessor() -> None:
+    from retrograd.nn.utils._named_member_accessor import NamedMemberAccessor
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    access = NamedMemberAccessor(model)
+    before, value = access.get_tensor("0.weight"), torch.zeros(2, 2)
+    assert access.swap_tensor("0.weight", value) is before and access.get_tensor("0.weight") is value
+    access.set_tensors_dict({"0.weight": before, "1.running_mean": torch.ones(2)})
+    assert model[0].weight is before and access.get_tensor("1.running_mean").sum() == 2
+    assert access.check_keys(["0.weight", "x"])[1] == ["x"]

@@ -33,8 +33,8 @@ from .subclasses import SubclassArray, dispatches, restored
 _modes: ContextVar[tuple[Any, ...]] = ContextVar("dispatch modes", default=())
 #: Whether ``__torch_dispatch__`` of classes is disabled, because the method of Tensor runs the operation.
 _classes_off: ContextVar[bool] = ContextVar("dispatch classes off", default=False)
-#: The operation that is being dispatched: its overload, its constant arguments, and a function that runs it.
-_pending: ContextVar[tuple[OpOverload, Any, Callable[..., Any]] | None] = ContextVar("dispatched", default=None)
+#: The operation that is being dispatched: its overload, and a function that runs it.
+_pending: ContextVar[tuple[OpOverload, Callable[..., Any]] | None] = ContextVar("dispatched", default=None)
 active_modes = _modes.get
 
 
@@ -129,14 +129,12 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
         result = run(op, tuple(now), params)
         return result if part is None else tuple(result if i == part[0] else None for i in range(part[1]))
 
-    before, mode = _pending.get(), recording()
+    before = _pending.get()
     try:
-        _pending.set((function, None, again))
-        set_recording(False)
+        _pending.set((function, again))
         result = call(function, args, kwargs)
     finally:
         _pending.set(before)
-        restore_recording(mode)
     if part is not None:
         result = result[part[0]]
     if in_place:
@@ -191,7 +189,19 @@ def overload_of(packet: str, overload: str, function: Callable[..., Any]) -> OpO
 
 
 def call(function: OpOverload, args: Any, kwargs: Any) -> Any:
-    """Return the result of ``function``, an overload, from the innermost mode or the class of an argument."""
+    """Return the result of ``function``, an overload, from the innermost mode or the class of an argument.
+
+    Nothing is recorded meanwhile.
+    """
+    before = recording()
+    try:
+        set_recording(False)
+        return _called(function, args, kwargs)
+    finally:
+        restore_recording(before)
+
+
+def _called(function: OpOverload, args: Any, kwargs: Any) -> Any:
     modes = _modes.get()
     leaves = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
     classes = [each for each in leaves if dispatches(type(each))]
@@ -229,7 +239,7 @@ def call(function: OpOverload, args: Any, kwargs: Any) -> Any:
             _modes.reset(token)
     pending = _pending.get()
     if pending is not None and pending[0] is function:
-        result = pending[2](args, kwargs)
+        result = pending[1](args, kwargs)
         if result is not None:
             return result
     return function.overloadpacket._function(*args, **kwargs)
@@ -289,14 +299,12 @@ def _whole(describe: Callable[..., Any]) -> Callable[..., Any]:
             finally:
                 _modes.reset(token)
         function = overload_of(packet, overload, call_.function)
-        before, mode = _pending.get(), recording()
+        before = _pending.get()
         try:
-            _pending.set((function, None, lambda a, k: call_.function(*args, **kwargs) if _same(a, given) else None))
-            set_recording(False)
+            _pending.set((function, lambda a, k: call_.function(*args, **kwargs) if _same(a, given) else None))
             result = call(function, given, named)
         finally:
             _pending.set(before)
-            restore_recording(mode)
         if graph is not None:
             result = _as_new(result, leaves)
             result._grad_edge = graph._grad_edge
@@ -377,7 +385,7 @@ def _number(call_: Call) -> Any:
     function = overload_of("_local_scalar_dense", "default", Tensor.item)
     before = _pending.get()
     try:
-        _pending.set((function, None, lambda args, kwargs: args[0]._array.item()))
+        _pending.set((function, lambda args, kwargs: args[0]._array.item()))
         found = call(function, (x,), {})
     finally:
         _pending.set(before)
@@ -396,6 +404,7 @@ def _lifted(call_: Call) -> Any:
 def _first_gradient(call_: Call) -> Any:
     """Pass the gradient of a backward pass's output, ones, to the handlers as ``ones_like``."""
     _, out, edge, grad = call_.args
+    _note((grad,))
     if grad is not None or edge is None or not isinstance(out, Tensor) or out.numel() != 1 or out.is_complex():
         return GO_ON
     named = {"pin_memory": False, "memory_format": preserve_format}
@@ -426,7 +435,7 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
     before = _pending.get()
     try:
         _pending.set(
-            (function, None, lambda args, named: _attention_gradients(
+            (function, lambda args, named: _attention_gradients(
                 *args[:4], named["attn_mask"], *args[4:6], is_causal, scale
             ))
         )  # fmt: skip

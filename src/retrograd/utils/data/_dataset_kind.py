@@ -13,7 +13,12 @@ class _Fetcher:
     """Loader of batches of ``dataset``; ``fetch`` takes the indices of a batch, or one index without batches."""
 
     def __init__(self, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> None:
-        self.dataset, self.auto_collation, self.collate_fn, self.drop_last = dataset, auto_collation, collate_fn, drop_last
+        self.dataset, self.auto_collation, self.collate_fn, self.drop_last = (
+            dataset,
+            auto_collation,
+            collate_fn,
+            drop_last,
+        )
 
     def fetch(self, possibly_batched_index: Any) -> Any:
         """Return the batch of the samples at the indices."""

@@ -578,7 +578,5 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self.shut_down()
 
 
-__getattr__ = module_getattr(
-    __name__, dict.fromkeys(("_DatasetKind", "_sharding_worker_init_fn"), "._dataset_kind")
-)
+__getattr__ = module_getattr(__name__, dict.fromkeys(("_DatasetKind", "_sharding_worker_init_fn"), "._dataset_kind"))
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]

@@ -8,6 +8,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from .....core.dtypes import int64
@@ -489,7 +490,8 @@ class FileOpenerIterDataPipe(IterDataPipe):
 
     def __iter__(self) -> Iterator[Any]:
         for path in self.datapipe:
-            yield path, StreamWrapper(open(path, self.mode, encoding=self.encoding))
+            file = Path(path).open(self.mode, encoding=self.encoding)  # noqa: SIM115 - closed by its wrapper
+            yield path, StreamWrapper(file)
 
     def __len__(self) -> int:
         return len(self.datapipe)

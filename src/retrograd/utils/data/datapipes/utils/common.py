@@ -37,7 +37,11 @@ class StreamWrapper:
         self.close()
 
     def __repr__(self) -> str:
-        return f"StreamWrapper<{self.file_obj!r}>" if self.name is None else f"StreamWrapper<{self.name},{self.file_obj!r}>"
+        return (
+            f"StreamWrapper<{self.file_obj!r}>"
+            if self.name is None
+            else f"StreamWrapper<{self.name},{self.file_obj!r}>"
+        )
 
 
 __all__ = ["StreamWrapper"]
