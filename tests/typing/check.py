@@ -30,6 +30,7 @@ from pathlib import Path
 from retrograd import stubs
 from tests import ROOT
 from tests.architecture.markdown_pages import PAGES, blocks
+from tests.typing import reveals
 
 HERE = Path(__file__).parent
 #: Third-party packages of programs that ship no types.
@@ -54,7 +55,7 @@ NOT_DEMANDED = (
     "reportMissingParameterType", "reportUnknownParameterType", "reportUnknownArgumentType", "reportUnknownVariableType",
     "reportUnknownMemberType", "reportUnknownLambdaType", "reportMissingTypeStubs", "reportMissingModuleSource",
     "reportMissingTypeArgs", "reportUntypedFunctionDecorator", "reportUnusedExpression", "reportMissingImports",
-    "reportUnusedImport", "reportUnusedVariable", "reportPossiblyUnboundVariable",
+    "reportUnusedImport", "reportUnusedVariable", "reportPossiblyUnboundVariable", "reportDuplicateImport",
 )  # fmt: skip
 
 
@@ -203,15 +204,45 @@ def check_programs(folder: Path, run: str, more: list[str]) -> list[str]:
     ]
 
 
+def check_reveals(folder: Path) -> list[str]:
+    """Return the expressions of ``reveals.txt`` whose type is not the one that is recorded."""
+    programs = folder / "reveals"
+    programs.mkdir(exist_ok=True)
+    known = reveals.rows()
+    (programs / "revealed.py").write_text(reveals.program([each[0] for each in known]), encoding="utf-8")
+    types = reveals.revealed([(line, text) for _, line, text in run_mypy(programs)])
+    start = reveals.PREAMBLE.count("\n") + 1
+    found = [(each, types.get(start + number, "error")) for number, each in enumerate(known)]
+    return [reveals.SEPARATOR.join([*each[:2], kind]) for each, kind in found if kind != each[-1]]
+
+
+def check_mistakes(folder: Path) -> list[str]:
+    """Return the lines of ``mistakes.txt`` that a checker accepts."""
+    programs = folder / "mistakes"
+    programs.mkdir(exist_ok=True)
+    text = (HERE / "mistakes.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and line[0] != "#"]
+    (programs / "wrong.py").write_text(reveals.PREAMBLE + "\n".join(lines) + "\n", encoding="utf-8")
+    start = reveals.PREAMBLE.count("\n") + 1
+    failed = []
+    for name, checker in RUN.items():
+        rejected = {line for _, line, message in checker(programs) if "error:" in message}
+        failed += [f"{name} accepts: {line}" for number, line in enumerate(lines) if start + number not in rejected]
+        failed += [f"{name} rejects line {line} of the preamble" for line in sorted(rejected) if line < start]
+    return failed
+
+
 #: Lines of programs that a checker rejects and that show what they are meant to show.
 UNDERSTOOD = (
     r"\.op\.source",  # an attribute for those who read the implementation
     r"no_grad is torch\.no_grad",  # of two packages with the same stubs
     r"\(way \+ way\)\.unit",  # the operators of a subclass return a Tensor, as PyTorch's stubs say
+    r"-= 0\.5 \* (slope|start)\.grad$",  # pyright: after `x.grad, y.grad = None, None` in a loop, a gradient may be None
     r"^torch\.stack\(rows\)$",  # mypy: after `x.grad = None`, a gradient is None
     r"load_digits\(\)\.data|digits\.(images|target)",  # pyright reads the sources of scikit-learn
 )
 RUN = {"mypy": run_mypy, "pyright": run_pyright}
+CHECKS = {"reveals": check_reveals, "mistakes": check_mistakes}
 
 
 def main() -> int:
@@ -226,7 +257,7 @@ def main() -> int:
         write_stubs(folder / "stubs")
         failed = []
         for each in chosen.checks:
-            failed += check_programs(folder, each, chosen.program)
+            failed += CHECKS[each](folder) if each in CHECKS else check_programs(folder, each, chosen.program)
         print("\n".join(failed))
     return 1 if failed else 0
 

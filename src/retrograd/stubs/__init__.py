@@ -66,7 +66,7 @@ def declaration(stub: Stub, name: str, value: object) -> list[str]:
         stub.export_module(name)
     elif home is not None and home != (stub.module, name):
         return stub.export(name, *home)
-    elif isinstance(value, type):
+    elif isinstance(value, type) and home is not None:
         return classes.declare(stub, name, value)
     elif callable(value) and functions.is_function(value):
         return functions.declare(stub, name, value, f"{names.torch_name(stub.module)}.{name}")

@@ -26,7 +26,7 @@ ANY = "typing.Any"
 FOLDER = Path(__file__).resolve().parent.parent
 #: Modules whose names an annotation may use as they are.
 STANDARD = frozenset({
-    "abc", "collections", "collections.abc", "concurrent.futures", "contextlib", "datetime", "enum", "io", "os", "pathlib", "re",
+    "abc", "builtins", "collections", "collections.abc", "concurrent.futures", "contextlib", "datetime", "enum", "io", "os", "pathlib", "re",
     "threading", "types", "typing", "numpy", "numbers", "logging", "multiprocessing.context",
 })  # fmt: skip
 #: Arguments of generic classes that an annotation names without arguments.
@@ -308,6 +308,9 @@ class Stub:
 
     def _full(self, dotted: str) -> str:
         module, _, name = dotted.rpartition(".")
+        if dotted == "T":
+            self.variables["_T"] = f'_T = {self.outside("typing", "TypeVar")}("_T")'
+            return "_T"
         if not module:
             return self.builtin(name) if hasattr(builtins, name) else self.any
         if module.partition(".")[0] != "torch":

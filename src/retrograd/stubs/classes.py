@@ -28,9 +28,15 @@ HIDDEN = frozenset({
     "__type_params__", "__abstractmethods__", "__class_getitem__", "__copy__", "__deepcopy__", "__getnewargs__",
     "__prepare__", "__match_args__", "__replace__", "__dataclass_fields__", "__dataclass_params__", "__slotnames__",
     "__constants__", "__call__", "__post_init__", "__torch_function__", "__delattr__", "__format__", "__all__",
+    "__getattr__", "__setattr__",
 })  # fmt: skip
 #: Metaclass of ``FloatTensor`` and others, whose instances are tensors.
 LEGACY = type(legacy_types.CPU_TYPES["FloatTensor"])
+#: Attributes of public classes that only the package uses.
+INTERNAL = {
+    "torch.dtype": {"bits", "category", "name", "numpy"},
+    "torch.optim.optimizer.Optimizer": {"counted", "checked", "moved", "moved_if", "captured", "capturable_on", "foreach_recorded"},
+}
 #: Operators of a tensor and the type of the other operand.
 OPERAND = "torch.Tensor | torch.types.Number | complex"
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift")
@@ -92,6 +98,9 @@ class Members:
     def __init__(self, stub: Stub, cls: type, full: str) -> None:
         self.stub, self.cls, self.full = stub, cls, full
         self.done: set[str] = set()
+        for each in cls.__mro__:
+            if home := names.home(each):
+                self.done |= INTERNAL.get(".".join([names.torch_name(home[0]), home[1]]), set())
 
     def own_classes(self) -> list[type]:
         """Return the class and its internal bases, those that no other public base has."""
@@ -174,8 +183,9 @@ class Members:
         if name in self.done or name[:1] == "_" or not identifier(name):
             return []
         self.done.add(name)
-        if text == self.stub.any and (known := facts.declared(f"{self.full}.{name}", "")) is not None:
-            text = self.stub.type_text(known, FULL)
+        if text == self.stub.any or facts.attribute_by_hand(f"{self.full}.{name}"):
+            known = facts.declared(f"{self.full}.{name}", "")
+            text = text if known is None else self.stub.type_text(known, FULL)
         return [f"    {name}: {text}"]
 
     def annotated(self, cls: type, node: ast.ClassDef, source: Source) -> Iterator[tuple[str, str]]:
@@ -197,7 +207,7 @@ class Members:
                         self.enum_values.append(f"    {yield_name} = {getattr(value, 'value', ...)!r}")
 
     def _shown(self, name: str) -> bool:
-        if name in self.done or name in HIDDEN and not (name in SHOWN_SPECIAL) or not identifier(name):
+        if name in self.done or name in HIDDEN or not identifier(name):
             return False
         return name[:1] != "_" or (name[:2] == "__" and name[-2:] == "__")
 
@@ -219,16 +229,20 @@ class Members:
             self.done.add(name)
             kept = [each for each in nodes if _kept(each, nodes)]
             declared = [self._from_node(each, source, value) for each in kept]
-            if written := facts.by_hand(f"{self.full}.{name}"):
+            written = facts.by_hand(f"{self.full}.{name}")
+            if written:
                 declared = [
                     replace(functions.from_text(self.stub, each, not isinstance(value, staticmethod)), decorators=declared[0].decorators)
                     for each in written
                 ]
             text = inspect.getdoc(plain_doc(value)) or "" if getattr(plain_doc(value), "__doc__", None) else ""
-            if len(declared) > 1 and not overloads:
+            if len(declared) > 1 and not overloads and not written:
                 for number, each in enumerate(declared):
                     lines += functions.shown(self.stub, name, [each], text if not number else "", "    ")
                 continue
+            if not isinstance(value, FunctionType | staticmethod | classmethod | property) and len(declared) == 1:
+                if [each.name for each in declared[0].parameters] == ["self"] and declared[0].decorators == []:
+                    declared[0].decorators = [self.stub.builtin("property")]  # one that is computed once
             for each in declared:
                 each.decorators = [d for d in each.decorators if d.rpartition(".")[2].lstrip("_") != "overload"]
             lines += functions.shown(self.stub, name, declared, text, "    ")
@@ -406,9 +420,6 @@ class Members:
             else:
                 lines += [f"    {name}: {self._fact(name)}"]
         return lines
-
-
-SHOWN_SPECIAL = frozenset({"__torch_function__"})
 
 
 def plain_doc(value: Any) -> Any:

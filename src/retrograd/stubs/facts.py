@@ -34,13 +34,21 @@ def _lines(file: str = "types.txt") -> dict[str, list[str]]:
 
 def by_hand(name: str) -> list[ast.FunctionDef]:
     """Return the declarations of a function in ``by_hand.txt``, as definitions."""
-    found = [ast.parse(f"def f{line}: ...").body[0] for line in _lines("by_hand.txt").get(name, ())]
+    lines = [line for line in _lines("by_hand.txt").get(name, ()) if line[0] == "("]
+    found = [ast.parse(f"def f{line}: ...").body[0] for line in lines]
     return [each for each in found if isinstance(each, ast.FunctionDef)]
+
+
+def attribute_by_hand(name: str) -> ast.expr | None:
+    """Return the type of an attribute in ``by_hand.txt``, or None."""
+    line = _lines("by_hand.txt").get(name, [""])[0]
+    return parse_expression(line[2:]) if line[:1] == ":" else None
 
 
 def members_by_hand(name: str) -> list[str]:
     """Return the names of the methods of a class that ``by_hand.txt`` declares."""
-    return [each.rpartition(".")[2] for each in _lines("by_hand.txt") if each.rpartition(".")[0] == name]
+    found = _lines("by_hand.txt").items()
+    return [each.rpartition(".")[2] for each, lines in found if each.rpartition(".")[0] == name and lines[0][0] == "("]
 
 
 def result(name: str, parameters: list[str]) -> ast.expr | None:
@@ -59,6 +67,8 @@ def result(name: str, parameters: list[str]) -> ast.expr | None:
 
 def declared(name: str, part: str) -> ast.expr | None:
     """Return the type of a parameter of a function, of its result (``return``), or of an attribute (an empty text)."""
+    if not part and (known := attribute_by_hand(name)) is not None:
+        return known
     asked.setdefault(name, set()).add(part)
     for line in _lines().get(name, ()):
         if not part and line[0] == ":":

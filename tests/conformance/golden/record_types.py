@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import collections.abc
+import contextlib
+import importlib
 import inspect
 import os
 import pathlib
@@ -199,7 +201,13 @@ def wanted(name: str, parts: set[str]) -> str | None:
 
     holder: Any = None
     value: Any = torch
-    for each in name.split(".")[1:]:
+    parts_of_name = name.split(".")[1:]
+    for count in range(len(parts_of_name), 0, -1):  # some modules are no attributes of their packages
+        with contextlib.suppress(ImportError):
+            value = importlib.import_module(".".join(["torch", *parts_of_name[:count]]))
+            parts_of_name = parts_of_name[count:]
+            break
+    for each in parts_of_name:
         try:
             holder, value = value, inspect.getattr_static(value, each) if isinstance(value, type) else getattr(value, each)
         except AttributeError:

@@ -170,10 +170,10 @@ class ChainDataset(IterableDataset[Any]):
         return sum(len(each) for each in self._checked())
 
 
-class Subset(Dataset[Any]):
+class Subset(Dataset[Sample]):
     """Data set of the samples of ``dataset`` at ``indices``."""
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Dataset[Sample] | Sequence[Sample], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
         cls = type(self)
@@ -196,8 +196,8 @@ class Subset(Dataset[Any]):
 
 
 def random_split(
-    dataset: Any, lengths: Sequence[float], generator: Generator | None = default_generator
-) -> list[Subset]:
+    dataset: Dataset[Sample] | Sequence[Sample], lengths: Sequence[float], generator: Generator | None = default_generator
+) -> list[Subset[Sample]]:
     """Return a list of subsets of ``dataset``, chosen at random without overlap.
 
     ``lengths`` are the numbers of samples of the subsets or, if they sum to 1, the fractions of ``dataset``.
