@@ -18,6 +18,8 @@ from ..runtime.codegen import parse_expression
 
 #: Parts of declarations that were asked for: names of parameters, ``return``, or an empty text for an attribute.
 asked: dict[str, set[str]] = {}
+#: Files that are not read, while they are recorded.
+ignored: set[str] = set()
 
 
 @cache
@@ -25,7 +27,7 @@ def _lines(file: str = "types.txt") -> dict[str, list[str]]:
     """Return the lines of a file without the names, by name."""
     found: dict[str, list[str]] = {}
     path = Path(__file__).with_name(file)
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    for line in path.read_text(encoding="utf-8").splitlines() if file not in ignored else ():
         if line and line[0] != "#":
             stop = min(place for place in (line.find("("), line.find(": ")) if place > 0)
             found.setdefault(line[:stop], []).append(line[stop:])

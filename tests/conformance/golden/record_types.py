@@ -203,7 +203,7 @@ def wanted(name: str, parts: set[str]) -> str | None:
     value: Any = torch
     parts_of_name = name.split(".")[1:]
     for count in range(len(parts_of_name), 0, -1):  # some modules are no attributes of their packages
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, TypeError):
             value = importlib.import_module(".".join(["torch", *parts_of_name[:count]]))
             parts_of_name = parts_of_name[count:]
             break
@@ -270,10 +270,10 @@ def wanted(name: str, parts: set[str]) -> str | None:
 
 def main() -> None:
     """Write the file: results first, then the types that the generator asks for."""
-    TARGET.write_text("", encoding="utf-8")
     found = sorted(set(results()))
     from retrograd import stubs
 
+    stubs.facts.ignored.add("types.txt")
     stubs.texts()
     for name, parts in sorted(stubs.facts.asked.items()):
         line = wanted(name, parts)
