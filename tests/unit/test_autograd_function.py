@@ -449,3 +449,38 @@ def test_gradcheck_finds_wrong_derivative() -> None:
     x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)
     for function in (lambda x: AddOne.apply(x * 1), Itself.apply):
         assert not torch.autograd.gradcheck(function, x, raise_exception=False)
+
+
+NAMES_OF_THE_ENGINE = (
+    "arguments", "code", "dtype", "edge_of", "edges", "forms", "hooks", "instruction", "listed", "lone", "merged", "name",
+    "node", "number", "operation", "outputs", "place", "position", "result_hooks", "run", "saved", "shape", "single",
+    "spread", "takes_none", "variable_ref", "vjp", "vjp_recorded",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES_OF_THE_ENGINE)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_attributes_of_ctx_may_have_names_of_the_engine(name: str, recorded: bool) -> None:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            setattr(ctx, name, (name, k))
+            ctx.save_for_backward(x)
+            return x * k, x * 2 * k
+
+        @staticmethod
+        def backward(ctx, first, second):
+            assert getattr(ctx, name)[0] == name and ctx.saved_tensors[0].shape == (2, 3)
+            k = getattr(ctx, name)[1]
+            setattr(ctx, name, (name, k))
+            return first * k + second * 2 * k, None
+
+    x = torch.ones(2, 3, requires_grad=True)
+    first, second = Scaled.apply(x, 5)
+    total = (first * second).sum()
+    for _ in range(2):
+        (gradient,) = torch.autograd.grad(total, x, retain_graph=True, create_graph=recorded)
+        assert gradient.tolist() == [[100.0] * 3] * 2
+        assert gradient.requires_grad is recorded
+    one = Scaled.apply(x, 3)[0].sum()
+    assert "Scaled" in str(torch.autograd.explain(one))

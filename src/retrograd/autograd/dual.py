@@ -476,11 +476,11 @@ def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Se
         else tangent
         for primal, tangent in zip(primals, tangents, strict=True)
     ]
-    ctx.forward_mode = True
+    ctx._forward_mode = True
     try:
-        out_tangents = function.jvp(ctx, *in_tangents)
+        out_tangents = ctx._call(function.jvp, *in_tangents)
     finally:
-        ctx.forward_mode = False
+        ctx._forward_mode = False
     out_tangents = out_tangents if isinstance(out_tangents, tuple) else (out_tangents,)
     if len(out_tangents) != len(outs):
         raise RuntimeError(
@@ -494,7 +494,7 @@ def _jvp_tangents(ctx: Any, function: Any, primals: Any, tangents: Any, outs: Se
             raise RuntimeError(
                 f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.{_jvp_hint(function)}"
             )
-        if index in ctx.constant_results or not isinstance(out, Tensor) or out.dtype.category < dtypes.FLOATING:
+        if index in ctx._constant_results or not isinstance(out, Tensor) or out.dtype.category < dtypes.FLOATING:
             raise RuntimeError(
                 f"Function's jvp returned a gradient at position {index}, but  the corresponding forward output is not a "
                 f"differentiable Tensor.You should return None at that position instead.{_jvp_hint(function)}"

@@ -107,19 +107,19 @@ class _RawSaved(SavedTensor):
         self._owner, self._index = node, index
 
     def held(self) -> Any:
-        saved = self._owner.saved
+        saved = self._owner._saved
         value = FREED if saved is None else saved[self._index]
         if value is None or value is FREED:
             return value
         return value.packed if value.__class__ is _SavedPacked else value.tensor(self._owner)
 
     def hold(self, packed: PackedValue) -> None:
-        node, saved = self._owner, list(self._owner.saved)
+        node, saved = self._owner, list(self._owner._saved)
         value = saved[self._index]
         of_result = value.__class__ is _SavedResult
         edge = None if of_result else current_edge(value.source)
         saved[self._index] = _SavedPacked(packed, edge, value.position if of_result else None)
-        node.saved = tuple(saved)
+        node._saved = tuple(saved)
 
 
 _RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
@@ -169,6 +169,13 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
+class Itself:
+    """Descriptor of an attribute whose value is the object itself, until it is assigned."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return instance
+
+
 class BackwardCFunction(FunctionCtx, Node):
     """Base class of the graph nodes that are created by calls of a :class:`Function`."""
 
@@ -182,24 +189,30 @@ class BackwardCFunction(FunctionCtx, Node):
     non_differentiable: Any = ()
     materialize_grads: bool = True
     _materialize_non_diff_grads: bool = True  # whether zeros are passed for results that are not differentiable
-    constant_results: frozenset[int] = frozenset()  # positions of the results marked as non-differentiable
+    _constant_results: frozenset[int] = frozenset()  # positions of the results marked as non-differentiable
     needs_input_grad: tuple[bool, ...] = ()
-    saved: Any = ()  # the saved forms of `to_save`; None after they were freed
-    operands_at: tuple[int, ...] = ()  # for each edge, the index of its argument
-    arguments: int = 0
-    forward_mode: bool = False  # whether `jvp` is running
-    forms: tuple[Any, ...] = ()  # shape, dtype and device of each result, None for one that is no tensor
+    node = Itself()  # not a property, so that a program can use the name for an attribute of its own
+    position = 0  # type: ignore[assignment]
+    _saved: Any = ()  # the saved forms of `to_save`; None after they were freed
+    _operands_at: tuple[int, ...] = ()  # for each edge, the index of its argument
+    _arguments: int = 0
+    _forward_mode: bool = False  # whether `jvp` is running
+    _forms: tuple[Any, ...] = ()  # shape, dtype and device of each result, None for one that is no tensor
+
+    _own: dict[str, Any] | None = (
+        None  # attributes of the program whose names the engine uses; see _take_own_attributes
+    )
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """Tensors passed to :meth:`save_for_backward`, or in ``jvp`` those passed to :meth:`save_for_forward`."""
-        if self.forward_mode:
+        if self._forward_mode:
             return tuple(self.saved_for_forward)
-        if self.saved is None:
+        if self._saved is None:
             raise freed_error(self)
-        if not self.saved and self.to_save:
+        if not self._saved and self.to_save:
             return tuple(self.to_save)  # read during forward
-        return tuple(None if each is None else each.tensor(self) for each in self.saved)
+        return tuple(None if each is None else each.tensor(self) for each in self._saved)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -209,9 +222,9 @@ class BackwardCFunction(FunctionCtx, Node):
 
     @property
     def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
-        if self.saved is None:
+        if self._saved is None:
             raise freed_error(self)
-        return tuple(_RawSaved(self, index) for index in range(len(self.saved)))
+        return tuple(_RawSaved(self, index) for index in range(len(self._saved)))
 
     def vjp(self, grad: Any, edges: tuple[Any, ...], keep: bool) -> Any:
         grads = [as_tensor(each) for each in ((grad,) if self.single else grad)]
@@ -227,8 +240,8 @@ class BackwardCFunction(FunctionCtx, Node):
         return found[0] if len(edges) == 1 else tuple(found)
 
     def _release(self) -> None:
-        if self.saved:
-            self.saved = None
+        if self._saved:
+            self._saved = None
 
     def _call_backward(self, grads: list[Any], edges: tuple[Any, ...]) -> list[Any]:
         """Call the user's ``backward`` with ``grads``, and return a list of gradients, one for each of ``edges``.
@@ -237,7 +250,7 @@ class BackwardCFunction(FunctionCtx, Node):
         is raised if the number or a type of the returned gradients is wrong.
         """
         if self.materialize_grads:
-            for index, form in enumerate(self.forms):
+            for index, form in enumerate(self._forms):
                 if grads[index] is None and form is not None:
                     shape, dtype, module = form
                     grads[index] = wrap(module.zeros(shape, dtype))
@@ -249,11 +262,26 @@ class BackwardCFunction(FunctionCtx, Node):
                 f"vjp{describe_definition(kind.vjp)}. Remedy: delete one."
             )
         run = kind.vjp if kind.vjp is not Function.vjp else kind.backward
-        results = run(self, *grads)
+        results = self._call(run, *grads)
         return self._checked_gradients(results if isinstance(results, tuple) else (results,), edges)
 
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call ``function(self, *args)``, a method of the program, with the program's attributes in place."""
+        if self._own is None:
+            return function(self, *args)
+        names = list(self._own)
+        engine = {name: getattr(self, name) for name in names}
+        for name in names:
+            setattr(self, name, self._own[name])
+        try:
+            return function(self, *args)
+        finally:
+            self._own = {name: getattr(self, name) for name in names}
+            for name in names:
+                setattr(self, name, engine[name])
+
     def _checked_gradients(self, results: tuple[Any, ...], edges: tuple[Any, ...]) -> list[Any]:
-        name, count = type(self).__name__, self.arguments
+        name, count = type(self).__name__, self._arguments
         if len(results) > count and all(each is None for each in results[count:]):
             results = results[:count]
         if len(results) != count:
@@ -264,7 +292,7 @@ class BackwardCFunction(FunctionCtx, Node):
         for index, each in enumerate(results):
             if each is None:
                 continue
-            if index not in self.operands_at:
+            if index not in self._operands_at:
                 raise RuntimeError(
                     f"function {name} returned a gradient different than None at position {index + 1}, but the "
                     f"corresponding forward input was not a Variable.{recorded_at(self)} Remedy: return None there."
@@ -274,7 +302,31 @@ class BackwardCFunction(FunctionCtx, Node):
                     f"expected Variable or None (got {type(each).__name__}).{recorded_at(self)} Remedy: let {name} return a "
                     "tensor, or None, for each argument of forward."
                 )
-        return [None if edge is None else results[at] for at, edge in zip(self.operands_at, edges, strict=True)]
+        return [None if edge is None else results[at] for at, edge in zip(self._operands_at, edges, strict=True)]
+
+
+#: Names that the engine uses for attributes of a node.
+_ENGINE_NAMES = frozenset(
+    name for kind in BackwardCFunction.__mro__[:-1] for name in vars(kind) if not name.startswith("_")
+) - frozenset(vars(FunctionCtx)) - {
+    "dirty_tensors", "materialize_grads", "metadata", "needs_input_grad", "next_functions", "non_differentiable",
+    "requires_grad", "saved_for_forward", "saved_tensors", "saved_variables", "to_save",
+}  # fmt: skip
+
+
+def _take_own_attributes(ctx: Any, edges: Any, number: int, code: Any, instruction: int) -> None:
+    """Keep the attributes that ``forward`` has set under names of the engine, for example ``ctx.shape``, in ``_own``.
+
+    The other arguments are the values that these attributes had before ``forward``. A node and its ``ctx`` are one
+    object, as in PyTorch. ``backward`` finds the program's values: see ``BackwardCFunction._call``.
+    """
+    before = {"edges": edges, "number": number, "hooks": None, "code": code, "instruction": instruction,
+              "shape": None, "dtype": None}  # fmt: skip
+    own = {name: getattr(ctx, name) for name, value in before.items() if getattr(ctx, name) is not value}
+    own |= {name: ctx.__dict__.pop(name) for name in _ENGINE_NAMES & ctx.__dict__.keys()}
+    for name in own.keys() & before.keys():
+        setattr(ctx, name, before[name])
+    ctx._own = own
 
 
 class FunctionMeta(type):
@@ -424,14 +476,16 @@ class Function(metaclass=FunctionMeta):
         """
         ctx = cls._backward_cls() if not active_levels() else cls._node_class()()
         edges = {index: current_edge(each) for index, each in enumerate(args) if isinstance(each, Tensor)}
-        ctx.operands_at, ctx.edges, ctx.arguments = tuple(edges), tuple(edges.values()), len(args)
+        found = tuple(edges.values())
+        ctx._operands_at, ctx.edges, ctx._arguments = tuple(edges), found, len(args)
         ctx.needs_input_grad = tuple([isinstance(each, Tensor) and each.requires_grad for each in args])
-        ctx.number, ctx.hooks = next_number(), None
-        ctx.code, ctx.instruction = user_frame.user_location()
+        ctx.number = number = next_number()
+        ctx.code, ctx.instruction = code, instruction = user_frame.user_location()
+        ctx.hooks = ctx.shape = ctx.dtype = None
         if anomaly_mode.setting.enabled:
             anomaly_mode.note(ctx)
         before = recording()
-        recorded = before and ctx.edges.count(None) < len(ctx.edges)
+        recorded = before and found.count(None) < len(found)
         try:
             set_recording(False)
             output = cls.forward(*args) if split else cls.forward(ctx, *args)
@@ -439,6 +493,12 @@ class Function(metaclass=FunctionMeta):
                 cls.setup_context(ctx, args, output)
         finally:
             restore_recording(before)
+        if not (
+            ctx.shape is ctx.dtype is ctx.hooks is None
+            and ctx.edges is found and ctx.number is number and ctx.code is code and ctx.instruction is instruction
+            and _ENGINE_NAMES.isdisjoint(ctx.__dict__)
+        ):  # fmt: skip
+            _take_own_attributes(ctx, found, number, code, instruction)
         return ctx, _recorded_results(ctx, args, output, recorded)
 
 
@@ -508,16 +568,16 @@ def _recorded_results(ctx: Any, args: tuple[Any, ...], output: Any, recorded: An
             forms.append(None)
     if ctx.non_differentiable:
         marked = set(map(id, ctx.non_differentiable))
-        ctx.constant_results = frozenset(index for index, out in enumerate(outs) if id(out) in marked)
+        ctx._constant_results = frozenset(index for index, out in enumerate(outs) if id(out) in marked)
     if not ctx._materialize_non_diff_grads:
         forms = [
-            form if form and index not in ctx.constant_results and form[1].kind in "fcVW" else None
+            form if form and index not in ctx._constant_results and form[1].kind in "fcVW" else None
             for index, form in enumerate(forms)
         ]
-    ctx.forms = tuple(forms)
+    ctx._forms = tuple(forms)
     ctx.shape, ctx.dtype = forms[0][:2] if len(forms) == 1 and forms[0] else ((), None)
     if recorded:
-        ctx.saved = tuple([_saved_form(index, each, results) for index, each in enumerate(ctx.to_save)])
+        ctx._saved = tuple([_saved_form(index, each, results) for index, each in enumerate(ctx.to_save)])
     ctx.to_save = ctx.dirty_tensors = (
         ctx.non_differentiable
     ) = ()  # results among them would form reference cycles with the node

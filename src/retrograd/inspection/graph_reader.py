@@ -318,7 +318,7 @@ def _edges(node: Any) -> Iterator[tuple[int, str, Any, bool]]:
     operation = getattr(node.inner if isinstance(node, CopySlices) else node, "operation", None)
     for index, edge in enumerate(edges):
         if isinstance(node, BackwardCFunction):
-            yield index, f"argument {node.operands_at[index]}", edge, True
+            yield index, f"argument {node._operands_at[index]}", edge, True
         elif operation is None or operation.several or index >= len(operation.tensors):
             yield index, f"operand {index}" if len(edges) > 1 else "input", edge, True
         else:
@@ -481,7 +481,7 @@ def saved_values_of(node: Any) -> tuple[list[SavedValue], bool]:
     if isinstance(node, CopySlices):
         return saved_values_of(node.inner)
     if isinstance(node, BackwardCFunction):
-        saved = node.saved
+        saved = node._saved
         return [
             _kept_by_function(f"saved {i}", each) for i, each in enumerate(saved or ()) if each is not None
         ], saved is None
