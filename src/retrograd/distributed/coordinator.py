@@ -61,7 +61,6 @@ class Coordinator:
         self.ready: set[int] = set()
         self.leaving: set[int] = set()
         self.gone: dict[int, str] = {}
-        self.met: dict[str, set[int]] = {}
         self.askers: dict[int, int] = {}  # rank -> number of its question
         self.answers: dict[int, str] = {}
         self.answer_deadline: float | None = None
@@ -154,7 +153,8 @@ class Coordinator:
         """Tell the other ranks that ``rank`` is gone; stop those that wait for it in MPI_Init."""
         self.gone[rank] = why
         for each in self.watched.values():
-            each.send(gone=rank, why=why)
+            if each.rank != rank:
+                each.send(gone=rank, why=why)
         if self.deadline is not None and len(self.ready) < self.size:
             self.stop_start(why)
 
@@ -190,19 +190,6 @@ class Coordinator:
                 self.answers[rank] = str(message["text"])
                 if self.answer_deadline is not None and self.watched.keys() <= self.answers.keys():
                     self.send_answers()
-            case "meet":  # monitored_barrier
-                came = self.met.setdefault(str(message["name"]), set())
-                came.add(rank)
-                ranks: list[int] = message["ranks"]  # type: ignore[assignment]
-                if came >= set(ranks):
-                    del self.met[str(message["name"])]
-                    for each in ranks:
-                        if each in self.watched:
-                            self.watched[each].send(met=message["name"], came=ranks)
-            case "give up":  # the same, after the timeout of this rank
-                came = self.met.get(str(message["name"]), set())
-                client.send(met=message["name"], came=sorted(came))
-                came.discard(rank)
             case other:
                 raise ValueError(f"unknown message {other}")
 

@@ -27,7 +27,7 @@ class Watch:
 
     ``failure`` is None, or says which rank is gone and how; the job cannot go on. ``left`` is None, or says which rank has
     ended its program in good order: an operation that waits for it does not complete. ``position`` is the collective
-    operation in which this rank is, or None. ``answers`` has what the ranks answered to :meth:`ask`.
+    operation in which this rank is, or None. ``answers`` has what the ranks answered to :meth:`ask`, or is None.
     """
 
     def __init__(self, connection: socket.socket, rank: int, size: int) -> None:
@@ -35,11 +35,10 @@ class Watch:
         self.failure: str | None = None
         self.left: str | None = None
         self.position: Position | None = None
-        self.answers: dict[int, str] = {}
+        self.answers: dict[int, str] | None = None
         self._connection = connection
         self._changed = threading.Condition()
         self._send_lock = threading.Lock()
-        self._came: dict[str, list[int]] = {}
         self._all_there = self._finalize = self._closing = False
         self._asked = 0
         self._main = threading.main_thread().ident
@@ -84,8 +83,6 @@ class Watch:
                 self.left = self.left or message["why"]
             elif "answers" in message:
                 self.answers = {int(rank): text for rank, text in message["answers"].items()}
-            elif "met" in message:
-                self._came[message["met"]] = message["came"]
             elif "finalize" in message:
                 self._finalize = True
             self._changed.notify_all()
@@ -113,20 +110,6 @@ class Watch:
     def report(self, **message: Any) -> None:
         """Tell the coordinator the state of this rank."""
         self._send(**message)
-
-    def meet(self, name: str, ranks: list[int], timeout: float) -> list[int]:
-        """Wait until all ``ranks`` have called this method with ``name``; return those that have not after ``timeout``.
-
-        A name is used once. The wait ends when a rank is gone.
-        """
-        self._send(do="meet", name=name, ranks=ranks)
-        with self._changed:
-            self._changed.wait_for(lambda: name in self._came or self.failure, timeout)
-            if name not in self._came:
-                self._send(do="give up", name=name)
-                self._changed.wait_for(lambda: name in self._came, 5.0)
-            came = self._came.pop(name, [self.rank])
-        return [each for each in ranks if each not in came]
 
     def leave(self, timeout: float | None = None) -> bool:
         """Tell that the program has ended, wait for the others, and return whether MPI may be finalized."""
