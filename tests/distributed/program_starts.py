@@ -14,6 +14,7 @@ from pathlib import Path
 PROGRAMS = Path(__file__).parent / "programs"
 #: For each program, whether torchrun starts it, and its arguments for a number of ranks, a port and a folder.
 STARTS: dict[str, tuple[bool, Callable[[int, int, str], list[object]]]] = {
+    "collectives": (True, lambda ranks, port, folder: []),
     "imagenet_style": (
         False,
         lambda ranks, port, folder: ["--ranks", ranks, "--dist-url", f"tcp://127.0.0.1:{port}", "--folder", folder],
