@@ -1,9 +1,10 @@
-"""Program of several ranks that checks what has no counterpart in PyTorch: errors, SyncBatchNorm on the CPU, compiling."""
+"""Checks of ``data_parallel_program.py`` without a counterpart in PyTorch: errors, SyncBatchNorm on the CPU, compiling.
+
+The functions are called by all ranks.
+"""
 
 import gc
 import os
-import sys
-import warnings
 import weakref
 from pathlib import Path
 
@@ -98,8 +99,13 @@ class Failing(nn.Module):
         raise ArithmeticError("a bad batch")
 
 
-def failing_backward_passes(options):
+def failing_backward_passes():
     """A backward pass raises in one rank, or in all: the next steps are correct, and equal in all ranks."""
+    for options in ({}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True}):
+        _failing_backward_passes(options)
+
+
+def _failing_backward_passes(options):
     model, expected = DistributedDataParallel(Failing(), bucket_cap_mb=1e-5, **options), Failing()
     x = torch.arange(8.0 * SIZE).reshape(SIZE, 2, 4) / 10
     for failing in (set(), {SIZE - 1}, set(), set(range(SIZE)), set()):
@@ -213,24 +219,7 @@ def collected_when_dropped():
     module(torch.ones(1, 2)).sum().backward()
 
 
-def main():
-    dist.init_process_group("gloo")
-    torch.set_default_dtype(torch.float64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        different_parameters()
-        unused_parameters_are_explained()
-        for options in ({}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True}):
-            failing_backward_passes(options)
-        sync_batchnorm()
-        ddp_with_sync_batchnorm()
-        compiled_modules()
-        hooks_in_bfloat16()
-        collected_when_dropped()
-    dist.barrier()
-    Path(sys.argv[1], f"passed.{RANK}").touch()
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
+CHECKS = [
+    different_parameters, unused_parameters_are_explained, failing_backward_passes, sync_batchnorm, ddp_with_sync_batchnorm,
+    compiled_modules, hooks_in_bfloat16, collected_when_dropped,
+]  # fmt: skip

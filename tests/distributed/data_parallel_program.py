@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 2 tests/distributed/data_parallel_program.py tests/distributed/golden    # with PyTorch
 
 records the expected results of 2 ranks. Each function returns numbers and texts; rank 0 writes those of all ranks to
-``FOLDER/data_parallel_SIZE.json``.
+``FOLDER/data_parallel_SIZE.json``. With a further argument, the checks of ``data_parallel_checks.py`` run in the same ranks.
 """
 
 import copy
@@ -543,7 +543,7 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
-def main(folder):
+def main(folder, *checks):
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float64)
@@ -552,6 +552,12 @@ def main(folder):
         warnings.simplefilter("ignore")
         for each in FUNCTIONS:
             results[each.__name__] = each()
+        if checks:
+            from data_parallel_checks import CHECKS
+
+            for check in CHECKS:
+                check()
+            Path(folder, f"passed.{RANK}").touch()
     gathered = [None] * SIZE
     dist.all_gather_object(gathered, results)
     if RANK == 0:
@@ -560,4 +566,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -21,12 +21,6 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="the helper that star
 HERE = Path(__file__).parent
 
 
-def launch(folder: Path, ranks: int, name: str) -> None:
-    pytest.importorskip("mpi4py", reason="several ranks need retrograd[distributed]")
-    code, out, err = run(folder, "launch", "--nproc-per-node", str(ranks), str(HERE / name), str(folder), limit=100.0)
-    assert code == 0, out + err
-
-
 def check(found: Any, expected: Any, path: str) -> None:
     """Compare results: numbers to 1e-10, texts exactly, except for what an error of PyTorch is followed by."""
     if isinstance(expected, dict):
@@ -46,9 +40,15 @@ def check(found: Any, expected: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_results_are_pytorchs(tmp_path: Path, ranks: int) -> None:
-    """The golden values were recorded by data_parallel_program.py with PyTorch and gloo."""
-    launch(tmp_path, ranks, "data_parallel_program.py")
+def test_results_of_several_ranks_are_pytorchs(tmp_path: Path, ranks: int) -> None:
+    """The golden values were recorded by data_parallel_program.py with PyTorch and gloo; it also runs the checks."""
+    pytest.importorskip("mpi4py", reason="several ranks need retrograd[distributed]")
+    program = str(HERE / "data_parallel_program.py")
+    code, out, err = run(
+        tmp_path, "launch", "--nproc-per-node", str(ranks), program, str(tmp_path), "checks", limit=100.0
+    )
+    assert code == 0, out + err
+    assert len([*tmp_path.glob("passed.*")]) == ranks
     name = f"data_parallel_{ranks}.json"
     found = json.loads((tmp_path / name).read_text())
     for rank, expected in enumerate(json.loads((HERE / "golden" / name).read_text())):
@@ -60,12 +60,6 @@ def test_whole_batches_were_recorded_as_equal() -> None:
     for ranks in (2, 4):
         for each in json.loads((HERE / "golden" / f"data_parallel_{ranks}.json").read_text()):
             assert all(found[2:] == [True, True] for found in each["whole_batch"].values())
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_what_pytorch_does_not_do(tmp_path: Path, ranks: int) -> None:
-    launch(tmp_path, ranks, "data_parallel_checks.py")
-    assert len([*tmp_path.glob("passed.*")]) == ranks
 
 
 # -- One process -------------------------------------------------------------------------------------------------------

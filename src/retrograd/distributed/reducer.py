@@ -27,11 +27,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy
+
 from ..core.devices import array_module_of
 from ..core.dtypes import int32, int64
 from ..core.engine import Plan, queue_callback
 from ..core.grad_mode import no_grad
-from ..core.tensor import Tensor, strided
+from ..core.rule_namespace import arithmetic
+from ..core.tensor import Tensor, strided, wrap
 from ..core.views import is_dense
 from ..futures import Future
 from ..operations.creation.factory import empty, zeros
@@ -151,14 +154,13 @@ def assign_buckets(
     return sorted(complete, key=min) if order is None else complete
 
 
-def _copy_divided(view: Tensor, grad: Tensor, divisor: int) -> None:
-    """Copy ``grad / divisor`` to ``view``, computed as PyTorch does: multiplied by the reciprocal."""
-    array = grad._array
-    if array.dtype.kind in "fc" and array.dtype.itemsize > 2 and array.dtype == view._array.dtype:
-        factor = array.dtype.type(1 / divisor)
-        array_module_of(array).multiply(array, factor, out=view._array)
+def _copy_divided(view: Tensor, grad: Any, divisor: int) -> None:
+    """Copy ``grad / divisor`` to ``view``, computed as PyTorch does: multiplied by the reciprocal. ``grad`` is an array."""
+    dtype = grad.dtype
+    if dtype.kind in "fc" and dtype.itemsize > 2 and dtype == view._array.dtype:
+        array_module_of(grad).multiply(grad, dtype.type(1 / divisor), out=view._array)
     else:
-        view.copy_(grad.detach() * (1 / divisor))
+        view.copy_(wrap(grad) * (1 / divisor))
 
 
 def sum_sparse(group: ProcessGroup, gradient: Tensor | None) -> Tensor | None:
@@ -455,6 +457,13 @@ class Reducer:
     def _copy_in(self, bucket: Bucket, position: int) -> None:
         """Copy the gradient of a parameter, divided by the number of ranks, to its view of the ``bucket``."""
         parameter = bucket.parameters[position]
+        held = parameter._grad
+        if held.__class__ is numpy.ndarray and held.base is None and self.hook is None and not bucket.sparse:
+            view = bucket.views[position]
+            _copy_divided(view, held, self._divisor())
+            if self.as_view:
+                parameter._grad = view
+            return
         grad = parameter.grad
         if bucket.sparse:
             if grad is not None and grad.layout is strided:
@@ -481,7 +490,7 @@ class Reducer:
                     "will  not be synchronized across ranks, and backpropagation  through all_reduce operations will not occur."
                 )
             if self.hook is None:
-                _copy_divided(view, grad, self._divisor())
+                _copy_divided(view, grad._array, self._divisor())
             else:
                 view.copy_(grad)
             if self.as_view:
@@ -580,13 +589,16 @@ class Reducer:
         for index, parameter, view, out in zip(bucket.indices, bucket.parameters, bucket.views, views, strict=True):
             if used is not None and not used[index]:
                 continue
+            held = parameter._grad
             if self.as_view:
                 if not own:
                     view.copy_(out)
-                if parameter._grad is None or not _same_memory(parameter.grad, view):
+                if held is not view and (held is None or not _same_memory(parameter.grad, view)):
                     parameter.grad = view
-            elif parameter._grad is None:
+            elif held is None:
                 parameter.grad = out.to(parameter.dtype, copy=True)
+            elif held.__class__ is numpy.ndarray and held.dtype == out._array.dtype:
+                arithmetic.copy_into(held, out._array)
             else:
                 grad: Any = parameter.grad
                 grad.detach().copy_(out)
