@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from retrograd.distributed.elastic.multiprocessing.errors import ChildFailedErro
 from retrograd.distributed.launcher import LaunchConfig, elastic_launch
 from retrograd.distributed.run import get_args_parser, parse_min_max_nnodes
 from tests.distributed.launcher_process import Started, run, running, until
+from tests.distributed.program_starts import unused_port
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and process groups")
 
@@ -302,3 +304,92 @@ def test_process_group_of_one_rank(folder: Path) -> None:
     )
     code, out, err = run(folder, "launch", "--master-port", "0", program(folder, text))
     assert (code, out) == (0, "0 1\n"), err
+
+
+@pytest.mark.parametrize("backend", ["static", "c10d"])
+def test_launchers_of_two_nodes_restart_together(folder: Path, backend: str) -> None:
+    """The second node has more ranks; its last one fails, and the first node's launcher restarts its own as well."""
+    text = """
+import torch, torch.distributed as dist
+dist.init_process_group()
+attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+total = torch.tensor(rank)
+dist.all_reduce(total)
+names = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
+print(attempt, rank, dist.get_world_size(), total.item(), *(os.environ[each] for each in names))
+note(f"{rank}of{attempt}")
+if attempt == "0":
+    while not (os.path.exists("0of0.pid") and os.path.exists("1of0.pid")):
+        time.sleep(0.02)
+    if rank == 2:
+        raise ValueError("only the first time")
+    time.sleep(60)
+dist.destroy_process_group()
+"""
+    pytest.importorskip("mpi4py")
+    port = str(unused_port())
+    meeting = {
+        "static": ["--master-addr", "127.0.0.1", "--master-port", port],
+        "c10d": ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "job"],
+    }[backend]
+    launchers = []
+    for node, ranks in enumerate("12"):
+        options = ["--nnodes", "2", "--nproc-per-node", ranks, "--max-restarts", "1", *meeting]
+        if backend == "static":
+            options += ["--node-rank", str(node)]
+        launchers.append(Started(folder, "launch", *options, program(folder, NOTE + text)))
+        if backend == "c10d":
+            until(lambda: accepts(int(port)))  # the first that comes is node 0
+    ended = [each.wait() for each in launchers]
+    assert [code for code, _, _ in ended] == [0, 0], ended
+    assert sorted("".join(out for _, out, _ in ended).splitlines()) == [
+        f"{attempt} {place}" for attempt in "01" for place in ("0 3 3 0 1 0 2", "1 3 3 0 2 1 2", "2 3 3 1 2 1 2")
+    ]
+    for _, _, err in ended:
+        assert "rank 2 (process " in err and "all ranks start again (restart 1 of 1)" in err
+        assert "ValueError: only the first time" in err
+
+
+def accepts(port: int) -> bool:
+    """Whether a server on this machine accepts connections at ``port``."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_launchers_of_two_nodes_end_together(folder: Path) -> None:
+    text = """
+note(f"ready{rank}")
+while not os.path.exists("ready0.pid"):
+    time.sleep(0.02)
+if sys.argv[1] == "exit" and rank == 1:
+    sys.exit(5)
+time.sleep(60)
+"""
+    for how in ("exit", "signal"):
+        for each in folder.glob("ready*"):
+            each.unlink()
+        port = str(unused_port())
+        options = ["--nnodes", "2", "--master-port", port, "--node-rank"]
+        launchers = [Started(folder, "launch", *options, node, program(folder, NOTE + text), how) for node in "01"]
+        if how == "signal":
+            until(lambda: all((folder / f"ready{each}.pid").exists() for each in (0, 1)))
+            launchers[1].process.kill()  # the first node's launcher learns of it as its own rank cannot
+            launchers[1].wait()
+            launchers[0].process.terminate()
+            code, _, err = launchers[0].wait(20)
+            assert code == 1 and "SIGTERM; the ranks are ended" in err
+            continue
+        for code, _, err in [each.wait() for each in launchers]:
+            assert code == 1 and "rank      : 1 (local_rank: 0)" in err and "exitcode  : 5 " in err
+
+
+def test_launchers_that_do_not_fit_together(folder: Path) -> None:
+    port = str(unused_port())
+    start = ["launch", "--nnodes", "2", "--master-port", port, "--rdzv-conf", "join_timeout=4", "--node-rank"]
+    launchers = [Started(folder, *start, "0", program(folder, "pass"))]
+    until(lambda: accepts(int(port)))
+    launchers += [Started(folder, *start[:-3], "--node-rank", "3", "program.py")]
+    code, _, err = launchers[1].wait()
+    assert code == 1 and "--node-rank is 3, but --nnodes is 2" in err
+    code, _, err = launchers[0].wait()
+    assert code == 1 and f"after 4 s, node 1 of 2 nodes had not come to 127.0.0.1:{port}" in err

@@ -136,7 +136,7 @@ class Agent:
             if event[0] == "exit" and event[1] is processes:
                 failures = processes.failures(place.first_rank)
                 if failures:
-                    rank, failure = min(failures.items(), key=lambda each: each[1].timestamp)
+                    rank, failure = min(failures.items(), key=lambda each: each[1].order)
                     return nodes.decide({"kind": "failure", "rank": rank, "failure": vars(failure)})
                 if len(processes.codes) == self.config.nproc_per_node:
                     outcome = nodes.finished()

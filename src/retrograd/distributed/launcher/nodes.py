@@ -33,7 +33,8 @@ from ..stores import PrefixStore, Store, TCPStore
 
 PULSE = 5.0  # seconds between two signs of life of a launcher
 SILENCE = 30.0  # seconds without one after which a launcher is taken for dead
-LEAVING = 30.0  # seconds that node 0 waits for the others to have read the outcome
+LEAVING = 5.0  # seconds that the launcher with the store waits for the others to have read the outcome
+RETURN = 60.0  # seconds, beside those to end ranks, within which all launchers come to the next attempt
 
 
 @dataclass
@@ -82,7 +83,7 @@ class Nodes:
     ) -> None:
         self.config, self.events = config, events
         self.host, self.port = endpoint
-        self.number = config.max_nodes
+        self.number, self.met = config.max_nodes, False
         self.patience = timedelta(
             seconds=float(config.rdzv_configs.get("join_timeout", config.rdzv_configs["timeout"]))
         )
@@ -148,10 +149,10 @@ class Nodes:
             members = {"counts": counts, "address": self._address(), "port": self.port}
             store.set("members", json.dumps(members))
         else:
-            self._wait(store, ["members"], {"members": "some"}, self.patience.total_seconds() + PULSE)
+            self._wait(store, ["members"], {"members": "some"}, self._patience(attempt) + PULSE)
             members = json.loads(store.get("members"))
             counts = members["counts"]
-        self.number = len(counts)
+        self.number, self.met = len(counts), True
         if self.node >= self.number:
             raise RuntimeError(f"the job {self.config.run_id!r} has started with {self.number} nodes, without this one")
         return Place(
@@ -165,13 +166,17 @@ class Nodes:
         """
         least = self.config.min_nodes if attempt == 0 else self.number
         keys = [f"node/{each}" for each in range(least)]
-        self._wait(store, keys, {key: key.replace("/", " ") for key in keys}, self.patience.total_seconds())
+        self._wait(store, keys, {key: key.replace("/", " ") for key in keys}, self._patience(attempt))
         until = time.monotonic() + float(self.config.rdzv_configs.get("last_call_timeout", 30))
         with contextlib.suppress(DistStoreError):
             while len(keys) < self.number:
                 store.wait([f"node/{len(keys)}"], timedelta(seconds=max(0.001, until - time.monotonic())))
                 keys.append(f"node/{len(keys)}")
         return keys
+
+    def _patience(self, attempt: int) -> float:
+        """Return the seconds to wait for the other launchers."""
+        return self.patience.total_seconds() if attempt == 0 else float(self.config.shutdown_timeout) + RETURN
 
     def _address(self) -> str:
         return (self.config.local_addr if self.hosting else None) or self.host
@@ -244,7 +249,7 @@ class Nodes:
 
     def leave(self) -> None:
         """Tell that this launcher ends; node 0, which hosts the store, waits for the others."""
-        if self.number == 1:
+        if self.number == 1 or not self.met:
             return
         with contextlib.suppress(RuntimeError, OSError):
             self.round.set(f"left/{self.node}", "1")

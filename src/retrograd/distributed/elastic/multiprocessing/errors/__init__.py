@@ -10,6 +10,7 @@ import functools
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import time
@@ -22,6 +23,8 @@ from .error_handler import ErrorHandler
 
 NOT_AVAILABLE = "<N/A>"
 _LOG = logging.getLogger("torch.distributed.elastic.multiprocessing.errors")
+#: Part of the errors (``watch.py``) that a rank raises when another one has ended.
+_ANOTHER_RANK = re.compile(r"rank \d+ \(process \d+ on [^)]*\) (is gone|has ended)")
 NO_TRACEBACK = "no exception was recorded: the process has called os._exit, or is not a Python program"
 
 
@@ -73,6 +76,12 @@ class ProcessFailure:
         """Return the local time of the failure, in the form ``2026-01-31_12:00:00``."""
         return datetime.fromtimestamp(int(self.timestamp)).isoformat(sep="_")
 
+    @property
+    def order(self) -> tuple[bool, float]:
+        """Key by which failures are sorted: those that only tell of another rank's end come last, then the time counts."""
+        told = self.message.get("message", "") if isinstance(self.message, dict) else ""
+        return _ANOTHER_RANK.search(told) is not None, self.timestamp
+
     def traceback(self) -> str:
         """Return the recorded traceback, or the text about the failure."""
         if not isinstance(self.message, dict):
@@ -95,8 +104,8 @@ class ChildFailedError(Exception):
         super().__init__(self.format_msg())
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
-        """Return the rank that has failed first, and its failure."""
-        rank = min(self.failures, key=lambda each: self.failures[each].timestamp)
+        """Return the rank that has failed first, and its failure: not one that failed because another had ended."""
+        rank = min(self.failures, key=lambda each: self.failures[each].order)
         return rank, self.failures[rank]
 
     def format_msg(self, boarder_delim: str = "=", section_delim: str = "-") -> str:
