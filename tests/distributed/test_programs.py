@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.conformance.golden import load
 from tests.distributed import program_starts
 from tests.distributed.launcher_process import Started, run
-from tests.programs.example_output import assert_printed_alike
+from tests.programs.example_output import arguments, assert_printed_alike, without_times
 
 pytest.importorskip("mpi4py")
 RECORDED: dict[str, list[str]] = load("distributed_programs")
@@ -65,3 +66,16 @@ def test_srun_starts_a_program(tmp_path: Path) -> None:
     ended = [each.wait() for each in tasks]
     assert [code for code, _, _ in ended] == [0, 0], ended
     check("snapshot_trainer", 2, ended[0][1] + ended[1][1])
+
+
+def test_example_prints_the_same_with_two_ranks(tmp_path: Path) -> None:
+    """The batch is the same as with one process, and so are PyTorch's printed losses."""
+    for library in ("matplotlib", "sklearn", "tqdm"):  # from the extra "examples"
+        pytest.importorskip(library)
+    name = "data_parallel.py"
+    start = ["launch", "--nproc-per-node", "2", str(ROOT / "examples" / name)]
+    code, out, err = run(tmp_path, *start, *arguments(name, str(tmp_path)), OMP_NUM_THREADS="1")
+    assert code == 0, err
+    assert_printed_alike(without_times(out), load("examples")["printed"][name])
+    assert (tmp_path / "data_parallel.png").exists() and not (tmp_path / "data_parallel.pt").exists()
+    assert "epoch 1" in err  # the progress bar of rank 0

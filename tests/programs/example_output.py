@@ -11,6 +11,7 @@ from tests import ROOT
 SHORT = {
     "adding.py": ("--steps", "100"),
     "character_gpt.py": ("--steps", "3", "--text", str(ROOT / "LICENSE")),
+    "data_parallel.py": ("--epochs", "2"),
     "digits.py": ("--epochs", "2"),
     "gaussian_process.py": ("--steps", "20"),
     "learning_to_learn.py": ("--steps", "100"),
