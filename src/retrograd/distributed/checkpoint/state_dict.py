@@ -312,7 +312,7 @@ def _distributed(state: State, targets: State, from_rank0: bool) -> State:
                 continue
             target = targets.get(key)
             place = target.device if isinstance(target, Tensor) and not target.is_meta else "cpu"
-            whole = state[key].detach() if groups.get_rank() == 0 else empty(shape, dtype=kind)
+            whole = state[key].detach().clone() if groups.get_rank() == 0 else empty(shape, dtype=kind)
             whole = whole.to(place).contiguous()
             broadcast(whole, src=0)
             received[key] = _as_target(whole, target)

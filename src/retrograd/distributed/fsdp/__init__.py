@@ -1,25 +1,24 @@
-"""``torch.distributed.fsdp``: options and classes of modules that are split over several processes.
+"""``torch.distributed.fsdp``: :func:`fully_shard`, and the names of the former ``FullyShardedDataParallel``.
 
-Packages import these names. Modules are not split, because this version has no engine for several processes.
+Packages import the names of ``FullyShardedDataParallel``, whose constructor raises RuntimeError.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, NoReturn
+from typing import Any
 
 from ...nn.modules.module import Module
-
-
-@dataclass(frozen=True)
-class MixedPrecisionPolicy:
-    """Dtypes of parameters, reductions and outputs."""
-
-    param_dtype: Any = None
-    reduce_dtype: Any = None
-    output_dtype: Any = None
-    cast_forward_inputs: bool = True
+from ._fully_shard import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)
 
 
 @dataclass
@@ -32,18 +31,6 @@ class MixedPrecision:
     keep_low_precision_grads: bool = False
     cast_forward_inputs: bool = False
     cast_root_forward_inputs: bool = True
-
-
-@dataclass
-class OffloadPolicy:
-    """Policy that keeps parameters on their device."""
-
-
-@dataclass
-class CPUOffloadPolicy(OffloadPolicy):
-    """Policy that moves parameters to the CPU."""
-
-    pin_memory: bool = True
 
 
 @dataclass
@@ -78,27 +65,15 @@ class BackwardPrefetch(Enum):
     BACKWARD_POST = auto()
 
 
-def _fail() -> NoReturn:
-    raise RuntimeError("a module is split over several processes, which this version does not support")
-
-
-class FSDPModule:
-    """Class of modules that were split by :func:`fully_shard`. It has no instances."""
-
-
 class FullyShardedDataParallel(Module):
     """Module whose parameters are split over several processes; the constructor raises RuntimeError."""
 
     def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        _fail()
-
-
-def fully_shard(module: Module, **kwargs: Any) -> Module:
-    """Raise RuntimeError, because a module is split over several processes."""
-    _fail()
+        raise RuntimeError("FullyShardedDataParallel is not supported: use torch.distributed.fsdp.fully_shard")
 
 
 __all__ = [
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FSDPModule", "FullyShardedDataParallel", "MixedPrecision",
-    "MixedPrecisionPolicy", "OffloadPolicy", "ShardingStrategy", "StateDictType", "fully_shard",
+    "MixedPrecisionPolicy", "OffloadPolicy", "ShardingStrategy", "StateDictType", "UnshardHandle", "fully_shard",
+    "register_fsdp_forward_method",
 ]  # fmt: skip
