@@ -71,7 +71,7 @@ def load_state(
         return reader.prepare_global_plan(chosen.create_global_plan(plans))
 
     def read() -> None:
-        future = reader.read_data(chosen.finish_plan(plan), chosen)
+        future: Any = reader.read_data(chosen.finish_plan(plan), chosen)
         future.wait() if hasattr(future, "wait") else future.result()
 
     plan = ranks.reduce_scatter("plan", local_plan, global_plan)

@@ -108,8 +108,9 @@ def save_state(
         return writer.prepare_global_plan(made)
 
     def write() -> list[WriteResult]:
-        future = writer.write_data(chosen.finish_plan(plan), chosen)
-        return future.wait() if hasattr(future, "wait") else future.result()
+        future: Any = writer.write_data(chosen.finish_plan(plan), chosen)
+        found: list[WriteResult] = future.wait() if hasattr(future, "wait") else future.result()
+        return found
 
     def finish(results: list[list[WriteResult]]) -> Metadata:
         writer.finish(described[0], results)

@@ -69,12 +69,12 @@ class _DistWrapper:
             mine: Any = received[0]
         else:
             mine = reduced[0]
-        return self._checked(mine)  # type: ignore[no-any-return]
+        return self._checked(mine)
 
     def all_reduce(self, step: str, map_fun: Callable[[], T], reduce_fun: Callable[[list[T]], R]) -> R:
         """Return ``reduce_fun(values)``, computed by the coordinator; ``values`` are the results of ``map_fun``."""
         results = self._gathered(self._attempt(map_fun))
-        return self._broadcast(self._at_coordinator(step, results, reduce_fun))  # type: ignore[no-any-return]
+        return self._broadcast(self._at_coordinator(step, results, reduce_fun))
 
     def all_gather(self, step: str, map_fun: Callable[[], T]) -> list[T]:
         """Return the results of ``map_fun`` of all ranks."""
@@ -90,10 +90,10 @@ class _DistWrapper:
 
     def broadcast(self, step: str, map_fun: Callable[[], T]) -> T:
         """Return the result of ``map_fun``, called by the coordinator."""
-        value = self._attempt(map_fun) if self.is_coordinator else None
+        value: Any = self._attempt(map_fun) if self.is_coordinator else None
         if is_wrapped(value):
             value = CheckpointException(step, {self.rank: value})
-        return self._broadcast(value)  # type: ignore[no-any-return]
+        return self._broadcast(value)
 
     def _broadcast(self, value: Any) -> Any:
         if self.size > 1:

@@ -381,7 +381,7 @@ class _State:
             each.group.start_gathering()
         kind = self.policy.param_dtype
         if kind is not None and self.policy.cast_forward_inputs:
-            args, kwargs = tree_map_only(Tensor, lambda x: x.to(kind) if x.is_floating_point() else x, (args, kwargs))  # type: ignore[misc]
+            args, kwargs = tree_map_only(Tensor, lambda x: x.to(kind) if x.is_floating_point() else x, (args, kwargs))
         self.group.finish_gathering()
         return args, kwargs
 

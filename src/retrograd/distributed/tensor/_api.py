@@ -71,7 +71,9 @@ class DTensor(Tensor):
                 "DTensor() takes a local tensor and a spec; use distribute_tensor() or DTensor.from_local()"
             )
         created = _wrap(local_tensor.detach(), spec)
-        return created.requires_grad_(requires_grad) if requires_grad else created  # type: ignore[no-any-return]
+        if requires_grad:
+            created.requires_grad_()
+        return created
 
     # -- what is known about the tensor
 
@@ -311,7 +313,8 @@ def _wrap(local: Tensor, spec: DTensorSpec) -> DTensor:
     out._array, out._grad_edge, out._counter = local._array, local._grad_edge, local._counter
     out._grad = out._view = None
     out._spec = spec
-    return out  # type: ignore[no-any-return]
+    found: DTensor = out
+    return found
 
 
 #: Calls of public functions test all arguments for this class only after the first instance has been created.
@@ -552,7 +555,9 @@ def distribute_tensor(
             else:
                 raise RuntimeError(f"Trying to distribute tensor with unsupported placements {placement}!")
     made = _wrap(local, DTensorSpec(mesh, chosen, Size(tensor.shape)))
-    return made.requires_grad_(True) if tensor.requires_grad else made  # type: ignore[no-any-return]
+    if tensor.requires_grad:
+        made.requires_grad_()
+    return made
 
 
 def _scattered(whole: Tensor, dim: int, group: Any, count: int, source: int | None) -> Tensor:
@@ -590,7 +595,9 @@ def _created(name: str) -> Callable[..., DTensor]:
         shape = Size(size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
         spec = DTensorSpec(mesh, _normalized(placements, mesh, len(shape)), shape)
         made = _wrap(make(spec.chunk()[0], *value, dtype=dtype, device=mesh.device_type), spec)
-        return made.requires_grad_(True) if requires_grad else made  # type: ignore[no-any-return]
+        if requires_grad:
+            made.requires_grad_()
+        return made
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = (

@@ -13,7 +13,7 @@ from ..collectives import all_gather, all_reduce
 from ..device_mesh import DeviceMesh
 from ..groups import get_world_size
 from ..reductions import ReduceOp
-from ._utils import compute_local_shape_and_global_offset, shard_extent
+from ._utils import MeshPart, compute_local_shape_and_global_offset, shard_extent
 from .placement_types import Partial, Placement, Replicate, Shard
 
 Placements = Sequence[Placement]
@@ -84,7 +84,7 @@ def _redistribute(
     for index in reversed(range(first, mesh.ndim)):
         placement = old[index]
         if isinstance(placement, Shard):
-            whole, _ = compute_local_shape_and_global_offset(shape, _Before(mesh, index), old[:index])
+            whole, _ = compute_local_shape_and_global_offset(shape, MeshPart(mesh, index), old[:index])
             local = gather_shards(local, whole[placement.dim], placement.dim, mesh.get_group(index))
         elif isinstance(placement, Partial) and placement != new[index]:
             local = reduce_partial(local, placement, mesh.get_group(index))
@@ -94,18 +94,6 @@ def _redistribute(
             start, length = shard_extent(local.shape[placement.dim], mesh.shape[index], mesh.get_group(index).rank())
             local = local.narrow(placement.dim, start, length).clone(memory_format=contiguous_format)
     return local
-
-
-class _Before:
-    """The first ``count`` dimensions of a mesh."""
-
-    def __init__(self, mesh: DeviceMesh, count: int) -> None:
-        self.shape = mesh.shape[:count]
-        self._coordinate = (mesh.get_coordinate() or ())[:count]
-
-    def get_coordinate(self) -> tuple[int, ...]:
-        """Return the indices of this process in these dimensions."""
-        return self._coordinate
 
 
 def gather_shards(local: Tensor, size: int, dim: int, group: Any) -> Tensor:

@@ -18,8 +18,20 @@ def shard_extent(size: int, count: int, position: int) -> tuple[int, int]:
     return start, min(part, size - start)
 
 
+class MeshPart:
+    """The first ``count`` dimensions of a mesh."""
+
+    def __init__(self, mesh: DeviceMesh, count: int) -> None:
+        self.shape = mesh.shape[:count]
+        self._coordinate = (mesh.get_coordinate() or ())[:count]
+
+    def get_coordinate(self) -> tuple[int, ...]:
+        """Return the indices of this process in these dimensions."""
+        return self._coordinate
+
+
 def compute_local_shape_and_global_offset(
-    global_shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
+    global_shape: Sequence[int], mesh: DeviceMesh | MeshPart, placements: Sequence[Placement]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the shape of the part of this rank, and its position in the tensor of the shape ``global_shape``."""
     shape, offset = list(global_shape), [0] * len(global_shape)

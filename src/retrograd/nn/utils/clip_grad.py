@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import types
 from collections.abc import Iterable
 
@@ -54,10 +55,10 @@ def get_total_norm(
 def _norm_of_norms(norms: list[Tensor], norm_type: float) -> Tensor:
     """Return the norm of order ``norm_type`` of a vector of which ``norms`` are the norms of the parts."""
     if math.isinf(norm_type):
-        return functools.reduce(Tensor.maximum if norm_type > 0 else Tensor.minimum, norms)
+        return functools.reduce(lambda x, y: x.maximum(y) if norm_type > 0 else x.minimum(y), norms)
     if norm_type == 0:
-        return functools.reduce(Tensor.add, [each.ne(0).to(each.dtype) for each in norms])
-    return functools.reduce(Tensor.add, [each.pow(norm_type) for each in norms]).pow(1 / norm_type)
+        return functools.reduce(operator.add, [each.ne(0).to(each.dtype) for each in norms])
+    return functools.reduce(operator.add, [each.pow(norm_type) for each in norms]).pow(1 / norm_type)
 
 
 @no_grad()
