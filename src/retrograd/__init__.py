@@ -137,6 +137,11 @@ _COMING = {
         "dsmm", "hsmm", "hspmm", "saddmm", "smm", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
         "sparse_csr_tensor", "spmm", "sspaddmm",
     ),
+    "nested": (
+        "_nested_from_padded", "_nested_get_lengths", "_nested_get_offsets", "_nested_get_ragged_idx", "_nested_get_values",
+        "_nested_tensor_from_mask", "_nested_tensor_from_mask_left_aligned", "_nested_tensor_from_tensor_list",
+        "_nested_view_from_buffer", "_nested_view_from_jagged", "jagged",
+    ),
     "streams": ("Event", "Stream"),
     "private_names": (
         "PyTorchFileReader", "SymBool", "SymFloat", "SymInt", "_assert", "_assert_async", "_check", "_check_index",
@@ -159,9 +164,9 @@ _PARTS = (
     "_ops", "_subclasses", "_tensor_str", "_utils",
     "_vmap_internals", "accelerator", "amp", "ao", "array_api", "backends", "classes", "compiler", "cpu", "cuda",
     "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "library", "linalg", "masked",
-    "monitor", "mps", "mtia", "multiprocessing", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom", "random",
-    "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types", "utils",
-    "version", "xpu",
+    "monitor", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "ops", "optim", "overrides", "profiler", "quasirandom",
+    "random", "return_types", "serialization", "signal", "sparse", "special", "storage", "testing", "torch_version", "types",
+    "utils", "version", "xpu",
 )  # fmt: skip
 _LATER = {name: name for name in _PARTS} | {name: part for part, names in _COMING.items() for name in names}
 

@@ -23,7 +23,6 @@ LEFT_OUT = {
         (.*\.)?quint\w+ (.*\.)?q(u?int\d+(x\d)?|_\w+) QU?Int\w+ qscheme per_(channel|tensor)_\w+
         Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
         Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme""",
-    "nested tensors": r"(?!compiler\.)(.*\.)?nested\w* jagged Tensor.to_padded_tensor",
     "named tensors": r"""
         align_tensors Tensor.align_as Tensor.align_to Tensor.name Tensor.names Tensor.refine_names Tensor.rename
         Tensor.rename_""",
@@ -101,6 +100,9 @@ SPARSE_METHODS = (
     "indices", "is_coalesced", "row_indices", "smm", "sparse_dim", "sparse_mask", "sspaddmm", "to_dense", "to_sparse",
     "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "values",
 )  # fmt: skip
+
+#: Methods of Tensor that ``retrograd.nested`` sets when it is imported.
+NESTED_METHODS = ("to_padded_tensor",)
 
 #: Methods and properties of Tensor in the table, each of which gets an ``UnsupportedAttribute``.
 TENSOR_ATTRIBUTES = tuple(

@@ -79,6 +79,8 @@ def install() -> None:
         setattr(Tensor, name, UnsupportedAttribute(name))
     for name in unsupported.SPARSE_METHODS:
         setattr(Tensor, name, MethodOnDemand(name, "sparse"))
+    for name in unsupported.NESTED_METHODS:
+        setattr(Tensor, name, MethodOnDemand(name, "nested"))
     # __array_priority__: NumPy's scalars and arrays leave binary operators with a tensor to Tensor.
     for name, given in (("__invert__", tensor_operators.invert), ("__array_priority__", 1000), ("__dir__", _listed)):
         setattr(Tensor, name, given)

@@ -38,7 +38,7 @@ from ..core.tensor import (
 )
 from ..core.tensor import layout as layout_class
 from ..core.torch_function import OVERRIDING, call_without_overrides
-from ..dispatch.function_names import PLAIN_PROPERTIES, name_of
+from ..dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, name_of
 from ..kernels import indexing
 from ..kernels import sparse as kernels
 from .operations import ALIAS, GATHER
@@ -74,41 +74,6 @@ def unsupported(what: str, layout: layout_class) -> NotImplementedError:
         "elementwise functions with f(0) = 0, add, sub, mul, div by a number, transposition, indexing, cat and "
         f"conversions; {DOCS_FOLDER}/sparse.md lists them."
     )
-
-
-class NoArray:
-    """The ``_array`` of a sparse tensor: it has a shape and a dtype, and every other use raises NotImplementedError."""
-
-    __slots__ = ("dtype", "layout", "shape")
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any, layout: layout_class) -> None:
-        # Another object than the dtype of arrays, which differs from it by identity: the engine then validates gradients.
-        self.shape, self.dtype, self.layout = shape, numpy.dtype(dtype, copy=True), layout
-
-    def not_an_array(self) -> NotImplementedError:
-        """Return the error for a function that asks for the array module."""
-        return unsupported("This function", self.layout)
-
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
-    itemsize = property(lambda self: self.dtype.itemsize)
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # what Python and NumPy look for in any object
-            raise AttributeError(name)
-        raise unsupported("This function", self.layout)
-
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(NO_NUMPY.format(SHOWN[self.layout.name]))
-
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise unsupported("This function", self.layout)
-
-    __array_function__ = __array_ufunc__
-    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __array_ufunc__
-    __eq__ = __ne__ = __lt__ = __gt__ = __array_ufunc__
-    __hash__ = object.__hash__
-    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __matmul__ = __array_ufunc__
 
 
 # --- Indices --------------------------------------------------------------------------------------------------------
@@ -214,7 +179,9 @@ class SparseTensor(Tensor):
 
     @property
     def _array(self) -> Any:  # type: ignore[override]
-        return NoArray(self._sizes, self._stored._array.dtype, self._pattern.layout)
+        layout = self._pattern.layout
+        no_numpy = NO_NUMPY.format(SHOWN[layout.name])
+        return NoArray(self._sizes, self._stored._array.dtype, lambda: unsupported("This function", layout), no_numpy)
 
     # -- shape and memory
 

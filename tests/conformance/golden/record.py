@@ -35,6 +35,7 @@ from tests.conformance import (
     masked_cases,
     missing_derivative_cases,
     module_cases,
+    nested_cases,
     operation_error_cases,
     optimizer_cases,
     printing_cases,
@@ -140,6 +141,12 @@ def masked() -> Sections:
     """``torch.masked``: functions with a mask, and masked tensors, with their gradients."""
     calls = (*masked_cases.FUNCTIONS, *masked_cases.CALLS_LIST)
     return {"calls": {call: masked_cases.answer(torch, call) for call in calls}}
+
+
+@recorder("nested")
+def nested() -> Sections:
+    """``torch.nested``: functions of nested tensors, with their components and gradients."""
+    return {"calls": {call: nested_cases.answer(torch, call) for call in nested_cases.CALLS_LIST}}
 
 
 @recorder("fx")

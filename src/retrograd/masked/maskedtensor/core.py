@@ -23,8 +23,8 @@ from ...core import dtypes, engine
 from ...core.tensor import Tensor, sparse_coo, sparse_csr, strided, wrap
 from ...core.torch_function import GO_ON, OVERRIDING, call_without_overrides, handlers
 from ...dispatch.declare import FUNCTIONS
-from ...dispatch.function_names import PLAIN_PROPERTIES, name_of
 from ...dispatch.intercept import Call, Handler
+from ...dispatch.layout_classes import PLAIN_PROPERTIES, name_of
 from ...runtime.user_frame import warn
 from ..operations import masked_construct, masked_get_data, masked_gradient, masked_where
 

@@ -90,12 +90,12 @@ class MultiheadAttention(Module):
         If ``need_weights`` is false, ``weights`` is None.
 
         ``query``, ``key``, ``value`` and the output have shape (time, batch, features), or (batch, time, features) if
-        ``batch_first`` is true. The weights are averaged over the heads if ``average_attn_weights`` is true.
-        ``key_padding_mask`` (batch, time) is True for keys to ignore. ``attn_mask`` is True for pairs of query and key
-        to ignore; a mask that is not boolean is added to the scores. ``is_causal`` is a hint that ``attn_mask`` is the
-        causal mask.
+        ``batch_first`` is true, or are nested tensors of the latter. The weights are averaged over the heads if
+        ``average_attn_weights`` is true. ``key_padding_mask`` (batch, time) is True for keys to ignore. ``attn_mask`` is
+        True for pairs of query and key to ignore; a mask that is not boolean is added to the scores. ``is_causal`` is a
+        hint that ``attn_mask`` is the causal mask.
         """
-        turned = self.batch_first and query.dim() == 3
+        turned = self.batch_first and query.dim() == 3 and not query.is_nested
         if turned:
             query, key, value = _swap_first_dims(query, key, value)
         out, weights = F.multi_head_attention_forward(

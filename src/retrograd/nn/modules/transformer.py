@@ -7,8 +7,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ...compat.lazy_imports import load_part
+from ...core.grad_mode import is_grad_enabled
 from ...core.tensor import Tensor
 from ...operations.creation.factory import full
+from ...runtime.user_frame import warn
 from .. import functional as F
 from .. import init
 from .activation import GELU, ReLU
@@ -175,10 +178,31 @@ class TransformerDecoderLayer(_Layer):
         return self._residual(self._residual(self._residual(tgt, 1, itself), 2, other), 3, self._feed_forward)
 
 
+def _why_not_nested(layer: Any) -> str:
+    """Return why an encoder of such layers cannot compute with nested tensors, or an empty string."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    reasons = (
+        (layer.norm_first, "encoder_layer.norm_first was True"),
+        (
+            not attention.batch_first,
+            "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)",
+        ),
+        (not attention._qkv_same_embed_dim, "encoder_layer.self_attn._qkv_same_embed_dim was not True"),
+        (attention.in_proj_bias is None, "encoder_layer.self_attn was passed bias=False"),
+        (not layer.activation_relu_or_gelu, "encoder_layer.activation_relu_or_gelu was not True"),
+        (layer.norm1.eps != layer.norm2.eps, "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"),
+        (attention.num_heads % 2 == 1, "encoder_layer.self_attn.num_heads is odd"),
+    )
+    return next((reason for applies, reason in reasons if applies), "")
+
+
 class TransformerEncoder(Module):
     """Sequence of ``num_layers`` copies of ``encoder_layer``, followed by the layer ``norm`` if it is not None.
 
-    ``enable_nested_tensor`` and ``mask_check`` have no effect.
+    If ``enable_nested_tensor`` is true and the layers allow it, padded positions of the output are 0 in evaluation
+    without recording. If ``mask_check`` is true, this requires that the padding is at the end.
     """
 
     def __init__(
@@ -190,7 +214,10 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
+        why_not = _why_not_nested(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not why_not
+        if enable_nested_tensor and why_not:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}")
         self.mask_check = mask_check
 
     def forward(
@@ -205,7 +232,20 @@ class TransformerEncoder(Module):
         causal = _is_causal(mask, is_causal, src, batch_first)
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+        if self.use_nested_tensor and mask is None and src_key_padding_mask is not None and self._is_fast(src):
+            kept = src_key_padding_mask == 0
+            if not self.mask_check or bool((kept[:, :-1] | ~kept[:, 1:]).all()):
+                src = src.masked_fill(~kept.unsqueeze(-1), 0)
         return src if self.norm is None else self.norm(src)
+
+    def _is_fast(self, src: Tensor) -> bool:
+        """Return whether PyTorch would compute with nested tensors: in evaluation, without recording and autocast."""
+        layer = self.layers[0]
+        recorded = is_grad_enabled() and (src.requires_grad or any(each.requires_grad for each in layer.parameters()))
+        if layer.training or src.dim() != 3 or recorded or load_part("amp.autocast_mode").is_autocast_enabled():
+            return False
+        enabled: bool = load_part("backends.mha").get_fastpath_enabled()
+        return enabled
 
 
 class TransformerDecoder(Module):
@@ -243,9 +283,9 @@ class Transformer(Module):
     The decoder attends to the output of the encoder.
 
     >>> import retrograd as torch
-    >>> model = torch.nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
-    >>> model(torch.ones(10, 3, 8), torch.ones(20, 3, 8)).shape
-    torch.Size([20, 3, 8])
+    >>> model = torch.nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)
+    >>> model(torch.ones(3, 10, 8), torch.ones(3, 20, 8)).shape
+    torch.Size([3, 20, 8])
     """
 
     def __init__(

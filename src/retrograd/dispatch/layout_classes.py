@@ -1,0 +1,97 @@
+"""What the classes of sparse, masked and nested tensors share.
+
+They override all functions by ``__torch_function__`` and have a table from names to functions. :func:`name_of` returns
+the name of a function: a function and its method have one name, a synonym has that of the function, and a property has
+its own. :class:`NoArray` stands for the array of a tensor that has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy
+
+from ..core.tensor import Tensor
+
+#: Functions with the name of another one.
+SPECIAL: dict[Any, str] = {}
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "negative": "neg",
+    "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "fix": "trunc", "concat": "cat",
+    "concatenate": "cat", "swapaxes": "transpose", "swapdims": "transpose", "__pow__": "pow",
+    "multiply_": "mul_", "subtract_": "sub_", "divide_": "div_", "true_divide_": "div_", "negative_": "neg_",
+    "absolute_": "abs_", "__floordiv__": "floor_divide", "__ipow__": "pow_", "special_expm1": "expm1",
+    "special_log1p": "log1p", "special_erf": "erf", "special_round": "round", "greater": "gt", "greater_equal": "ge",
+    "less": "lt", "less_equal": "le", "not_equal": "ne", "special_expit": "sigmoid", "special_softmax": "softmax",
+    "special_log_softmax": "log_softmax",
+}  # fmt: skip
+_PROPERTY_NAMES: dict[int, str] = {}
+
+
+def name_of(func: Any) -> str:
+    """Return the name of ``func``, a function that ``__torch_function__`` received; that of a property is its own."""
+    if not SPECIAL:
+        SPECIAL[vars(Tensor)["backward"]] = "Tensor.backward"
+    if func in SPECIAL:
+        return SPECIAL[func]
+    name = getattr(func, "__name__", "")
+    if name not in ("__get__", "__set__", "__delete__"):
+        return ALIASES.get(name, name)
+    if not _PROPERTY_NAMES:
+        _PROPERTY_NAMES.update({id(each): key for key, each in vars(Tensor).items() if isinstance(each, property)})
+    return _PROPERTY_NAMES.get(id(func.__self__), name)
+
+
+#: Properties and methods of Tensor that read only its fields.
+_NAMES = """
+    is_cuda is_cpu is_quantized is_meta is_mkldnn is_mps is_xpu is_ipu is_maia is_mtia is_vulkan is_xla is_nested is_inference
+    name names grad_dtype is_signed is_floating_point is_complex
+"""
+PLAIN_PROPERTIES = frozenset(_NAMES.split())
+
+
+class NoArray:
+    """The ``_array`` of a tensor without one: it has a shape and a dtype, and every other use raises an error.
+
+    ``unsupported`` is a function that returns the error; ``no_numpy`` is the message of the conversion to NumPy.
+    """
+
+    __slots__ = ("dtype", "no_numpy", "shape", "unsupported")
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, unsupported: Callable[[], Exception], no_numpy: str
+    ) -> None:  # fmt: skip
+        # Another object than the dtype of arrays, which differs from it by identity: the engine then validates gradients.
+        self.shape, self.dtype = shape, numpy.dtype(dtype, copy=True)
+        self.unsupported, self.no_numpy = unsupported, no_numpy
+
+    def not_an_array(self) -> Exception:
+        """Return the error for a function that asks for the array module."""
+        return self.unsupported()
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+    itemsize = property(lambda self: self.dtype.itemsize)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # what Python and NumPy look for in any object
+            raise AttributeError(name)
+        raise self.unsupported()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(self.no_numpy)
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise self.unsupported()
+
+    __array_function__ = __array_ufunc__
+    __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __array_ufunc__
+    __eq__ = __ne__ = __lt__ = __gt__ = __array_ufunc__
+    __hash__ = object.__hash__
+    __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __matmul__ = __array_ufunc__
+
+
+__all__ = ["PLAIN_PROPERTIES", "SPECIAL", "NoArray", "name_of"]
