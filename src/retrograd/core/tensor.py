@@ -193,7 +193,7 @@ class Tensor:
             load_part("python_dispatch.calls").activate()
         return leaf_sharing_memory(cls, data, require_grad)
 
-    @staticmethod
+    @staticmethod  # Note [Any in public signatures]
     def _make_wrapper_subclass(cls: type[Tensor], size: Any, *args: Any, **kwargs: Any) -> Tensor:
         """Return a tensor of class ``cls`` that has a shape and a dtype and no memory (``torch.utils._python_dispatch``)."""
         made: Tensor = load_part("python_dispatch.subclasses").make_wrapper_subclass(cls, size, *args, **kwargs)

@@ -12,7 +12,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, TypeAlias
 
-from ..compat.lazy_imports import module_getattr
+from ..compat.lazy_imports import load_part, module_getattr
 from ..core import dtypes
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import Handle
@@ -183,9 +183,7 @@ class Optimizer:
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> Any:
         """Return ``torch.utils._foreach_utils._group_tensors_by_device_and_dtype`` of the arguments."""
-        from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as grouped
-
-        return grouped(tensorlistlist, with_indices)
+        return load_part("optim.private_names")._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add the parameter group ``param_group``, a dict of ``"params"`` and options.

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import dtypes
 from ..core.grad_mode import recording, restore_recording, set_recording
 from ..core.tensor import Tensor
 from ..dispatch.op import FUNCTIONS
@@ -72,14 +73,35 @@ def _stack_if_compiling(x: Any) -> Any:
 
 def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
     """Return the dtype in which steps are counted."""
-    from ..core import dtypes
-
     return dtypes.float32 if is_fused or dtypes.default.floating is not dtypes.float64 else dtypes.float64
 
 
 def _disable_dynamo_if_unsupported(single_tensor_fn: Any = None) -> Callable[[Any], Any]:
     """Return a decorator that returns its function."""
     return lambda function: function
+
+
+Groups = dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]
+
+
+def _group_tensors_by_device_and_dtype(tensorlistlist: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
+    """Return the columns of lists of equal length in groups, by the device and dtype of the tensor in the first list.
+
+    >>> import retrograd as torch
+    >>> groups = _group_tensors_by_device_and_dtype([[torch.ones(1), torch.ones(2)], [None, None]], with_indices=True)
+    >>> [(key[1], indices) for key, (lists, indices) in groups.items()]
+    [(torch.float32, [0, 1])]
+    """
+    found: Groups = {}
+    for index, first in enumerate(tensorlistlist[0]):
+        key = (first.device, first.dtype)
+        lists, indices = found.setdefault(key, ([[] for _ in tensorlistlist], []))
+        for each, group in zip(tensorlistlist, lists, strict=True):
+            if each:
+                group.append(each[index])
+        if with_indices:
+            indices.append(index)
+    return found
 
 
 __all__: list[str] = []

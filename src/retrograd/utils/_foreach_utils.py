@@ -7,8 +7,7 @@ from typing import Any
 
 from ..core import devices
 from ..core.tensor import Tensor
-
-Groups = dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]
+from ..optim.private_names import _group_tensors_by_device_and_dtype as _group_tensors_by_device_and_dtype
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
@@ -29,26 +28,6 @@ def _device_has_foreach_support(device: devices.device) -> bool:
 def _has_foreach_support(tensors: Sequence[Any], device: devices.device) -> bool:
     """Whether ``tensors`` are tensors or None, and functions of lists are implemented on ``device``."""
     return _device_has_foreach_support(device) and all(each is None or isinstance(each, Tensor) for each in tensors)
-
-
-def _group_tensors_by_device_and_dtype(tensorlistlist: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
-    """Return the columns of lists of equal length in groups, by the device and dtype of the tensor in the first list.
-
-    >>> import retrograd as torch
-    >>> groups = _group_tensors_by_device_and_dtype([[torch.ones(1), torch.ones(2)], [None, None]], with_indices=True)
-    >>> [(key[1], indices) for key, (lists, indices) in groups.items()]
-    [(torch.float32, [0, 1])]
-    """
-    found: Groups = {}
-    for index, first in enumerate(tensorlistlist[0]):
-        key = (first.device, first.dtype)
-        lists, indices = found.setdefault(key, ([[] for _ in tensorlistlist], []))
-        for each, group in zip(tensorlistlist, lists, strict=True):
-            if each:
-                group.append(each[index])
-        if with_indices:
-            indices.append(index)
-    return found
 
 
 __all__: list[str] = []

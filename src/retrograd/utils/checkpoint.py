@@ -485,7 +485,7 @@ def checkpoint_sequential(
 __getattr__ = module_getattr(
     __name__,
     dict.fromkeys(("CheckpointPolicy", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"),
-                  "._selective_checkpoint"),
+                  "..python_dispatch.selective_checkpoint"),
 )  # fmt: skip
 __all__ = [
     "CheckpointError", "CheckpointFunction", "check_backward_validity", "checkpoint", "checkpoint_sequential",

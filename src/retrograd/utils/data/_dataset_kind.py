@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...compat.lazy_imports import load_part
 from .dataset import fetch_samples
 from .worker import get_worker_info
 
@@ -73,11 +74,11 @@ def _sharding_worker_init_fn(
     worker_init_fn: Callable[[int], Any] | None, world_size: int, rank_id: int, worker_id: int
 ) -> None:
     """Give the data pipe of this worker its part of the items, and call ``worker_init_fn``."""
-    from .graph_settings import apply_sharding
-
     info = get_worker_info()
     if info is not None:
-        apply_sharding(info.dataset, info.num_workers * world_size, worker_id * world_size + rank_id)
+        load_part("utils.data.graph_settings").apply_sharding(
+            info.dataset, info.num_workers * world_size, worker_id * world_size + rank_id
+        )
     if worker_init_fn is not None:
         worker_init_fn(worker_id)
 

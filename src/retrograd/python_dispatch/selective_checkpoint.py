@@ -10,11 +10,11 @@ from typing import Any
 from ..core.pytree import tree_map
 from ..core.tensor import Tensor
 from ..ops import OpOverload, aten
-from ._python_dispatch import TorchDispatchMode
+from .modes import TorchDispatchMode
 
 
 class CheckpointPolicy(enum.Enum):
-    """What happens to the result of an operation: it is kept (``*_SAVE``) or computed again (``*_RECOMPUTE``).
+    """Policy for the result of an operation: it is kept (``*_SAVE``) or computed again (``*_RECOMPUTE``).
 
     The policies ``*_CPU_OFFLOAD`` keep it, on the CPU.
     """
