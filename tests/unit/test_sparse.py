@@ -539,3 +539,13 @@ def test_legacy_types_tell_layouts_apart() -> None:
 def test_legacy_types_refuse_other_arguments(arguments: tuple[Any, ...], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         torch.sparse.FloatTensor(*arguments)
+
+
+def test_product_with_a_reduction() -> None:
+    dense = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, -6.0]], requires_grad=True)
+    csr = torch.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, 2.0, 3.0], (3, 3))
+    assert torch.sparse.mm(csr, dense, "sum").tolist() == [[11.0, -10.0], [0.0, 0.0], [9.0, 12.0]]
+    assert torch.sparse.mm(csr, dense, "mean").tolist() == [[5.5, -5.0], [0.0, 0.0], [9.0, 12.0]]
+    assert torch.sparse.mm(csr, dense, "amax").tolist() == [[10.0, 2.0], [0.0, 0.0], [9.0, 12.0]]
+    torch.sparse.mm(csr, dense, "amin").sum().backward()
+    assert dense.grad.tolist() == [[1.0, 0.0], [3.0, 3.0], [0.0, 2.0]]

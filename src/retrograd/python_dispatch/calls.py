@@ -393,6 +393,18 @@ def _number(call_: Call) -> Any:
     return kind.get(call_.function.__name__, lambda value: value)(found)
 
 
+def _indexed(call_: Call) -> Any:
+    """Pass ``x[index]`` to the class of an index that has a ``__torch_dispatch__``; its operations are recorded."""
+    x, index = _plain(call_.args[0]), call_.args[1]
+    items = [_plain(each) for each in (index if isinstance(index, tuple) else (index,))]
+    picks = [None if each.__class__ is slice and each == slice(None) else each for each in items]
+    if dispatches(type(x)) or not any(isinstance(each, Tensor) and dispatches(type(each)) for each in picks):
+        return GO_ON
+    if not all(each is None or isinstance(each, Tensor) for each in picks):
+        return GO_ON
+    return _called(overload_of("index", "Tensor", call_.function), (x, picks), {})
+
+
 def _lifted(call_: Call) -> Any:
     made = call_.go_on()
     function = overload_of("lift_fresh", "default", lambda x: x)
@@ -419,6 +431,7 @@ _WHOLE: dict[str, Callable[[Call], Any]] = {
     **dict.fromkeys(("concat", "concatenate"), _join("cat")),
     **dict.fromkeys(("item", "__bool__", "__float__", "__int__", "__index__", "__complex__"), _number),
     "tensor": _lifted,
+    "__getitem__": _indexed,
     "_initial_gradient": _first_gradient,
     "detach": _whole(lambda input: ("detach.default", (input,), {}, False)),
 }
@@ -449,7 +462,7 @@ RULE_NAMESPACES[Tensor].attention_back = _attention_back
 #: Functions that read or change only attributes of a tensor.
 _QUIET = frozenset({
     "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "__len__", "__deepcopy__", "__reduce_ex__",
-    "as_subclass", "backward", "data_ptr", "device", "dim", "dtype", "element_size", "get_device", "grad", "has_names",
+    "apply", "as_subclass", "backward", "data_ptr", "device", "dim", "dtype", "element_size", "get_device", "grad", "has_names",
     "is_complex", "is_contiguous", "is_floating_point", "is_shared", "is_tensor", "layout", "ndim", "nelement", "ndimension",
     "numel", "register_hook", "requires_grad_", "requires_grad", "retain_grad", "set_", "shape", "size", "storage",
     "storage_offset", "stride", "untyped_storage", "is_leaf", "grad_fn", "names", "is_cuda", "is_meta", "is_sparse",

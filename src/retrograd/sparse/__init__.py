@@ -38,6 +38,8 @@ from .tensor import SparseTensor as _SparseTensor
 def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
     """Return the product of two matrices, one or both sparse, with sparse gradients for sparse matrices.
 
+    ``reduce`` replaces the sum of the products of stored elements, for a CSR matrix: "sum", "mean", "amax" or "amin".
+
     >>> import retrograd as torch
     >>> a = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     >>> torch.sparse.mm(a, torch.ones(3, 2))
@@ -45,10 +47,26 @@ def mm(sparse: Any, dense: Any, reduce: Any = None) -> Any:
             [4., 4.]])
     """
     if reduce is not None:
-        raise NotImplementedError("torch.sparse.mm() with reduce is not implemented; use torch.scatter_reduce")
+        return _reduced(sparse, dense, reduce)
     if not (isinstance(sparse, _SparseTensor) or isinstance(dense, _SparseTensor)):
         return sparse.mm(dense)
     return _mm(sparse, dense, "SparseAddmmBackward0")
+
+
+def _reduced(sparse: Any, dense: Any, reduce: str) -> Any:
+    """Return the product of the CSR matrix ``sparse`` and ``dense``, in which ``reduce`` replaces the sum."""
+    if reduce not in ("sum", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+            if reduce != "prod"
+            else "torch.sparse.mm() with reduce='prod' is not implemented"
+        )
+    matrix = sparse.to_sparse_csr()
+    counts, columns = matrix.crow_indices().diff(), matrix.col_indices()
+    rows = counts.new_tensor(range(len(counts))).repeat_interleave(counts)
+    products = dense[columns] * matrix.values().unsqueeze(1)
+    result = products.new_zeros((sparse.shape[0], dense.shape[1]))
+    return result.scatter_reduce(0, rows.unsqueeze(1).expand_as(products), products, reduce, include_self=False)
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -300,7 +300,6 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "_prefetch_factor": lambda loader: loader.prefetch_factor,
     "_profile_name": lambda loader: "enumerate(DataLoader)",
     "_rank": lambda loader: 0,
-    "_sampler_iter": lambda loader: iter(loader._index_sampler),
     "_shared_seed": lambda loader: None,
     "_timeout": lambda loader: loader.timeout,
     "_world_size": lambda loader: 1,
@@ -334,6 +333,8 @@ class _BaseDataLoaderIter:
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute by its name in PyTorch, for loaders of other packages."""
+        if name == "_sampler_iter":
+            return self._indices
         read = _ATTRIBUTES.get(name)
         if read is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
