@@ -14,7 +14,7 @@ import re
 import textwrap
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -202,31 +202,61 @@ def samples_by_operation() -> dict[str, list[Sample]]:
 
 
 def literal(array: numpy.ndarray) -> str:
-    """Return the text of an expression for a tensor with the elements of ``array``."""
+    """Return the text of an expression for a tensor with the elements of ``array``, rounded."""
     rounded = numpy.round(array, 1) if array.dtype.kind in "fc" else array
     return f"torch.tensor({rounded.tolist()})"
 
 
-def example(name: str) -> str:
-    """Return a short example of the operation ``name``: a sample of the tests with its result; "" if none is short."""
-    called = re.compile(rf"\.{re.escape(name.rpartition('.')[2])}\(")
-    best = ""
-    for sample in samples_by_operation().get(name.rpartition(".")[2], ()):
-        if not called.search(sample.expression) or "#" in sample.expression:
-            continue
-        lines, names = [], {"torch": retrograd}
-        try:
-            for key, array in sample.arrays().items():
-                text = literal(array)
-                names[key] = eval(text, {"torch": retrograd})
-                lines.append(f">>> {key} = {text}")
-            value = eval(sample.expression, dict(names))
-        except Exception:  # rounded inputs may be outside of the domain
-            continue
-        text = "\n".join([*lines, f">>> {sample.expression.strip()}", repr(value)])
-        if max(map(len, text.splitlines())) <= 100 and text.count("\n") <= 12 and (not best or len(text) < len(best)):
-            best = text
-    return best
+def counting(array: numpy.ndarray) -> str:
+    """Return the text of an expression for a tensor with the shape of ``array`` that counts its elements."""
+    if array.dtype.kind != "f" or array.ndim < 2:
+        return literal(array)
+    return f"torch.arange({float(array.size)}).reshape{array.shape}"
+
+
+def drawn(array: numpy.ndarray) -> str:
+    """Return the text of an expression for a random tensor with the shape of ``array``."""
+    return f"torch.randn{array.shape}" if array.dtype.kind == "f" and array.size > 4 else literal(array)
+
+
+def evaluated(sample: Sample, expression: str, recipe: Callable[[numpy.ndarray], str], show: str = "{}") -> str:
+    """Return the lines of an example with its result, or "" if it is long or its inputs do not fit."""
+    lines, names = [], {"torch": retrograd}
+    try:
+        for key, array in sample.arrays().items():
+            text = recipe(array)
+            names[key] = eval(text, {"torch": retrograd})
+            lines.append(f">>> {key} = {text}")
+        shown = show.format(expression.strip())
+        text = "\n".join([*lines, f">>> {shown}", repr(eval(shown, dict(names)))])
+    except Exception:  # the inputs of the recipe may be outside of the domain, and a result may have no shape
+        return ""
+    return text if max(map(len, text.splitlines())) <= 110 and text.count("\n") <= 14 else ""
+
+
+def called_as(expression: str, name: str, known: str) -> str:
+    """Return ``expression``, a sample's call of the operation ``known``, as a call of its other form or name ``name``."""
+    base = name.removesuffix("_") if name.endswith("_") and not known.endswith("_") else name
+    if base != name:  # the in-place form is a method
+        found = re.fullmatch(rf"torch\.{known}\((\w+)(?:, )?(.*)\)|(\w+)\.{known}\((.*)\)", expression.strip())
+        return f"{found[1] or found[3]}.{name}({found[2] or found[4] or ''})" if found else ""
+    return re.sub(rf"\.{known}\(", f".{name}(", expression) if f".{known}(" in expression else ""
+
+
+def example(entry: Entry) -> str:
+    """Return a short example of an operation: a sample of the tests with its result; "" if there is none."""
+    name = entry.name.rpartition(".")[2]
+    operation = getattr(inspect.unwrap(entry.value), "__name__", name)
+    for known in dict.fromkeys((name, name.removesuffix("_"), operation, operation.removesuffix("_"))):
+        found = samples_by_operation().get(known, ())
+        calls = [
+            (each, text) for each in found if (text := called_as(each.expression, name, known)) and "#" not in text
+        ]
+        for recipe, show in ((literal, "{}"), (counting, "{}"), (drawn, "{}.shape"), (drawn, "{}[0].shape")):
+            texts = [evaluated(each, text, recipe, show) for each, text in calls[:8]]
+            if shortest := min(filter(None, texts), key=len, default=""):
+                return shortest
+    return ""
 
 
 # -- Pages -------------------------------------------------------------------------------------------------------------
@@ -237,7 +267,7 @@ def described(entry: Entry, seen: set[str]) -> str:
     value = entry.value.fget if isinstance(entry.value, property) else entry.value
     docstring = inspect.getdoc(value) or inspect.getdoc(entry.value) or ""
     text = paragraphs(docstring)
-    if ">>>" not in docstring and entry.kind in ("function", "method") and (found := example(entry.name)):
+    if ">>>" not in docstring and entry.kind in ("function", "method") and (found := example(entry)):
         text += "\n\n" + found
     again = "   :no-index-entry:\n" if entry.name in seen else ""
     seen.add(entry.name)
