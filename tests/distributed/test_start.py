@@ -130,8 +130,11 @@ dist.init_process_group("mpi", init_method="file://" + os.path.abspath("meet"), 
 total()
 dist.init_process_group(store=dist.FileStore("again", 2), rank=rank, world_size=2)
 total()
+dist.init_process_group(init_method="file://" + os.path.abspath("meet"), rank=rank, world_size=2)
+total()
 """
-    assert run_ranks(tmp_path, text) == ["3.0\n3.0\n"] * 2
+    assert run_ranks(tmp_path, text) == ["3.0\n3.0\n3.0\n"] * 2
+    assert not [*tmp_path.glob("meet"), *tmp_path.glob("again")], "the last rank removes the file"
 
 
 def test_start_by_mpiexec(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import socket
@@ -104,9 +105,16 @@ print(store.get("answer"))
         assert store.get("done") == b"1" and store.add("count", 0) == 400
         store.set("answer", "yes")
         assert said(process) == "b'yes'"
+        process.wait(20)
+    del store
+    gc.collect()
+    assert not os.path.exists(path), "the last store has removed it"
+    store = dist.FileStore(path, 2)
+    store.add("count", 400)
     with open(path, "ab") as file:
         file.write(store_server.pack([b"set", b"count", b"5"])[:-3])  # as a process that was killed while writing
     assert store.add("count", 1) == 401 and dist.FileStore(path).get("count") == b"401"
+    store.wait(["count"], timedelta.max)
 
 
 def test_master_waits_for_the_other_stores() -> None:

@@ -146,8 +146,10 @@ class Coordinator:
         client.connection.close()
         if client.kind == "pmi":
             self.mpi.pop(client.rank, None)
-        elif client.kind == "watch" and self.watched.pop(client.rank, None) and client.rank not in self.gone:
-            self.tell_gone(client.rank, f"{self.who[client.rank]} is gone: its connection closed")
+        elif client.kind == "watch" and self.watched.get(client.rank) is client:
+            del self.watched[client.rank]
+            if client.rank not in self.gone:
+                self.tell_gone(client.rank, f"{self.who[client.rank]} is gone: its connection closed")
 
     def tell_gone(self, rank: int, why: str) -> None:
         """Tell the other ranks that ``rank`` is gone; stop those that wait for it in MPI_Init."""

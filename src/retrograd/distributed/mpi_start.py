@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .launched import mpi_rank
-from .store_server import connect
+from .store_server import connect, in_seconds
 from .stores import PrefixStore, Store, TCPStore
 from .watch import Watch
 
@@ -132,7 +132,7 @@ class Meeting:
     def __init__(self, store: Store, number: int, rank: int, size: int, timeout: timedelta) -> None:
         self.store = PrefixStore(f"start{number}", store)
         self.rank, self.size, self.timeout = rank, size, timeout
-        self.end = time.monotonic() + timeout.total_seconds()
+        self.end = time.monotonic() + in_seconds(timeout)
         self.me = f"rank {rank} (process {os.getpid()} on {socket.gethostname()})"
 
     def arrive(self) -> None:
@@ -225,7 +225,7 @@ def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Mee
     program = Path(__file__).with_name("coordinator.py")
     # A session of its own: Ctrl-C in a terminal ends the ranks, and the coordinator after them.
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(program), bind, str(size), name, str(timeout.total_seconds())],
+        [sys.executable, "-I", "-S", str(program), bind, str(size), name, str(in_seconds(timeout))],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
@@ -283,7 +283,7 @@ def _node() -> str:
 def _connect(address: dict[str, Any], kind: str, rank: int, timeout: timedelta) -> socket.socket:
     """Return a connection to the coordinator for ``kind``, "pmi" or "watch"."""
     hosts = ["127.0.0.1"] if address["node"] == _node() else address["hosts"]
-    end, port, reasons = time.monotonic() + timeout.total_seconds(), address["port"], {}
+    end, port, reasons = time.monotonic() + in_seconds(timeout), address["port"], {}
     while True:
         for host in hosts:
             try:

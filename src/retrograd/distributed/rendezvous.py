@@ -95,15 +95,15 @@ def _store_of_mpi(rank: int, world_size: int, timeout: timedelta) -> Store:
     """Return a store whose address rank 0 tells the others through the MPI that ``mpiexec`` has prepared."""
     from .mpi_start import broadcast_by_launcher, own_addresses
 
-    store = None
-    address = None
-    if rank == 0:
-        store = TCPStore("", 0, world_size, True, timeout, wait_for_workers=False, multi_tenant=True)
-        store.host = own_addresses("")[0]
-        _MASTERS[store.port] = store
-        address = store.host, store.port
-    host, port = broadcast_by_launcher(address, world_size) if world_size > 1 else address
-    return store or TCPStore(host, port, world_size, False, timeout)
+    if rank != 0:
+        host, port = broadcast_by_launcher(None, world_size)
+        return TCPStore(host, port, world_size, False, timeout)
+    store = TCPStore("", 0, world_size, True, timeout, wait_for_workers=False, multi_tenant=True)
+    store.host = own_addresses("")[0]
+    _MASTERS[store.port] = store
+    if world_size > 1:
+        broadcast_by_launcher((store.host, store.port), world_size)
+    return store
 
 
 def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwargs: Any) -> Found:

@@ -11,11 +11,13 @@ import errno
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 import weakref
 from collections import defaultdict, deque
 from contextlib import suppress
+from datetime import timedelta
 from typing import BinaryIO
 
 from .errors import DistNetworkError
@@ -125,6 +127,11 @@ def unpack(stream: BinaryIO) -> list[bytes] | None:
         return [read(struct.unpack("!Q", read(8))[0]) for _ in range(count)]
     except EOFError:
         return None
+
+
+def in_seconds(timeout: timedelta) -> float:
+    """Return the number of seconds of ``timeout``, at most some years, which sockets and locks accept."""
+    return min(timeout.total_seconds(), 1e8)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -309,7 +316,7 @@ class FileKeys:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._keys, self._position = Keys(), 0
+        self._keys, self._position, self._identity = Keys(), 0, -1
         self._lock = threading.Lock()
 
     def clone(self) -> FileKeys:
@@ -322,29 +329,64 @@ class FileKeys:
         while True:
             with self._lock, open(self.path, "a+b") as file:
                 _lock_file(file)  # until it is closed
-                file.seek(self._position)
-                while (record := unpack(file)) is not None:
-                    self._keys.run(record[0].decode(), tuple(record[1:]))
-                    self._position = file.tell()
-                if self._keys.missing(name, arguments) is None:
-                    if name in CHANGES:
-                        result = self._keys.run(name, arguments)
-                        file.truncate(self._position)  # without the rest of a record whose process was killed
-                        file.seek(0, os.SEEK_END)
-                        file.write(pack([name.encode(), *arguments]))
-                        file.flush()
-                        self._position = file.tell()
-                        return result
-                    return self._keys.run(name, arguments)
+                if self._read(file):
+                    if self._keys.missing(name, arguments) is None:
+                        return self._run(file, name, arguments)
+                else:
+                    continue
             if time.monotonic() >= end:
                 raise TimeoutError
             time.sleep(min(pause, max(0.0, end - time.monotonic())))
             pause = min(1.5 * pause, 0.02)
 
+    def _read(self, file: BinaryIO) -> bool:
+        """Repeat the operations that other processes have recorded; return False if ``file`` has just been removed."""
+        identity = os.fstat(file.fileno()).st_ino
+        try:
+            if os.stat(self.path).st_ino != identity:
+                return False
+        except FileNotFoundError:
+            return False
+        if identity != self._identity:
+            self._keys, self._position, self._identity = Keys(), 0, identity
+        file.seek(self._position)
+        while (record := unpack(file)) is not None:
+            self._keys.run(record[0].decode(), tuple(record[1:]))
+            self._position = file.tell()
+        return True
+
+    def _run(self, file: BinaryIO, name: str, arguments: tuple[bytes, ...]) -> list[bytes]:
+        result = self._keys.run(name, arguments)
+        if name in CHANGES:
+            file.truncate(self._position)  # without the rest of a record whose process was killed
+            file.seek(0, os.SEEK_END)
+            file.write(pack([name.encode(), *arguments]))
+            file.flush()
+            self._position = file.tell()
+        return result
+
+    def open(self) -> None:
+        """Count a store of this file."""
+        self.call("push", (_OPEN, b""), 0.0)
+
+    def close(self, world_size: int) -> None:
+        """Count a store less, and remove the file with the last one of at least ``world_size``."""
+        with suppress(OSError), self._lock, open(self.path, "r+b") as file:
+            _lock_file(file)
+            if self._read(file):
+                self._run(file, "pop", (_OPEN,))
+                self._run(file, "push", (_CLOSED, b""))
+                if not self._keys.queues[_OPEN] and len(self._keys.queues[_CLOSED]) >= world_size:
+                    os.remove(self.path)
+
+
+#: Queues with an item for each store of a file that is open, and for each that has been closed.
+_OPEN, _CLOSED = b"\0open", b"\0closed"
+
 
 def _lock_file(file: BinaryIO) -> None:
     """Wait until no other process has locked ``file``, and lock it until it is closed."""
-    if os.name == "nt":
+    if sys.platform == "win32":
         import msvcrt
 
         file.seek(0x7FFFFFFF)

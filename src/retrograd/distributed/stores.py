@@ -6,6 +6,7 @@ The stores check arguments and raise PyTorch's errors. ``store_server.py`` has t
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 import weakref
@@ -13,7 +14,7 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 from .errors import DistStoreError, QueueEmptyError
-from .store_server import FileKeys, Keys, RemoteKeys, Server
+from .store_server import FileKeys, Keys, RemoteKeys, Server, in_seconds
 
 
 def _as_bytes(value: str | bytes) -> bytes:
@@ -51,7 +52,7 @@ class Store:
         limit = self._timeout if timeout is None else timeout
         encoded = tuple([_as_bytes(each) for each in arguments])
         try:
-            return self._keys.call(name, encoded, limit.total_seconds())
+            return self._keys.call(name, encoded, in_seconds(limit))
         except TimeoutError:
             self._fail([each.decode() for each in encoded], limit)
 
@@ -162,7 +163,8 @@ class HashStore(Store):
 class FileStore(Store):
     """Store of one file, which the processes of one or of several machines have in common.
 
-    The file is created, and stays. It must be a new one for each job.
+    The file is created. It is removed with the last store of it, if at least ``world_size`` stores have been opened. It
+    must not be left from an earlier job whose processes were killed.
     """
 
     __module__ = "torch._C._distributed_c10d"
@@ -171,7 +173,13 @@ class FileStore(Store):
         super().__init__()
         self.path = os.fspath(file_name)
         self._keys = FileKeys(os.path.abspath(self.path))
-        self._call("list")
+        self._keys.open()
+        weakref.finalize(self, _close_file, self._keys, world_size if world_size > 0 else sys.maxsize, os.getpid())
+
+
+def _close_file(keys: FileKeys, world_size: int, process: int) -> None:
+    if process == os.getpid():
+        keys.close(world_size)
 
 
 #: The servers of this process that further stores may use, by port.
@@ -221,13 +229,13 @@ class TCPStore(Store):
             port = server.port
         self.port = port
         # The master's own host name need not be known to the master, for example in a container.
-        self._keys = RemoteKeys("127.0.0.1" if is_master else host_name, port, timeout.total_seconds())
+        self._keys = RemoteKeys("127.0.0.1" if is_master else host_name, port, in_seconds(timeout))
         self._keys.call("push", (_JOINED, b""), 0.0)
         if is_master and wait_for_workers and world_size is not None:
             self._wait_for(world_size, timeout)
 
     def _wait_for(self, world_size: int, timeout: timedelta) -> None:
-        end = time.monotonic() + timeout.total_seconds()
+        end = time.monotonic() + in_seconds(timeout)
         while (joined := int(self._keys.call("length", (_JOINED,), 0.0)[0])) < world_size:
             if time.monotonic() > end:
                 raise DistStoreError(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ..runtime.codegen import MARK
 from .errors import DistBackendError
+from .store_server import in_seconds
 
 
 class Position(Protocol):
@@ -50,7 +51,7 @@ class Watch:
     def wait_for_all(self, timeout: timedelta) -> None:
         """Wait until all ranks have connected to the coordinator."""
         with self._changed:
-            self._changed.wait_for(lambda: self._all_there or self.failure, timeout.total_seconds())
+            self._changed.wait_for(lambda: self._all_there or self.failure, in_seconds(timeout))
         if not self._all_there:
             raise DistBackendError(self.failure or "not all ranks have connected to the coordinator within the timeout")
 
