@@ -41,8 +41,16 @@ def network(torch: Any, name: str) -> tuple[Any, Any]:
     nn = torch.nn
     torch.manual_seed(0)
     if name == "digits CNN":
-        features = [nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-        return nn.Sequential(*features, nn.Flatten(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 10)), torch.rand(64, 1, 8, 8)
+        features = [
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
+        return nn.Sequential(*features, nn.Flatten(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 10)), torch.rand(
+            64, 1, 8, 8
+        )
     width = 1024 if "2.2" in name else 2048
     layers: list[Any] = [nn.Linear(width, width), nn.Tanh()] * 0
     for _ in range(2 if width == 1024 else 4):
@@ -123,7 +131,9 @@ class Ranks:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+        threads = dict.fromkeys(
+            ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+        )
         places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(RANKS)}
         self.processes = [
             subprocess.Popen(
@@ -172,7 +182,9 @@ def table(times: dict[tuple[str, str, str], list[float]], engines: list[str]) ->
             if engine == "retrograd" and len(engines) > 1:
                 pairs = zip(times[engines[1], name, "overlap"], times[engine, name, "overlap"], strict=True)
                 ratio = f"{statistics.median(other / own for other, own in pairs):.2f}"
-            rows.append(f"| {name} | {engine} | {none:.1f} | {after:.1f} | {overlap:.1f} | {views:.1f} | {hidden} | {ratio} |")
+            rows.append(
+                f"| {name} | {engine} | {none:.1f} | {after:.1f} | {overlap:.1f} | {views:.1f} | {hidden} | {ratio} |"
+            )
     return "\n".join(rows)
 
 
