@@ -559,7 +559,7 @@ class DistributedDataParallel(Module, Joinable):
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
         for name, each in (*module.named_parameters(), *module.named_buffers()):
             if name in params_and_buffers_to_ignore:
-                each._ddp_ignored = True
+                each._ddp_ignored = True  # type: ignore[attr-defined]
 
 
 def _group(process_group: ProcessGroup | None, device_mesh: Any) -> ProcessGroup:

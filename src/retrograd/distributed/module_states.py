@@ -46,9 +46,9 @@ def broadcast_coalesced(
             assert work is not None
             work.wait()
             begin = 0
-            for each in arrays:
-                each[...] = joined._array[begin : begin + each.size].reshape(each.shape)
-                begin += each.size
+            for array in arrays:
+                array[...] = joined._array[begin : begin + array.size].reshape(array.shape)
+                begin += array.size
 
 
 def verify_shapes(group: ProcessGroup, parameters: Iterable[Tensor], names: Sequence[str]) -> None:
@@ -78,10 +78,10 @@ def verify_shapes(group: ProcessGroup, parameters: Iterable[Tensor], names: Sequ
         (place, each) for place, each in enumerate(theirs) if each[1:] != first[place][1:]
     )
     where = "this process" if who == rank else f"process {who}"
-    other = f"process 0 (`{first[place][0]}`: sizes {list(first[place][1])}, {first[place][2]})"
+    original = f"process 0 (`{first[place][0]}`: sizes {list(first[place][1])}, {first[place][2]})"
     raise RuntimeError(
         f"[{rank}]: params[{place}] in {where} with sizes {list(shape)} appears not to match sizes of the same param in "
-        f"process 0. It is `{name}`, {dtype}, and in {other}."
+        f"process 0. It is `{name}`, {dtype}, and in {original}."
     )
 
 

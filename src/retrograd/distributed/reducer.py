@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy
 
+from ..autograd.backward import gradient_edge_of
 from ..core.devices import array_module_of
 from ..core.dtypes import int32, int64
 from ..core.engine import Plan, queue_callback
@@ -164,7 +165,7 @@ def _copy_divided(view: Tensor, grad: Any, divisor: int) -> None:
 
 
 def sum_sparse(group: ProcessGroup, gradient: Tensor | None) -> Tensor | None:
-    """Return the coalesced sum of the sparse tensors ``gradient`` of all ranks; None stands for zeros."""
+    """Return the coalesced sum of the sparse tensors ``gradient`` of all ranks; None is a tensor of zeros."""
     parts: list[Any] = [None] * group.size()
     mine = None if gradient is None else (gradient._indices(), gradient._values(), tuple(gradient.shape))
     all_gather_object(parts, mine, group)
@@ -293,7 +294,7 @@ class Reducer:
         searching = self.find_unused and not self.static_graph
         if searching or self.iterations == 1:
             found = list(tensors_in(output))
-            edges = [each._grad_edge for _, each in found if each.requires_grad]
+            edges = [edge for _, each in found if (edge := gradient_edge_of(each)) is not None]
             reached = Plan([(edge, None) for edge in edges], None, True).awaited or {}
             unused = [index for index, each in enumerate(self.parameters) if each._grad_edge not in reached]
             if searching:
@@ -310,7 +311,9 @@ class Reducer:
                 self.reasons = reasons(found, {index: self.parameters[index] for index in unused}, self.names)
         if not searching:
             self.outputs = [
-                (path, weakref.ref(each._grad_edge)) for path, each in tensors_in(output) if each._grad_edge is not None
+                (path, weakref.ref(edge))
+                for path, each in tensors_in(output)
+                if (edge := gradient_edge_of(each)) is not None
             ]
 
     def _check_finished(self) -> None:

@@ -69,12 +69,12 @@ def reasons(
     if graphs:
         by_name = {names[index]: index for index in missing}
         told = explain(graphs, {names[index]: each for index, each in missing.items()})
-        for each in told.unreached:
-            if each.label in by_name:
-                step = each.users[0][0]
+        for operand in told.unreached:
+            if operand.label in by_name:
+                step = operand.users[0][0]
                 at = f" at {step.line}" if step.line else ""
                 why = f"used by `{step.operation}`{at}, but detached there"
-                found.setdefault(by_name[each.label], why)
+                found.setdefault(by_name[operand.label], why)
     if not edges or dropped:
         end = ", or the output that depends on it did not take part in computing the loss" if dropped else ""
         return {**dict.fromkeys(missing, NOT_IN_GRAPH + end), **found}

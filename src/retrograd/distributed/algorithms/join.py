@@ -36,7 +36,7 @@ class JoinHook:
 
 
 class _JoinConfig(NamedTuple):
-    """What an object that takes part in a :class:`Join` knows of it."""
+    """Settings of the :class:`Join` in which an object takes part."""
 
     enable: bool
     throw_on_early_termination: bool
