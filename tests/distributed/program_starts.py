@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from tests.distributed.rank_processes import unused_port
 
 PROGRAMS = Path(__file__).parent / "programs"
 #: For each program, whether torchrun starts it, and its arguments for a number of ranks, a port and a folder.
@@ -24,13 +25,6 @@ STARTS: dict[str, tuple[bool, Callable[[int, int, str], list[object]]]] = {
     "spawned_ddp": (False, lambda ranks, port, folder: [ranks, port]),
 }
 RANKS = (2, 4)
-
-
-def unused_port() -> int:
-    """Return a port that, with the next ones, no program uses at the moment."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def words(name: str, ranks: int, folder: str) -> list[str]:

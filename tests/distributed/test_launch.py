@@ -18,7 +18,7 @@ from retrograd.distributed.elastic.multiprocessing.errors import ChildFailedErro
 from retrograd.distributed.launcher import LaunchConfig, elastic_launch
 from retrograd.distributed.run import get_args_parser, parse_min_max_nnodes
 from tests.distributed.launcher_process import Started, run, running, until
-from tests.distributed.program_starts import unused_port
+from tests.distributed.rank_processes import unused_port
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and process groups")
 

@@ -544,6 +544,14 @@ def test_errors_of_processes() -> None:
             while not context.join():
                 pass
     assert (left.value.exit_code, left.value.signal_name) == (3, None)
+    assert left.value.error_pid == context.pids()[0]
+
+
+def test_warnings_of_multiprocessing() -> None:
+    with pytest.warns(FutureWarning, match=r"This method only supports start_method=spawn \(got: fork\)"):
+        multiprocessing.spawn(put, nprocs=0, start_method="fork")
+    with pytest.warns(UserWarning, match="SpawnContext is renamed to ProcessContext since 1.4 release"):
+        assert multiprocessing.SpawnContext([], []).join()
 
 
 def test_names_of_multiprocessing() -> None:
