@@ -16,6 +16,19 @@ from tests.distributed.launcher_process import variables
 START = (
     "import os, sys, time\nimport retrograd as torch, retrograd.distributed as dist\nfrom datetime import timedelta\n"
 )
+#: Beginning of a program that creates the default group; ``raised(call, …)`` is the text of the exception of a call.
+IN_GROUP = """\
+import json
+from retrograd import nn
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+def raised(call, *args, **named):
+    try:
+        call(*args, **named)
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+"""
 LIMIT = 40.0
 
 
@@ -61,8 +74,8 @@ class Ranks:
         return found
 
 
-def run_ranks(folder: Path, text: str, size: int = 2, **more: Any) -> list[str]:
+def run_ranks(folder: Path, text: str, size: int = 2, limit: float = LIMIT, **more: Any) -> list[str]:
     """Run the program in ``size`` ranks, and return the output of each; all of them must end without an error."""
-    ended = Ranks(folder, text, size, **more).wait()
+    ended = Ranks(folder, text, size, **more).wait(limit)
     assert [code for code, _, _ in ended] == [0] * size, "\n".join(f"{out}\n{err}" for _, out, err in ended)
     return [out for _, out, _ in ended]

@@ -25,9 +25,9 @@ from retrograd.distributed import checkpoint
 from retrograd.distributed.checkpoint import CheckpointException, filesystem, format_utils, state_dict
 from retrograd.distributed.optim import ZeroRedundancyOptimizer
 from retrograd.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, zeros
+from tests.distributed.rank_processes import IN_GROUP, Ranks, run_ranks
 
-from .meeting_ranks import run_ok, run_ranks
-
+LIMIT = 90.0  # seconds, on a busy machine
 pytestmark = [pytest.mark.thread_unsafe, pytest.mark.filterwarnings("ignore:torch.distributed is disabled")]
 
 
@@ -472,7 +472,9 @@ def test_errors_of_the_zero_redundancy_optimizer(mesh: Any) -> None:
 
 # -- Several ranks -----------------------------------------------------------------------------------------------------
 
-BASIS = """
+BASIS = (
+    IN_GROUP
+    + """
 import shutil
 from retrograd.distributed import checkpoint
 from retrograd.distributed.checkpoint import filesystem
@@ -500,6 +502,7 @@ def load(folder, dim=0):
     checkpoint.load(found, checkpoint_id=folder)
     check(found)
 """
+)
 
 OF_TWO = (
     BASIS
@@ -654,17 +657,14 @@ assert len(other.param_groups) == 2 and grown.sum() < 1
 
 
 def test_two_ranks_then_four_then_one_and_three(tmp_path: Path) -> None:
-    printed = run_ok(tmp_path, 2, OF_TWO + ZERO.removeprefix(BASIS))
+    printed = run_ranks(tmp_path, OF_TWO + ZERO.removeprefix(BASIS), 2, LIMIT)
     shown = (
         "DTensor(local_tensor=tensor([[ 0.,  1.,  2.,  3.,  4.,  5.,  6.],\n        [ 7.,  8.,  9., 10., 11., 12., 13.],\n"
         "        [14., 15., 16., 17., 18., 19., 20.]]), device_mesh=DeviceMesh((2,), 'cpu'"
     )
     assert printed[0].startswith(shown) and "placements=(Shard(dim=0),))" in printed[0]
-    run_ok(
-        tmp_path,
-        4,
-        ZERO + "load('two')\nload('two', 1)\ncheckpoint.save(state(1, 1), checkpoint_id='four')\nload('four')\n",
-    )
+    last = "load('two')\nload('two', 1)\ncheckpoint.save(state(1, 1), checkpoint_id='four')\nload('four')\n"
+    run_ranks(tmp_path, ZERO + last, 4, LIMIT)
     whole = {"even": torch.arange(24.0).reshape(12, 2).double(), "uneven": torch.arange(35.0).reshape(5, 7).double()}
     for folder in ("two", "four", "async"):
         found = load(
@@ -676,7 +676,7 @@ def test_two_ranks_then_four_then_one_and_three(tmp_path: Path) -> None:
     every = torch.load(tmp_path / "four.pt")
     assert [every[f"of {rank}"] for rank in range(4)] == [0, 1, 2, 3] and torch.equal(every["plain"], whole["uneven"])
     save({**every, "split": every["split"]}, tmp_path / "one")
-    run_ok(tmp_path, 3, BASIS + "load('one')\nload('four', 1)\n")
+    run_ranks(tmp_path, BASIS + "load('one')\nload('four', 1)\n", 3, LIMIT)
 
 
 def test_rank_killed_while_saving(tmp_path: Path) -> None:
@@ -695,7 +695,7 @@ print(json.dumps([text, sorted(os.listdir("kept"))]), flush=True)
 os._exit(0)
 """
     )
-    (code, out, err), (killed, _, _) = run_ranks(tmp_path, 2, program)
+    (code, out, err), (killed, _, _) = Ranks(tmp_path, program, 2).wait(LIMIT)
     assert code == 0 and killed == -9, err
     text, names = json.loads(out)
     assert "rank 1" in text, text

@@ -15,9 +15,9 @@ from retrograd import nn
 from retrograd.distributed import fsdp
 from retrograd.distributed.fsdp import FSDPModule, fully_shard
 from retrograd.distributed.tensor import DTensor, Shard
+from tests.distributed.rank_processes import IN_GROUP, run_ranks
 
-from .meeting_ranks import run_ok
-
+LIMIT = 90.0  # seconds, on a busy machine
 pytestmark = pytest.mark.thread_unsafe
 
 
@@ -111,7 +111,9 @@ def test_policies_placements_and_methods(group: Any) -> None:
     assert model.features(torch.ones(1, 4)).shape == (1, 4)
 
 
-COMMON = """
+COMMON = (
+    IN_GROUP
+    + """
 from retrograd.distributed import checkpoint
 from retrograd.distributed.checkpoint.state_dict import *
 from retrograd.distributed.fsdp import *
@@ -177,6 +179,7 @@ def compare(model, kind, steps=4, **named):
 adam = lambda params: torch.optim.Adam(params, lr=0.01)
 momentum = lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9)
 """
+)
 
 TWO = (
     COMMON
@@ -271,5 +274,5 @@ assert new.state[fresh.head.weight]["step"] == 6
 
 
 def test_two_ranks_and_four(tmp_path: Path) -> None:
-    run_ok(tmp_path, 2, TWO)
-    run_ok(tmp_path, 4, FOUR)
+    run_ranks(tmp_path, TWO, 2, LIMIT)
+    run_ranks(tmp_path, FOUR, 4, LIMIT)
