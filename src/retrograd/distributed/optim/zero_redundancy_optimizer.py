@@ -20,6 +20,9 @@ from ..algorithms.join import Join, Joinable, JoinHook
 from ..collectives import broadcast
 from ..object_collectives import gather_object
 
+#: Bytes from which a parameter is sent by itself; smaller ones are copied into a common buffer.
+_LARGE = 2**16
+
 
 class _ZeROJoinHook(JoinHook):
     """Takes part in the steps of the other ranks."""
@@ -118,11 +121,17 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _build_buckets(self) -> None:
         """Group the parameters that change by owner and dtype; with bucket views, move them to common buffers."""
         found: dict[tuple[int, Any, Any], list[Tensor]] = {}
+        alone: list[Tensor] = []
         for group in self.param_groups:
             for param in group["params"]:
-                if param.requires_grad:
+                if not param.requires_grad:
+                    continue
+                if param.nbytes >= _LARGE and not self.parameters_as_bucket_view and param.is_contiguous():
+                    alone.append(param)
+                else:
                     found.setdefault((self._owner[id(param)], param.dtype, param.device), []).append(param)
         self._trainable = self._mask()
+        self._alone = alone
         self._buckets: list[tuple[int, list[Tensor], Tensor | None]] = []
         for (owner, kind, place), params in sorted(found.items(), key=lambda item: (item[0][0], str(item[0][1]))):
             buffer = None
@@ -156,7 +165,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if self.world_size == 1:
             return
         with no_grad():
-            running = []
+            running: list[tuple[Any, int, list[Tensor], Tensor, bool]] = []
+            for param in self._alone:
+                owner, whole = self._owner[id(param)], param.detach()
+                work = broadcast(whole, group=self.process_group, group_src=owner, async_op=True)
+                running.append((work, owner, [param], whole, False))
             for owner, params, buffer in self._buckets:
                 if buffer is None:
                     flat = empty(sum(each.numel() for each in params), dtype=params[0].dtype, device=params[0].device)
@@ -168,7 +181,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 work = broadcast(flat, group=self.process_group, group_src=owner, async_op=True)
                 running.append((work, owner, params, flat, buffer is None))
             for work, owner, params, flat, copied in running:
-                work.wait()  # type: ignore[union-attr]
+                work.wait()
                 if owner == self.rank:
                     continue
                 if copied:
