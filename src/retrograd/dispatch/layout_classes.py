@@ -1,22 +1,22 @@
-"""What the classes of sparse, masked and nested tensors share.
+"""Functions and a class that sparse, masked and nested tensors share.
 
-They override all functions by ``__torch_function__`` and have a table from names to functions. :func:`name_of` returns
+Their classes override all functions by ``__torch_function__`` and have a table from names to functions. :func:`name_of` returns
 the name of a function: a function and its method have one name, a synonym has that of the function, and a property has
-its own. :class:`NoArray` stands for the array of a tensor that has none.
+its own. :class:`NoArray` is the class of ``_array`` of a tensor without an array.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy
 
 from ..core.tensor import Tensor
 
 #: Functions with the name of another one.
-SPECIAL: dict[Any, str] = {}
+SPECIAL: dict[object, str] = {}
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "negative": "neg",
@@ -31,18 +31,18 @@ ALIASES = {
 _PROPERTY_NAMES: dict[int, str] = {}
 
 
-def name_of(func: Any) -> str:
+def name_of(func: object) -> str:
     """Return the name of ``func``, a function that ``__torch_function__`` received; that of a property is its own."""
     if not SPECIAL:
         SPECIAL[vars(Tensor)["backward"]] = "Tensor.backward"
     if func in SPECIAL:
         return SPECIAL[func]
-    name = getattr(func, "__name__", "")
+    name: str = getattr(func, "__name__", "")
     if name not in ("__get__", "__set__", "__delete__"):
         return ALIASES.get(name, name)
     if not _PROPERTY_NAMES:
         _PROPERTY_NAMES.update({id(each): key for key, each in vars(Tensor).items() if isinstance(each, property)})
-    return _PROPERTY_NAMES.get(id(func.__self__), name)
+    return _PROPERTY_NAMES.get(id(getattr(func, "__self__", None)), name)
 
 
 #: Properties and methods of Tensor that read only its fields.
@@ -62,7 +62,7 @@ class NoArray:
     __slots__ = ("dtype", "no_numpy", "shape", "unsupported")
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: Any, unsupported: Callable[[], Exception], no_numpy: str
+        self, shape: tuple[int, ...], dtype: numpy.dtype[numpy.generic], unsupported: Callable[[], Exception], no_numpy: str
     ) -> None:  # fmt: skip
         # Another object than the dtype of arrays, which differs from it by identity: the engine then validates gradients.
         self.shape, self.dtype = shape, numpy.dtype(dtype, copy=True)
@@ -81,10 +81,10 @@ class NoArray:
             raise AttributeError(name)
         raise self.unsupported()
 
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __array__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(self.no_numpy)
 
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __array_ufunc__(self, *args: object, **kwargs: object) -> NoReturn:
         raise self.unsupported()
 
     __array_function__ = __array_ufunc__

@@ -76,7 +76,7 @@ def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {each})"
             )
-        dims.append(each % ndim)
+        dims.append(int(each) % ndim)
     return tuple(sorted(dims))
 
 
@@ -182,7 +182,7 @@ def _pattern(x: Any) -> Any:
 
 def _like(x: Any, values: Any) -> Any:
     """Return a sparse tensor with the indices of ``x`` and the given values."""
-    from ..sparse import sparse_coo_tensor, sparse_csr_tensor
+    from ..sparse.creation import sparse_coo_tensor, sparse_csr_tensor
 
     if x.layout is sparse_coo:
         return sparse_coo_tensor(x._indices(), values, x.shape)

@@ -26,7 +26,7 @@ from ...dispatch.declare import FUNCTIONS
 from ...dispatch.intercept import Call, Handler
 from ...dispatch.layout_classes import PLAIN_PROPERTIES, name_of
 from ...runtime.user_frame import warn
-from ..operations import masked_construct, masked_get_data, masked_gradient, masked_where
+from ..operations import masked_combine, masked_construct, masked_get_data, masked_gradient, masked_where
 
 #: Elementwise functions of one tensor, whose mask the result has.
 UNARY = """
@@ -182,13 +182,13 @@ class MaskedTensor(Tensor):
 
     def to_tensor(self, value: Any) -> Tensor:
         """Return an ordinary tensor with ``value`` in place of the masked-out elements."""
-        return self.get_data().masked_fill(~self._masked_mask, value)
+        return self.get_data().masked_fill(self._masked_mask.logical_not(), value)
 
     def is_sparse_coo(self) -> bool:
         """Return whether the layout is ``torch.sparse_coo``."""
         return self.layout is sparse_coo
 
-    def is_sparse_csr(self) -> bool:  # type: ignore[override]
+    def is_sparse_csr(self) -> bool:
         """Return whether the layout is ``torch.sparse_csr``."""
         return self.layout is sparse_csr
 
@@ -592,9 +592,7 @@ def softmax(
     input: MaskedTensor, dim: int, dtype: Any = None, _stacklevel: int = 3, half_to_float: bool = False
 ) -> MaskedTensor:  # fmt: skip
     """Return the softmax of the valid elements along ``dim``; a masked-out element is 0."""
-    from .. import _ops
-
-    data = _ops.masked_combine(input._masked_data, input._masked_mask, -math.inf)
+    data = masked_combine(input._masked_data, input._masked_mask, -math.inf)
     return constructed(FUNCTIONS["softmax"](data, dim, dtype=dtype), input._masked_mask)
 
 

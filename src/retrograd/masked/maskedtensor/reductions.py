@@ -33,7 +33,7 @@ def _index_in_sparse(name: str, x: MaskedTensor) -> MaskedTensor:
     data = x._masked_data if x.layout is sparse_coo else x._masked_data.to_sparse_coo()
     mask = _values_of(x._masked_mask)
     place = getattr(_ops, name)(_values_of(data), mask=mask).long()
-    flat = 0
+    flat: Any = 0
     for index, size in zip(data.coalesce().indices(), data.shape, strict=True):
         flat = flat * size + index[place]
     return make(flat.double() if x.dtype.is_floating_point else flat, F["any"](mask))

@@ -141,8 +141,8 @@ class Nested(Tensor):
 
     __hash__ = Tensor.__hash__
 
-    def _like(self, stored: Tensor) -> Any:
-        """Return a nested tensor of the same structure with other elements."""
+    def _like(self, stored: Tensor, ragged: int | None = None) -> Any:
+        """Return a nested tensor of the same structure with other elements, and with another ragged dimension."""
         raise NotImplementedError
 
     # -- the graph
@@ -224,7 +224,8 @@ class StridedNestedTensor(Nested):
     def shape(self) -> NoReturn:
         raise RuntimeError(NO_SIZES.format("sizes"))
 
-    def size(self, dim: int | None = None) -> Any:
+    def size(self, dim: int | None = None, **names: int) -> Any:
+        dim = names.get("axis", dim)
         if dim is None:
             raise RuntimeError(NO_SIZES.format("sizes"))
         dim = normalize_dim(dim, self.dim())
@@ -281,7 +282,7 @@ class StridedNestedTensor(Nested):
         counts = self._sizes.prod(1)
         return wrap(numpy.cumsum(counts) - counts)
 
-    def _like(self, stored: Tensor) -> StridedNestedTensor:
+    def _like(self, stored: Tensor, ragged: int | None = None) -> StridedNestedTensor:
         return strided_of(stored, self._sizes)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -358,7 +359,8 @@ class NestedTensor(Nested):
         """Size of every dimension; that of the ragged one is a symbol."""
         return size_of(Size, self._size)
 
-    def size(self, dim: int | None = None) -> Any:
+    def size(self, dim: int | None = None, **names: int) -> Any:
+        dim = names.get("axis", dim)
         return self.shape if dim is None else self._size[normalize_dim(dim, self.dim())]
 
     def dim(self) -> int:
@@ -448,7 +450,9 @@ class NestedTensor(Nested):
 
 
 StridedNestedTensor.__name__ = StridedNestedTensor.__qualname__ = "Tensor"
-_REFERENCES = [ReferenceType(each, OVERRIDING.discard) for each in (Nested, StridedNestedTensor, NestedTensor)]
+_REFERENCES: list[ReferenceType[type]] = [
+    ReferenceType(each, OVERRIDING.discard) for each in (Nested, StridedNestedTensor, NestedTensor)
+]
 OVERRIDING.difference_update(_REFERENCES)  # registered with the first instance
 
 

@@ -502,7 +502,8 @@ def getitem(input: Any, index: Any) -> Any:
         place = next(k for k, each in enumerate(items) if each is Ellipsis)
         used = len([each for each in items if each is not None and each is not Ellipsis])
         items[place : place + 1] = [...] * (input.dim() - used)
-    result, dim = input, 0
+    result: Any = input
+    dim = 0
     for count, each in enumerate(items):
         if not isinstance(result, Nested):
             return result[tuple(items[count:])]
@@ -763,8 +764,8 @@ def matmul(input: Any, other: Any) -> Any:
     if _is_strided(input, other):
         for name, each in (("self", input), ("other", other)):
             if not isinstance(each, Nested):
-                a, b = ("nested", "non-nested") if name == "other" else ("non-nested", "nested")
-                raise RuntimeError(f"Expected both to be nested, but got a {a} self and {b} other")
+                kinds = "nested self and non-nested" if name == "other" else "non-nested self and nested"
+                raise RuntimeError(f"Expected both to be nested, but got a {kinds} other")
         return each_component(lambda a, b: a @ b, input, other)
     shapes = input._size if isinstance(input, Nested) else input.shape, other.shape
     refusal = RuntimeError(f"matmul(): not supported between inputs of shapes {shapes[0]} and {shapes[1]}")
@@ -908,7 +909,8 @@ def multi_head_attention_forward(
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         given = [each.unsqueeze(1) for each in (q, k, v)]
-        return functional.multi_head_attention_forward(*given, *args, need_weights=False, **kwargs)[0].squeeze(1)
+        result: Any = functional.multi_head_attention_forward(*given, *args, **{**kwargs, "need_weights": False})
+        return result[0].squeeze(1)
 
     return each_component(attend, query, key, value), None
 

@@ -233,7 +233,7 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             src = layer(src, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
         if self.use_nested_tensor and mask is None and src_key_padding_mask is not None and self._is_fast(src):
-            kept = src_key_padding_mask == 0
+            kept = src_key_padding_mask.eq(0)
             if not self.mask_check or bool((kept[:, :-1] | ~kept[:, 1:]).all()):
                 src = src.masked_fill(~kept.unsqueeze(-1), 0)
         return src if self.norm is None else self.norm(src)
