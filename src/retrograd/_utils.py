@@ -175,7 +175,8 @@ def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -
     """Return a parameter with the elements of ``data``; pickles of parameters contain this function."""
     from .nn import Parameter
 
-    return Parameter(data, requires_grad)  # type: ignore[no-any-return]
+    made: Tensor = Parameter(data, requires_grad)
+    return made
 
 
 def _get_available_device_type() -> str | None:

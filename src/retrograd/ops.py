@@ -123,6 +123,12 @@ class OpOverload:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _call(self, self.overloadpacket._function, args, kwargs)
 
+    def __deepcopy__(self, memo: Any) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.overloadpacket, self._overloadname)
+
     def name(self) -> str:
         """Return the full name, such as ``"aten::add.Tensor"``."""
         overload = "" if self._overloadname == "default" else "." + self._overloadname
@@ -154,8 +160,14 @@ class OpOverloadPacket:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return _call(self, self._function, args, kwargs)
 
+    def __deepcopy__(self, memo: Any) -> OpOverloadPacket:
+        return self
+
+    def __reduce__(self) -> Any:
+        return _packet, (self.namespace, self.__name__)
+
     def __getattr__(self, overload: str) -> OpOverload:
-        if overload.startswith("__"):
+        if overload.startswith("__") or "namespace" not in vars(self):
             raise AttributeError(f"'{self.namespace}.{self.__name__}' has no attribute {overload!r}")
         found = OpOverload(self, overload)
         setattr(self, overload, found)
@@ -175,6 +187,11 @@ class OpOverloadPacket:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
+
+
+def _packet(namespace: str, name: str) -> Any:
+    """Return ``torch.ops.<namespace>.<name>``; pickles of operations contain this function."""
+    return getattr(getattr(sys.modules[__name__], namespace), name)
 
 
 class _OpNamespace(ModuleType):

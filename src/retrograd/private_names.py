@@ -484,3 +484,24 @@ def _jit_set_texpr_fuser_enabled(enabled: bool) -> None:
 
 def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
     """Do nothing."""
+
+
+# -- Dtypes of which no tensors exist ----------------------------------------------------------------------------------
+
+
+class _Name:
+    """Name of a dtype of PyTorch of which retrograd has no tensors; packages compare dtypes with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+qint8, quint8, qint32, quint4x2, quint2x4 = map(_Name, ("qint8", "quint8", "qint32", "quint4x2", "quint2x4"))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = [_Name(f"uint{count}") for count in range(1, 8)]
+int1, int2, int3, int4, int5, int6, int7 = [_Name(f"int{count}") for count in range(1, 8)]

@@ -156,7 +156,7 @@ class Tensor:
             cls.__torch_dispatch__ is not Tensor.__torch_dispatch__
             and getattr(cls.__torch_function__, "__func__", None) is Tensor.__torch_function__.__func__  # type: ignore[attr-defined]
         ):
-            cls.__torch_function__ = torch_function.DISABLED  # type: ignore[method-assign, assignment]
+            cls.__torch_function__ = torch_function.DISABLED  # type: ignore[method-assign]
         torch_function.register_class(cls)
 
     @classmethod  # Note [Any in public signatures]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from typing import Dict as Dict  # noqa: UP035 - packages import these from here
+from typing import List as List  # noqa: UP035
+from typing import Optional as Optional
+from typing import Tuple as Tuple  # noqa: UP035
 
 
 class BroadcastingListCls:

@@ -161,8 +161,9 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
 def _note(tensors: Sequence[Any]) -> None:
     """Let the arrays of wrapper subclasses know the slots of their instances, which they may outlive."""
     for each in tensors:
-        if isinstance(each, Tensor) and each._array.__class__ is SubclassArray and type(each) is not Tensor:
-            each._array.note(each)
+        array: Any = each._array if isinstance(each, Tensor) else None
+        if array.__class__ is SubclassArray and type(each) is not Tensor:
+            array.note(each)
 
 
 def _as_new(out: Any, tensors: Sequence[Any]) -> Any:
@@ -382,7 +383,7 @@ def _number(call_: Call) -> Any:
     x = _plain(call_.args[0])
     if x.numel() != 1:
         return GO_ON
-    function = overload_of("_local_scalar_dense", "default", Tensor.item)
+    function = overload_of("_local_scalar_dense", "default", vars(Tensor)["item"])
     before = _pending.get()
     try:
         _pending.set((function, lambda args, kwargs: args[0]._array.item()))
@@ -435,7 +436,8 @@ _WHOLE: dict[str, Callable[[Call], Any]] = {
     "_initial_gradient": _first_gradient,
     "detach": _whole(lambda input: ("detach.default", (input,), {}, False)),
 }
-_attention_gradients = RULE_NAMESPACES[Tensor].attention_back
+TENSORS: Any = RULE_NAMESPACES[Tensor]
+_attention_gradients = TENSORS.attention_back
 
 
 def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: Any, output: Tensor, sums: Tensor,
@@ -458,7 +460,7 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
         _pending.set(before)
 
 
-RULE_NAMESPACES[Tensor].attention_back = _attention_back
+TENSORS.attention_back = _attention_back
 #: Functions that read or change only attributes of a tensor.
 _QUIET = frozenset({
     "__get__", "__set__", "__repr__", "__str__", "__format__", "__hash__", "__len__", "__deepcopy__", "__reduce_ex__",
@@ -491,7 +493,7 @@ class _Dispatcher(Handler):
             and (
                 _classes_off.get()
                 or not any(
-                    dispatches(type(each)) or each._array.__class__ is SubclassArray
+                    dispatches(type(each)) or isinstance(each._array, SubclassArray)
                     for each in leaves
                     if each.__class__ is not Tensor or each._array.__class__ is not numpy.ndarray
                 )

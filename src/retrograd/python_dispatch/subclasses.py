@@ -45,8 +45,8 @@ def dispatches(kind: type[Tensor]) -> bool:
 
 def restored(x: Any) -> Any:
     """Return ``x``, or, if it is a plain tensor with the array of a wrapper subclass, the same as an instance of it."""
-    if isinstance(x, Tensor) and x._array.__class__ is SubclassArray and type(x) is Tensor:
-        array = x._array
+    array: Any = x._array if isinstance(x, Tensor) else None
+    if array.__class__ is SubclassArray and type(x) is Tensor:
         out: Any = new(array.kind)
         out._array, out._version_counter = array, x._version_counter
         out._grad_edge, out._view, out._grad = x._grad_edge, None, None

@@ -288,6 +288,21 @@ def is_namedtuple_class(cls: type) -> bool:
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
+def is_structseq_class(cls: object) -> bool:
+    """Whether ``cls`` is the class of the results of a function, such as ``torch.return_types.max``."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and cls.__module__ == "torch.return_types"
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether ``obj`` is a result with names, such as that of ``torch.max(x, 0)``."""
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: object) -> bool:
+    """Whether ``obj`` is a result with names, or the class of one."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
 def is_namedtuple(obj: object) -> bool:
     """Whether ``obj`` is a named tuple or a class of named tuples."""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))

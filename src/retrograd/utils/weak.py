@@ -19,7 +19,7 @@ class WeakIdRef(ref):  # type: ignore[type-arg]
 
     def __init__(self, key: Any, callback: Any = None) -> None:
         self._id = id(key)
-        super().__init__(key, callback)
+        super().__init__(key, callback)  # type: ignore[call-arg]
 
     def __call__(self) -> Any:
         return super().__call__()

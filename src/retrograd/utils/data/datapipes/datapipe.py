@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import pickle
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, TypeVar
@@ -113,16 +114,12 @@ class _SerializationWrapper:
         try:
             return pickle.dumps(self._datapipe), False
         except (AttributeError, TypeError, pickle.PicklingError):
-            import dill
-
-            return dill.dumps(self._datapipe), True
+            return importlib.import_module("dill").dumps(self._datapipe), True
 
     def __setstate__(self, state: Any) -> None:
         data, by_dill = state
         if by_dill:
-            import dill
-
-            self._datapipe = dill.loads(data)
+            self._datapipe = importlib.import_module("dill").loads(data)
         else:
             self._datapipe = pickle.loads(data)
 

@@ -306,11 +306,12 @@ class _Shared:
         self.main_datapipe, self.route, self.buffer_size = datapipe, route, buffer_size
         self.queues: list[deque[Any]] = [deque() for _ in range(count)]
         self.source: Any = None
+        self.begun: set[int] = set()
 
     def items(self, reader: int) -> Iterator[Any]:
         """Yield the items of ``reader``; the first reader that begins again starts a new pass."""
         if self.source is None or reader in self.begun:
-            self.source, self.begun = iter(self.main_datapipe), set[int]()
+            self.source, self.begun = iter(self.main_datapipe), set()
             for each in self.queues:
                 each.clear()
         self.begun.add(reader)
@@ -321,9 +322,9 @@ class _Shared:
                     item = next(self.source)
                 except StopIteration:
                     return
-                for each in self.route(item):
-                    self.queues[each].append(item)
-                    if 0 <= self.buffer_size < len(self.queues[each]):
+                for number in self.route(item):
+                    self.queues[number].append(item)
+                    if 0 <= self.buffer_size < len(self.queues[number]):
                         raise BufferError(
                             f"DemultiplexerIterDataPipe buffer overflow, buffer size {self.buffer_size} is insufficient."
                         )
@@ -351,7 +352,7 @@ def _children(shared: _Shared) -> list[_ChildDataPipe]:
 class ForkerIterDataPipe(IterDataPipe):
     """Copies of a data pipe, a list of ``num_instances``."""
 
-    def __new__(cls, datapipe: Any, num_instances: int, buffer_size: int = 1000, copy: Any = None) -> Any:  # type: ignore[misc]
+    def __new__(cls, datapipe: Any, num_instances: int, buffer_size: int = 1000, copy: Any = None) -> Any:
         if num_instances < 1:
             raise ValueError(f"Expected `num_instances` larger than 0, but {num_instances} is found")
         if num_instances == 1:
@@ -364,7 +365,7 @@ class ForkerIterDataPipe(IterDataPipe):
 class DemultiplexerIterDataPipe(IterDataPipe):
     """Parts of a data pipe, a list of ``num_instances``: each item goes to that which ``classifier_fn`` returns."""
 
-    def __new__(  # type: ignore[misc]
+    def __new__(
         cls, datapipe: Any, num_instances: int, classifier_fn: Callable[[Any], int | None], drop_none: bool = False,
         buffer_size: int = 1000,
     ) -> Any:  # fmt: skip
