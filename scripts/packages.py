@@ -25,7 +25,7 @@ BEGIN, END = "<!-- table: scripts/packages.py --write -->", "<!-- end of the tab
 WITHOUT = {
     "fvcore": "`FlopCountAnalysis`: it reads graphs of TorchScript",
     "torchvision": "see below",
-    "torch_geometric": "`EdgeIndex`, `Index`, `HashTensor`: subclasses below `__torch_dispatch__`",
+    "ptflops": "its other backend counts a function once that a module calls",
     "accelerate": "more than one process, FSDP, DeepSpeed",
     "pytorch_lightning": "more than one process, FSDP",
     "transformers": "quantized models, export",
