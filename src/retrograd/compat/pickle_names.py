@@ -95,16 +95,6 @@ def new_instance(module: str, name: str, *arguments: Any) -> Any:
     return cls.__new__(cls, *arguments)
 
 
-def show_as_torch(module: ModuleType) -> None:
-    """Set the ``__module__`` of each class that ``module`` defines to PyTorch's name of the module.
-
-    For example, classes of ``retrograd.nn`` get ``torch.nn``.
-    """
-    for each in vars(module).values():
-        if isinstance(each, type) and each.__module__ == module.__name__:
-            each.__module__ = module.__name__.replace("retrograd", "torch", 1)
-
-
 def name_constructors(namespace: dict[str, Any]) -> None:
     """Give each public class that inherits ``__init__`` from an internal class a copy of this method.
 
@@ -120,4 +110,4 @@ def name_constructors(namespace: dict[str, Any]) -> None:
             cls.__init__ = codegen.renamed(base, "__init__", f"{name}.__init__")  # type: ignore[misc]
 
 
-__all__ = ["TorchNamed", "add_former_modules", "name_constructors", "new_instance", "pickled_as", "show_as_torch"]
+__all__ = ["TorchNamed", "add_former_modules", "name_constructors", "new_instance", "pickled_as"]

@@ -168,6 +168,14 @@ def _forget(reference: weakref.ref[Edge]) -> None:
         AccumulateGrad.hooked = False
 
 
+#: Names and beginnings of names that ``dir`` lists of a node.
+_PUBLIC = frozenset({
+    "metadata", "name", "next_functions", "register_hook", "register_prehook", "requires_grad", "saved_tensors", "variable",
+    "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save", "_sequence_nr",
+})  # fmt: skip
+_SHOWN = ("__", "_saved_", "_raw_saved_")
+
+
 class Node:
     """Base class of the nodes of the graph; a node is a recorded operation with the gradient edges of its inputs.
 
@@ -276,6 +284,11 @@ class Node:
         If the operation has one input, its gradient is returned, otherwise a tuple.
         """
         return Node.run(self, grads)
+
+    def __dir__(self) -> list[str]:
+        """Return the names that PyTorch's nodes have, and those that the program has set."""
+        internal = {name for kind in type(self).__mro__ if issubclass(kind, Node) for name in vars(kind)} - _PUBLIC
+        return [name for name in object.__dir__(self) if name not in internal or name.startswith(_SHOWN)]
 
     def _sequence_nr(self) -> int:
         return -self.number
@@ -406,6 +419,10 @@ class AccumulateGrad:
         if self._notes is None:
             self._notes = {}
         return self._notes
+
+    def __dir__(self) -> list[str]:
+        """Return the names that PyTorch's nodes have."""
+        return [name for name in object.__dir__(self) if name in _PUBLIC or name[:2] == "__"]
 
     @property
     def node(self) -> AccumulateGrad:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import FunctionType, ModuleType
 
-from ..compat.pickle_names import show_as_torch
+from ..compat.module_names import show_as_torch
 from . import transforms
 from .bernoulli import Bernoulli
 from .beta import Beta

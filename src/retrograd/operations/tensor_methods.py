@@ -59,6 +59,10 @@ PACKAGE = __name__.partition(".")[0]
 UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 
+#: Slots of the class, which have no value while it is not needed.
+FIELDS = {name for name in Tensor.__slots__ if name[:2] != "__"}
+
+
 def install() -> None:
     """Set all methods, operators and properties as attributes of the class Tensor."""
     for name, function in METHODS.items():
@@ -132,9 +136,10 @@ def _interceptable(name: str, function: Any) -> Any:
 def _listed(self: Tensor) -> list[str]:
     """Return the names of the attributes of ``self``, for ``dir(tensor)``.
 
-    Attributes of PyTorch's Tensor that retrograd does not support are omitted.
+    Attributes of PyTorch's Tensor that retrograd does not support are omitted, and so are the fields of the class.
     """
-    return [name for name in object.__dir__(self) if name not in unsupported.TENSOR_ATTRIBUTES or name in vars(self)]
+    omitted = FIELDS.union(unsupported.TENSOR_ATTRIBUTES)
+    return [name for name in object.__dir__(self) if name not in omitted or name in vars(self)]
 
 
 def _unwritable(name: str) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..compat.module_names import ModuleName
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -40,4 +41,5 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
-Adafactor.__module__ = Muon.__module__ = __name__  # PyTorch's module path of these classes
+for _each in (Adafactor, Muon):  # PyTorch's module path of these classes
+    _each.__module__ = ModuleName(__name__, _each.__module__)

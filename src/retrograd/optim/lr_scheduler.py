@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..compat.module_names import ModuleName
 from .composite_schedulers import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .cyclic_schedulers import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .factor_schedulers import (
@@ -26,4 +27,4 @@ __all__ = [
     "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
 for _name in __all__:  # PyTorch's module path
-    globals()[_name].__module__ = __name__
+    globals()[_name].__module__ = ModuleName(__name__, globals()[_name].__module__)

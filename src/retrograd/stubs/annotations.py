@@ -274,7 +274,8 @@ class Stub:
             return value
         last = value.rpartition(".")[2].lstrip("_")
         if last == "Literal":
-            return f"{value}[{ast.unparse(node.slice)}]"
+            elements = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return f"{value}[{', '.join(map(ast.unparse, elements))}]"
         inside = self.type_text(node.slice, source)
         if last == "Optional":
             return self.union([inside, "None"])
@@ -422,7 +423,7 @@ class Stub:
 
     @staticmethod
     def _is_type(value: object) -> bool:
-        return type(value).__module__ in ("typing", "types") and type(value).__name__ in ("UnionType", "GenericAlias", "_GenericAlias", "_UnionGenericAlias", "_CallableGenericAlias") or (
+        return (type(value).__module__ in ("typing", "types") and type(value).__name__ in ("UnionType", "GenericAlias", "_GenericAlias", "_UnionGenericAlias", "_CallableGenericAlias")) or (
             isinstance(value, type)
         )
 

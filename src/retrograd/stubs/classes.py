@@ -22,7 +22,7 @@ from .annotations import FULL, Source, Stub, class_node, docstring, identifier, 
 #: Special methods that are not declared: Python's own declarations, or of interest to the package only.
 HIDDEN = frozenset({
     "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__class__", "__dict__", "__dir__", "__doc__",
-    "__firstlineno__", "__getattribute__", "__getstate__", "__init_subclass__", "__module__", "__new__", "__orig_bases__",
+    "__firstlineno__", "__getattribute__", "__getstate__", "__init_subclass__", "__module__", "__orig_bases__",
     "__parameters__", "__qualname__", "__reduce__", "__reduce_ex__", "__repr__", "__setstate__", "__sizeof__", "__slots__",
     "__static_attributes__", "__str__", "__subclasshook__", "__weakref__", "__subclasscheck__", "__instancecheck__",
     "__type_params__", "__abstractmethods__", "__class_getitem__", "__copy__", "__deepcopy__", "__getnewargs__",
@@ -88,7 +88,7 @@ def named_result(stub: Stub, name: str, cls: type) -> list[str]:
     lines = [f"class {name}({stub.builtin('tuple')}[{', '.join([tensor] * len(fields))}]):"]
     for each in fields:
         lines += [f"    @{stub.builtin('property')}", f"    def {each}(self) -> {tensor}: ..."]
-    sequence = stub.type_text(parse_expression(f"collections.abc.Iterable[torch.Tensor]"), FULL)
+    sequence = stub.type_text(parse_expression("collections.abc.Iterable[torch.Tensor]"), FULL)
     return [*lines, f"    def __new__(cls, values: {sequence}, attributes: {stub.builtin('object')} = None) -> {name}: ..."]
 
 
@@ -149,7 +149,7 @@ class Members:
         if base is tuple:
             return f"{text}[{self.stub.any}, ...]"
         if base.__module__ == "collections.abc" or base.__module__ == "contextlib":
-            return "" 
+            return ""
         return f"{text}[{', '.join([self.stub.any] * count)}]" if count else text
 
     def lines(self) -> list[str]:
@@ -254,6 +254,9 @@ class Members:
         )
         if node.name == "__init__":
             found.result = "None"
+        if node.name == "__new__":
+            found.result, found.decorators = self.stub.outside("typing", "Self"), []
+            found.parameters[0] = replace(found.parameters[0], name="cls", type="")
         if node.name in ("__setattr__", "__delattr__", "__setitem__", "__delitem__") and found.result == self.stub.any:
             found.result = "None"
         return found
@@ -265,6 +268,8 @@ class Members:
             if not self._shown(name) or name == "__hash__":
                 continue
             self.done.add(name)
+            if name == "__new__" and (_is_enum(self.cls)):
+                continue
             if isinstance(value, property):
                 lines += self._property(name, value)
             elif isinstance(value, MemberDescriptorType | GetSetDescriptorType):
@@ -330,6 +335,9 @@ class Members:
                 each.type = self.stub.union([types[each.name], "None"]) if each.default == "None" else types[each.name]
         if name == "forward" and found.result == self.stub.any:
             found.result = tensor
+        if name == "__new__":
+            found.result, found.decorators = self.stub.outside("typing", "Self"), []
+            found.parameters[0] = replace(found.parameters[0], name="cls", type="")
         found.result = {"__init__": "None", "extra_repr": self.stub.builtin("str")}.get(name, found.result)
         return found
 

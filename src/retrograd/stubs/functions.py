@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dispatch import signatures
 from ..runtime.codegen import parse_expression
-from . import facts, names
+from . import facts
 from .annotations import FULL, Source, Stub, docstring, plain, source_of_file
 
 #: Namespaces of ``dispatch/signatures.txt`` by PyTorch's module or class.
@@ -121,7 +121,7 @@ def declarations(stub: Stub, name: str, value: Any, full: str, owner: type | Non
         known = [each for each in signatures.signatures(space, name) if not each.hidden]
         if known:
             return recorded(stub, known, full)
-    found = node_of(value)
+    found = node_of(value) if "__signature__" not in getattr(value, "__dict__", {}) else None
     if found is not None:
         node, source = found
         if owner is None or space == "Tensor":
@@ -228,7 +228,7 @@ def accepts(general: Declaration, special: Declaration) -> bool:
         other = by_name.pop(each.name, None)
         if other is None or not set(_parts(each.type)) <= set(_parts(other.type)) or (each.default and not other.default):
             return False
-        if each.kind is POSITIONAL and general.parameters.index(other) != place or (other.kind is NAMED and each.kind is not NAMED):
+        if (each.kind is POSITIONAL and general.parameters.index(other) != place) or (other.kind is NAMED and each.kind is not NAMED):
             return False
     return all(each.default for each in by_name.values())
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from ...compat.lazy_imports import module_getattr
+from ...compat.module_names import shown_as_torch
 from . import (  # noqa: F401 - a program reaches it from here
     activation,
     adaptive,
@@ -81,4 +82,4 @@ __all__ += transformer.__all__
 __getattr__ = module_getattr(__name__, {"SyncBatchNorm": "sync_batchnorm"})
 for _name in __all__:  # repr shows PyTorch's path; pickling: see Module.__reduce_ex__
     if isinstance(globals()[_name], type):
-        globals()[_name].__module__ = globals()[_name].__module__.replace("retrograd", "torch", 1)
+        globals()[_name].__module__ = shown_as_torch(globals()[_name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...compat.module_names import ModuleName
 from ...core.tensor import Tensor
 from ...operations.creation.factory import empty
 from .. import functional as F
@@ -119,4 +120,4 @@ def _swap_first_dims(*tensors: Tensor) -> list[Tensor]:
     return [created[id(each)] for each in tensors]
 
 
-MultiheadAttention.__module__ = "retrograd.nn.modules.activation"  # PyTorch's path of the class
+MultiheadAttention.__module__ = ModuleName("retrograd.nn.modules.activation", __name__)  # PyTorch's path of the class
