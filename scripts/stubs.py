@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def write(folder: Path, package: str = "retrograd") -> list[Path]:
     """Write the stubs below ``folder / package`` and return the paths of the files."""
     sys.path.insert(0, str(ROOT / "src"))
+    sys.dont_write_bytecode = True
     from retrograd import stubs
 
     return stubs.write(folder, package)

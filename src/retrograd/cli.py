@@ -1,4 +1,4 @@
-"""Command line with the commands ``retrograd run``, ``retrograd launch`` and ``retrograd info``.
+"""Command line with the commands ``retrograd run``, ``launch``, ``stubs`` and ``info``.
 
 This module parses the arguments; ``runner.py`` runs programs.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
+import pathlib
 import platform
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ usage: retrograd COMMAND ...
   retrograd run - [arguments]              the same for a program that comes in on standard input
   retrograd launch [options] PROGRAM.py    run a program in several processes, one for each rank of torch.distributed
   retrograd launch --help                  print the options, such as --nproc-per-node 2 --max-restarts 3
+  retrograd stubs FOLDER                   write type stubs: FOLDER/torch-stubs, for editors and type checkers
   retrograd info                           print versions, devices, threads and the extras found
   retrograd --version                      print the version
   retrograd --help                         print this text
@@ -50,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(rest)
     if command == "launch":
         return launch(rest)
+    if command == "stubs":
+        return stubs(rest)
     if rest and command in ("info", "--version", "-V", "--help", "-h"):
         return complain(f"{command} takes no arguments")
     if command == "info":
@@ -122,6 +126,26 @@ def launch(arguments: Sequence[str]) -> int:
     from .distributed import run as torchrun  # argparse and the process groups
 
     return torchrun.command(torchrun.get_args_parser("retrograd launch").parse_args(arguments))
+
+
+def stubs(arguments: Sequence[str]) -> int:
+    """Run the command ``retrograd stubs`` with ``arguments``, the name of a folder, and return its exit status.
+
+    It writes the package ``torch-stubs`` into the folder, so that editors and type checkers know ``import torch`` without
+    PyTorch.
+    """
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(USAGE) if arguments in (["-h"], ["--help"]) else complain("stubs needs a folder")
+        return 0 if arguments in (["-h"], ["--help"]) else CANNOT
+    from . import stubs as generator
+
+    try:
+        paths = generator.write(pathlib.Path(arguments[0]), "torch-stubs")
+    except OSError as error:
+        print(f"retrograd: {error}", file=sys.stderr)
+        return CANNOT
+    print(f"{len(paths)} files in {os.path.join(arguments[0], 'torch-stubs')}")
+    return 0
 
 
 def info() -> str:

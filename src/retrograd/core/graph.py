@@ -171,7 +171,8 @@ def _forget(reference: weakref.ref[Edge]) -> None:
 #: Names and beginnings of names that ``dir`` lists of a node.
 _PUBLIC = frozenset({
     "metadata", "name", "next_functions", "register_hook", "register_prehook", "requires_grad", "saved_tensors", "variable",
-    "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save", "_sequence_nr",
+    "dirty_tensors", "materialize_grads", "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save",
+    "_sequence_nr",
 })  # fmt: skip
 _SHOWN = ("__", "_saved_", "_raw_saved_")
 

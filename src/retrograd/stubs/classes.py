@@ -201,10 +201,12 @@ class Members:
                 for target in each.targets:
                     if isinstance(target, ast.Name) and target.id[0] != "_":
                         self.done.add(target.id)
-                        yield_name = target.id
-                        value = vars(self.cls).get(yield_name)
+                        member = target.id
+                        value = vars(self.cls).get(member)
                         self.enum_values = getattr(self, "enum_values", [])
-                        self.enum_values.append(f"    {yield_name} = {getattr(value, 'value', ...)!r}")
+                        shown = getattr(value, "value", None)
+                        text = repr(shown) if isinstance(shown, int | str | float | tuple) else "..."
+                        self.enum_values.append(f"    {member} = {text}")
 
     def _shown(self, name: str) -> bool:
         if name in self.done or name in HIDDEN or not identifier(name):
