@@ -20,7 +20,7 @@ LEFT_OUT = {
         Tensor.to_sparse_bsr""",
     "quantized tensors": r"""
         (.*\.)?(?!is_)\w*quantiz[ei]\w* choose_qparams_\w+ fbgemm_\w+ fused_moving_avg_obs_fake_quant int_repr ao
-        (.*\.)?quint\w+ (.*\.)?q(u?int\d+(x\d)?|_\w+) QU?Int\w+ qscheme per_(channel|tensor)_\w+
+        (.*\.)q_\w+ QU?Int\w+ qscheme per_(channel|tensor)_\w+
         Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
         Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme""",
     "named tensors": r"""
@@ -28,7 +28,7 @@ LEFT_OUT = {
         Tensor.rename_""",
     # NumPy has no such dtypes, and float8 can only be multiplied by the hardware for which these functions exist.
     "numbers of other sizes than NumPy's": r"""
-        float4_\w+ u?int[1-7] bit bits\d\w*
+        float4_\w+ bit bits\d\w*
         (nn\.functional\.)?(scaled_(grouped_)?|grouped_)mm nn\.functional\.(Scaling|Swizzle)Type""",
     # Programs are plain Python: there is no second representation of a program, and so no script types, no symbolic
     # sizes and no operators for control flow.
