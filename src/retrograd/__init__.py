@@ -149,7 +149,7 @@ _COMING = {
         "_check_value", "_check_with", "_sample_dirichlet", "_shape_as_tensor", "_softmax_backward_data", "_standard_gamma",
         "_cast_Byte", "_cast_Char", "_cast_Double", "_cast_Float", "_cast_Half", "_cast_Int", "_cast_Long", "_cast_Short",
         "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_segment_reduce", "set_vital",
-        "DeviceObjType", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "qint32", "qint8", "quint2x4", "quint4x2",
+        "int1", "int2", "int3", "int4", "int5", "int6", "int7", "qint32", "qint8", "quint2x4", "quint4x2",
         "quint8", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7", "sym_float", "sym_int", "sym_ite",
         "sym_max", "sym_min", "sym_not", "sym_sum",
     ),

@@ -941,7 +941,7 @@ def _cuda_nvtx() -> Names:
         "mark(msg: str)",
     )
 
-    return {f"{name} -> None": error for name in (*names, "range(msg: str, *args: Any, **kwargs: Any)")}
+    return {f"{name} -> None": error for name in (*names, "range(msg: str)")}
 
 
 @namespace("cuda.profiler")

@@ -365,8 +365,6 @@ _fft, _linalg, _special = (_Functions(part, f"{part}_") for part in ("fft", "lin
 
 # -- Of torch ----------------------------------------------------------------------------------------------------------
 
-DeviceObjType = device
-
 
 def _cast(dtype: Any) -> Callable[[Tensor], Tensor]:
     """Return a function that converts a tensor to ``dtype``."""

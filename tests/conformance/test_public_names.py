@@ -101,6 +101,7 @@ OURS = {
     "matmul",
     "Final",
     "ComplexDoubleTensor",
+    "set_vital",
 }
 
 

@@ -20,7 +20,7 @@ LEFT_OUT = {
         Tensor.to_sparse_bsr""",
     "quantized tensors": r"""
         (.*\.)?(?!is_)\w*quantiz[ei]\w* choose_qparams_\w+ fbgemm_\w+ fused_moving_avg_obs_fake_quant int_repr ao
-        (.*\.)q_\w+ QU?Int\w+ qscheme per_(channel|tensor)_\w+
+        (.*\.)?q_\w+ QU?Int\w+ qscheme per_(channel|tensor)_\w+
         Tensor.dequantize Tensor.int_repr Tensor.q_per_channel_axis Tensor.q_per_channel_scales
         Tensor.q_per_channel_zero_points Tensor.q_scale Tensor.q_zero_point Tensor.qscheme""",
     "named tensors": r"""
