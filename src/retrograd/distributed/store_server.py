@@ -14,7 +14,6 @@ import struct
 import sys
 import threading
 import time
-import weakref
 from collections import defaultdict, deque
 from contextlib import suppress
 from datetime import timedelta
@@ -159,7 +158,8 @@ class Server:
         self.keys, self.users = Keys(), 0
         self._listener = listen("", port) if descriptor is None else socket.socket(fileno=descriptor)
         self.port = int(self._listener.getsockname()[1])
-        self._connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._connections: set[socket.socket] = set()
+        self._lock = threading.Lock()
         _start_thread(self._accept)
 
     def _accept(self) -> None:
@@ -168,17 +168,19 @@ class Server:
                 connection, _ = self._listener.accept()
             except OSError:  # closed
                 return
-            self._connections.add(connection)
+            with self._lock:
+                self._connections.add(connection)
             _start_thread(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError), connection, connection.makefile("rb") as stream:
             set_options(connection)
             connection.sendall(GREETING)
-            if stream.readline(len(GREETING)) != GREETING:
-                return
-            while (request := unpack(stream)) is not None:
-                connection.sendall(pack(self._reply(request)))
+            if stream.readline(len(GREETING)) == GREETING:
+                while (request := unpack(stream)) is not None:
+                    connection.sendall(pack(self._reply(request)))
+        with self._lock:
+            self._connections.discard(connection)
 
     def _reply(self, request: list[bytes]) -> list[bytes]:
         try:
@@ -192,7 +194,9 @@ class Server:
     def close(self) -> None:
         """Close the port and all connections."""
         # Another thread waits in accept and in recv: shutdown wakes it, close alone does not.
-        for each in (self._listener, *self._connections):
+        with self._lock:
+            sockets = [self._listener, *self._connections]
+        for each in sockets:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
