@@ -66,9 +66,11 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, 
     try:
         _check_second_start(rank, size)
         if _world is None:
-            mpi = _library(rank, size)
             if rank == 0:
-                coordinator = _start_coordinator(store, size, timeout, meeting)
+                coordinator, address = _start_coordinator(store, size, timeout)
+            mpi = _library(rank, size)  # meanwhile the coordinator starts
+            if coordinator is not None:
+                meeting.publish({**address, "port": _port(coordinator)})
         meeting.arrive()
         meeting.wait()
         if _world is None:
@@ -216,9 +218,10 @@ class Meeting:
 # -- The coordinator ---------------------------------------------------------------------------------------------------
 
 
-def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Meeting
-) -> subprocess.Popen[bytes]:  # fmt: skip
-    """Start the coordinator and publish its address; return its process."""
+def _start_coordinator(
+    store: Store, size: int, timeout: timedelta
+) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:  # fmt: skip
+    """Start the coordinator; return its process, and its address without the port."""
     hosts, bind = _listening(store)
     token = secrets.token_hex(16)
     name = f"retrograd_{os.getpid()}_{secrets.token_hex(8)}"
@@ -228,22 +231,28 @@ def _start_coordinator(store: Store, size: int, timeout: timedelta, meeting: Mee
         [sys.executable, "-I", "-S", str(program), bind, str(size), name, str(in_seconds(timeout))],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
     with suppress(OSError):
         process.stdin.write(token.encode() + b"\n")
         process.stdin.flush()
-    port = process.stdout.readline()
-    process.stdout.close()
+    return process, {"hosts": hosts, "token": token, "node": _node()}
+
+
+def _port(coordinator: subprocess.Popen[bytes]) -> int:
+    """Wait until the coordinator listens, and return its port."""
+    assert coordinator.stdout is not None
+    with coordinator.stdout:
+        port = coordinator.stdout.readline()
     if not port.strip():
-        raise DistBackendError(f"the coordinator of the job did not start (exit status {process.wait()})")
-    meeting.publish({"hosts": hosts, "port": int(port), "token": token, "node": _node()})
-    return process
+        raise DistBackendError(f"the coordinator of the job did not start (exit status {coordinator.wait()})")
+    return int(port)
 
 
 def _stop(coordinator: subprocess.Popen[bytes]) -> None:
     """End the coordinator after a failed start."""
-    assert coordinator.stdin is not None
-    coordinator.stdin.close()
+    for each in (coordinator.stdin, coordinator.stdout):
+        if each is not None:
+            each.close()
     try:
         coordinator.wait(2)
     except subprocess.TimeoutExpired:  # connected ranks wait
