@@ -154,7 +154,7 @@ class GroupMember(metaclass=_WorldProperty):
 class DebugLevel(Enum):
     """Amount of checks that ``TORCH_DISTRIBUTED_DEBUG`` selects.
 
-    With ``DETAIL`` each collective operation first compares what the ranks have called.
+    The value has no effect: each collective operation compares what the ranks have called.
     """
 
     OFF = 0
@@ -171,7 +171,7 @@ def get_debug_level() -> DebugLevel:
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Set the debug level; all ranks must set the same."""
+    """Store the debug level."""
     global _debug_level
     _debug_level = level
 

@@ -1,35 +1,35 @@
 """``MPIEngine``: the ranks of a group exchange data through MPI (mpi4py).
 
-Note [Posting and progress]. An operation is a generator that posts nonblocking MPI requests and yields them, as a list,
-each time it has to wait. Its first requests are posted in the calling thread, in the order of the program. What follows
-(a second step, writing results into tensors) runs in the thread that finds the requests complete. MPI makes progress
-only inside its calls. Therefore a thread that waits asks again and again: at first without a pause, then with pauses
+Note [Progress]. An operation is a generator that posts nonblocking MPI requests and yields them, as a list, each time it
+has to wait. Each step runs in the thread that finds the requests of the one before complete. MPI makes progress only
+inside its calls. Therefore a thread that waits asks again and again: at first without a pause, then with pauses
 that grow, in which it holds neither the processor nor the interpreter's lock. Operations that nobody waits for are asked
 by one thread, :class:`_Progress`. Asking instead of blocking is what makes it possible to notice that a rank is gone,
 that the time is up, or that the user has pressed Ctrl-C.
 
-Note [Order of later steps]. Collective operations of MPI must be posted in the same order by all ranks, which is certain
-only for first steps. Later steps send messages between two ranks, with a tag of the operation. The operations on objects
-are an exception: their later steps are collective operations, because the thread that calls them waits for them.
+Note [Headers]. A collective operation begins with a reduction of two integers: the maximum of the operation's fingerprint
+(a number for the operation, shape, dtype and root, and the count of operations of the group) and of its complement. If
+all ranks call the same operation, the second is the complement of the first. If not, all ranks learn of it, although
+they have called different operations; they exchange descriptions, and raise an error that says what each rank has
+called. No tensor has changed then. Without headers, operations that do not fit each other give wrong results, wait for
+ever, or end the process within the MPI library. A header takes 4 µs between two ranks of one machine.
 
-Note [Headers]. With each collective operation a reduction of two integers is posted: the maximum of the operation's
-fingerprint (a number for the operation, shape, dtype and root, and the count of operations of the group) and of its
-complement. If all ranks call the same operation, the second is the complement of the first. If not, all ranks learn of
-it, although they have called different operations; they exchange descriptions, and raise an error that says what each
-rank has called. An operation that may end before other ranks have called it, such as the sending side of a broadcast,
-does not wait for its header. Its group gets the error, which the next operation raises. With
-``TORCH_DISTRIBUTED_DEBUG=DETAIL`` each operation waits for its header before it posts anything else, so that tensors are
-unchanged after such an error.
+Note [Order of posting]. Collective operations of MPI must be posted in the same order by all ranks of a communicator.
+Headers are posted in the calling thread, on a communicator of their own. The first steps are posted on another one in the
+same order, each as soon as its header and those before it are complete, by whichever thread finds them so. Later steps send
+messages between two ranks, with a tag of the operation, because their order is left to chance. The operations on objects
+are an exception: their later steps are collective operations, because the thread that calls them waits for them.
 """
 
 from __future__ import annotations
 
 import atexit
 import pickle
+import sys
 import threading
 import time
-import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from types import CodeType
@@ -46,7 +46,6 @@ from ..futures import Future
 from ..runtime.user_frame import file_of, line_of, user_location
 from .engine import Engine, Operation, check_reduction
 from .errors import DistBackendError
-from .groups import DebugLevel, get_debug_level
 from .reductions import ReduceOp
 
 #: Steps of an operation: requests to wait for, or requests and the list in which to store their statuses.
@@ -112,19 +111,13 @@ class Position:
 
 
 class Pending(Operation):
-    """Operation of an :class:`MPIEngine` that has been started.
+    """Operation of an :class:`MPIEngine` that has been started; ``header`` are the two integers of Note [Headers]."""
 
-    ``header`` are the two integers of Note [Headers], or None. If ``early`` is true, the operation is complete when its
-    last step is, even if the header is not.
-    """
-
-    def __init__(
-        self, engine: MPIEngine, position: Position, header: Array | None, steps: Steps, early: bool = False
-    ) -> None:  # fmt: skip
+    def __init__(self, engine: MPIEngine, position: Position, steps: Steps, header: Array | None = None) -> None:
         super().__init__()
-        self.engine, self.position, self._steps, self._early = engine, position, steps, early
-        self._values = header
-        self._header: MPI.Request | None = None
+        self.engine, self.position, self._steps, self._header_values = engine, position, steps, header
+        self.header: MPI.Request | None = None
+        self._posted = False
         self._requests: list[MPI.Request] | None = []
         self._statuses: list[MPI.Status] | None = None
         self._lock = threading.Lock()
@@ -134,14 +127,29 @@ class Pending(Operation):
         self._left: float | None = None
         self._limit = engine.timeout.total_seconds()
 
-    def post(self) -> None:
-        """Post the first requests."""
+    def post_header(self) -> None:
+        """Post the reduction of the fingerprint."""
+        self.header = self.engine.heads.Iallreduce(MPI.IN_PLACE, self._header_values, MPI.MAX)
+
+    def ready(self) -> bool:
+        """Whether the header is complete. If the ranks have called different operations, the steps become others."""
+        assert self.header is not None
+        if not self.header.Test():
+            return False
+        self.header = None
+        first, second = self._header_values  # type: ignore[misc]
+        if first != ~second:
+            self._steps = self.engine._explain(self.position)
+        return True
+
+    def begin(self) -> None:
+        """Do the first step."""
         self._next()
-        if self._values is not None:
-            self._header = self.engine.comm.Iallreduce(MPI.IN_PLACE, self._values, MPI.MAX)
+        self._posted = True
 
     def _next(self) -> None:
         """Do the next step."""
+        self._requests = []
         try:
             waiting = next(self._steps)
         except StopIteration as end:
@@ -172,15 +180,10 @@ class Pending(Operation):
 
     def _advance(self) -> bool:
         """Make progress; return whether the last step is complete."""
-        if self._header is not None and self._header.Test():
-            self._header = None
-            first, second = self._values  # type: ignore[misc]
-            if first != ~second:
-                _keep("ranks have called different operations", self._steps, self._requests)
-                self._steps, self._early, self._last = self.engine._explain(self.position), False, False
-                self._next()
-        if not self._early and self._header is not None:
-            return False
+        if not self._posted:
+            self.engine.post_ready()
+            if not self._posted:
+                return False
         while not self._last:
             if self._requests is None:
                 self._next()
@@ -190,12 +193,6 @@ class Pending(Operation):
                 return False
             else:
                 self._next()
-        if self._header is not None:
-            rest = Pending(self.engine, self.position, self._values, _nothing())
-            rest._header, rest._limit, self._header = self._header, self._limit, None
-            rest._next()
-            self.engine._count(1)
-            PROGRESS.add(rest)
         return True
 
     def _test(self) -> bool:
@@ -217,8 +214,8 @@ class Pending(Operation):
         if isinstance(error, MPI.Exception):
             error = self.engine._fail(f"{self.position.describe()} failed: {_words(error)}")
         self.error = error
-        if self._requests or self._header is not None:
-            _keep(error, self._steps, self._requests, self._values)
+        if self._requests or self.header is not None:
+            _keep(error, self._steps, self._requests, self.header, self._header_values)
 
     def _complete(self) -> None:
         for future, value in self._futures:
@@ -263,8 +260,8 @@ class Pending(Operation):
                 watch.ask()
             elif watch.answers is not None and waited > PATIENCE and engine._reported < self._started:
                 engine._reported = now
-                text = f"{self.position.describe()} waits for {round(waited)} s: {engine._answers()}"
-                warnings.warn_explicit(text, UserWarning, *self.position.place())
+                text = f"retrograd: {self.position.describe()} has waited for {round(waited)} s: {engine._answers()}"
+                print(text, file=sys.stderr, flush=True)
 
     def wait(self, timeout: timedelta | None = None) -> Any:
         if not self._done and not self.poll():
@@ -551,18 +548,21 @@ class MPIEngine(Engine):
     """Engine of a group of several processes.
 
     Args:
-        comm: Communicator of MPI, which only this engine uses.
+        comm, heads: Communicators of MPI for data and for headers, which only this engine uses.
         watch: What is known of other processes; see ``watch.py``.
         timeout: Time after which an operation that is not complete fails.
         ranks: Global ranks of the group.
     """
 
-    def __init__(self, comm: MPI.Intracomm, watch: Any, timeout: timedelta, ranks: Sequence[int]) -> None:
+    def __init__(
+        self, comm: MPI.Intracomm, heads: MPI.Intracomm, watch: Any, timeout: timedelta, ranks: Sequence[int]
+    ) -> None:  # fmt: skip
         super().__init__(comm.Get_rank(), comm.Get_size())
-        self.comm, self.watch, self.timeout, self.ranks = comm, watch, timeout, list(ranks)
+        self.comm, self.heads, self.watch, self.timeout, self.ranks = comm, heads, watch, timeout, list(ranks)
         self._others = [(self.rank + each) % self.size for each in range(1, self.size)]
         self._posting, self._counting = threading.RLock(), threading.Lock()
-        self._number = self._open = self._barriers = 0
+        self._waiting: deque[Pending] = deque()
+        self._number = self._beginning = self._open = self._barriers = 0
         self._broken: str | None = None
         self._broken_at = 0.0
         self._closed = False
@@ -571,44 +571,53 @@ class MPIEngine(Engine):
 
     # -- Starting an operation
 
-    def _collective(
-        self, name: str, detail: str, steps: Steps, early: bool = False, timeout: timedelta | None = None
-    ) -> Pending:
+    def _collective(self, name: str, detail: str, steps: Steps, timeout: timedelta | None = None) -> Pending:
         """Start a collective operation; ``name`` and ``detail`` must be the same in all ranks."""
         with self._posting:
             self._check()
             self._number += 1
             fingerprint = (self._number & 0x3FFFFFFF) << 32 | crc32(f"{name}{detail}".encode())
             header = numpy.array((fingerprint, ~fingerprint), numpy.int64)
-            position = Position(name, detail)
-            if get_debug_level() is DebugLevel.DETAIL:
-                self._start(Pending(self, position, header, _nothing()), timeout).wait()
-                header = None
-            try:
-                return self._start(Pending(self, position, header, steps, early), timeout)
-            except MPI.Exception as error:
-                raise self._fail(f"{position.describe()} failed: {_words(error)}") from None
-            except Exception:  # the operation is not possible with these tensors, and nothing was posted
-                self._number -= header is not None
-                raise
+            pending = Pending(self, Position(name, detail), steps, header)
+            self._start(pending, pending.post_header, timeout)
+            self._waiting.append(pending)
+        return pending
 
     def _direct(self, name: str, detail: str, steps: Steps, timeout: timedelta | None = None) -> Pending:
         """Start an operation between two ranks."""
         with self._posting:
             self._check()
-            return self._start(Pending(self, Position(name, detail), None, steps), timeout)
+            pending = Pending(self, Position(name, detail), steps)
+            self._start(pending, pending.begin, timeout)
+        return pending
 
-    def _start(self, pending: Pending, timeout: timedelta | None) -> Pending:
+    def _start(self, pending: Pending, post: Callable[[], None], timeout: timedelta | None) -> None:
         if timeout is not None:
             pending._limit = timeout.total_seconds()
         try:
-            pending.post()
+            post()
+        except MPI.Exception as error:
+            raise self._fail(f"{pending.position.describe()} failed: {_words(error)}") from None
         except BaseException as error:
             if not isinstance(error, Exception):  # an interrupt; the traceback has the buffers of posted requests
                 _keep(error, pending, error.__traceback__)
             raise
         self._count(1)
-        return pending
+
+    def post_ready(self) -> None:
+        """Do the first steps of the operations whose headers are complete, in the order of the program."""
+        if not self._waiting or not self._posting.acquire(False):
+            return
+        try:
+            while self._waiting and self._waiting[0].ready():
+                self._beginning += 1
+                self._waiting[0].begin()
+                self._waiting.popleft()
+        except Exception as error:  # of MPI
+            broken = self._fail(f"{self._waiting[0].position.describe()} failed: {error}")
+            self._waiting.popleft().fail(broken)
+        finally:
+            self._posting.release()
 
     def _check(self) -> None:
         """Raise the error of the group if it cannot be used any more."""
@@ -632,13 +641,15 @@ class MPIEngine(Engine):
             self._open += change
             free = self._closed and not self._open and self.comm != MPI.COMM_NULL and self._broken is None
             if free:
-                comm, self.comm = self.comm, MPI.COMM_NULL
+                comms = self.comm, self.heads
+                self.comm = self.heads = MPI.COMM_NULL
         if free and not MPI.Is_finalized():
-            comm.Free()
+            for comm in comms:
+                comm.Free()
 
     def _tag(self) -> int:
-        """Return a tag for the messages of the present operation."""
-        return _FIRST_TAG + 2 * (self._number % _TAGS)
+        """Return a tag for the messages of the operation whose first step runs."""
+        return _FIRST_TAG + 2 * (self._beginning % _TAGS)
 
     def _answers(self) -> str:
         """Return what is known about where the ranks are; ranks at one place are named together."""
@@ -668,11 +679,11 @@ class MPIEngine(Engine):
     # -- Reductions
 
     def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:
-        reduction = _Reduction(self.size, op, [tensor])
+        reduction, ordered = _Reduction(self.size, op, [tensor]), self._ordered()
         _reduced(tensor)
 
         def steps() -> Steps:
-            if self._ordered():
+            if ordered:
                 yield from self._sum_in_order(reduction, range(self.size))
             else:
                 yield [self.comm.Iallreduce(MPI.IN_PLACE, reduction.buffer, reduction.mpi_op)]
@@ -705,13 +716,13 @@ class MPIEngine(Engine):
         ]
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
-        is_root = self.rank == root
-        reduction = _Reduction(self.size, op, [tensor], copied=not is_root and self._ordered())
+        is_root, ordered = self.rank == root, self._ordered()
+        reduction = _Reduction(self.size, op, [tensor], copied=not is_root and ordered)
         if is_root:
             _reduced(tensor)
 
         def steps() -> Steps:
-            if self._ordered():
+            if ordered:
                 yield from self._sum_in_order(reduction, [root])
             elif is_root:
                 yield [self.comm.Ireduce(MPI.IN_PLACE, reduction.buffer, reduction.mpi_op, root)]
@@ -721,15 +732,15 @@ class MPIEngine(Engine):
                 reduction.finish(tensor)
 
         detail = f"({_shown(tensor)}, {op.name}, dst={self.ranks[root]})"
-        return self._collective("reduce", detail, steps(), early=not is_root)
+        return self._collective("reduce", detail, steps())
 
     def reduce_scatter(self, output: Tensor, inputs: Sequence[Tensor], op: ReduceOp.RedOpType) -> Operation:
-        reduction = _Reduction(self.size, op, inputs)
+        reduction, ordered = _Reduction(self.size, op, inputs), self._ordered()
         _modified(output)
         length = len(reduction.work) // self.size
 
         def steps() -> Steps:
-            if self._ordered():
+            if ordered:
                 parts = reduction.work.reshape(self.size, length)
                 received = numpy.empty_like(parts)
                 received[self.rank] = parts[self.rank]
@@ -763,7 +774,7 @@ class MPIEngine(Engine):
                 result.finish()
 
         detail = f"({_shown(tensor)}, src={self.ranks[root]})"
-        return self._collective("broadcast", detail, steps(), early=is_root)
+        return self._collective("broadcast", detail, steps())
 
     def all_gather(self, outputs: Sequence[Tensor], tensor: Tensor) -> Operation:
         _modified(*outputs)
@@ -790,7 +801,7 @@ class MPIEngine(Engine):
                 received.finish()
 
         detail = f"({_shown(tensor)}, dst={self.ranks[root]})"
-        return self._collective("gather", detail, steps(), early=self.rank != root)
+        return self._collective("gather", detail, steps())
 
     def scatter(self, output: Tensor, inputs: Sequence[Tensor] | None, root: int) -> Operation:
         _reduced(output)
@@ -805,7 +816,7 @@ class MPIEngine(Engine):
             result.finish()
 
         detail = f"({_shown(output)}, src={self.ranks[root]})"
-        return self._collective("scatter", detail, steps(), early=self.rank == root)
+        return self._collective("scatter", detail, steps())
 
     def all_to_all(self, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Operation:
         _modified(*outputs)
@@ -983,7 +994,7 @@ class MPIEngine(Engine):
         comm = self.comm.Create_group(chosen)  # blocks, but all of them are here
         everyone.Free()
         chosen.Free()
-        return MPIEngine(comm, self.watch, timeout, [self.ranks[each] for each in ranks])
+        return MPIEngine(comm, comm.Dup(), self.watch, timeout, [self.ranks[each] for each in ranks])
 
     def _meet(self, ranks: list[int]) -> Steps:
         """Wait until all of ``ranks`` are here: messages over distances of 1, 2, 4 … ranks."""
@@ -1026,14 +1037,14 @@ def _objects(received: Array, sizes: Array) -> list[Any]:
 
 def engine_of(comm: MPI.Intracomm, watch: Any, timeout: timedelta) -> MPIEngine:
     """Return the engine of the default group, whose ranks are those of ``comm``; all of them call the function."""
-    copy, request = comm.Idup()
+    copies, requests = zip(*(comm.Idup() for _ in range(2)), strict=True)
     pause = FIRST_PAUSE
     until = time.monotonic() + timeout.total_seconds()
-    while not request.Test():
+    while not MPI.Request.Testall(list(requests)):
         if watch.failure is not None:
             raise DistBackendError(str(watch.failure))
         if time.monotonic() > until:
             raise DistBackendError(f"Timed out waiting {round(timeout.total_seconds() * 1000)}ms for the other ranks")
         time.sleep(pause)
         pause = min(pause * 1.5, USUAL_PAUSE)
-    return MPIEngine(copy, watch, timeout, range(copy.Get_size()))
+    return MPIEngine(copies[0], copies[1], watch, timeout, range(comm.Get_size()))

@@ -99,12 +99,14 @@ def messages(rank, size):
         work = dist.isend(torch.tensor([1.0, rank]), 0)
         dist.send(torch.tensor([2.0, rank]), 0, tag=5)
         work.wait()
+        dist.barrier()
         return ""
     late = [torch.zeros(2) for _ in range(1, size)]
     for each in range(1, size):
         dist.recv(late[each - 1], each, tag=5)
     found = [torch.zeros(2) for _ in range(1, size)]
     senders = [dist.recv(each) for each in found]
+    dist.barrier()  # before a message of a later operation can come
     return late, sorted(senders), sorted(each.tolist() for each in found)
 
 
