@@ -36,7 +36,12 @@ from types import CodeType
 from typing import Any
 from zlib import crc32
 
+import mpi4py
 import numpy
+
+if "mpi4py.MPI" not in sys.modules:
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False  # mpi_start starts MPI; without this, the next import would
+
 from mpi4py import MPI
 
 from ..core.tensor import Tensor, address
@@ -238,7 +243,8 @@ class Pending(Operation):
         engine, watch = self.engine, self.engine.watch
         waited = now - self._started
         if watch.failure is not None:
-            self.fail(engine._fail(f"{self.position.describe()} failed: {watch.failure}"))
+            if not self.poll():  # its data may have come before the other rank ended
+                self.fail(engine._fail(f"{self.position.describe()} failed: {watch.failure}"))
         elif engine._broken is not None and now - engine._broken_at > GRACE:
             self.fail(DistBackendError(f"An earlier operation of this process group has failed: {engine._broken}"))
         elif waited > self._limit:
@@ -567,7 +573,9 @@ class MPIEngine(Engine):
         self._broken_at = 0.0
         self._closed = False
         self._reported = float("-inf")
-        self._largest_tag = comm.Get_attr(MPI.TAG_UB) // 2
+        self._largest_tag = (
+            MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) // 2
+        )  # Open MPI does not give it for other communicators
 
     # -- Starting an operation
 
