@@ -60,7 +60,7 @@ Array = Any
 
 #: Seconds for which a waiting thread asks without a pause, and its first pause. A pause is at most ``SHARE`` of the time
 #: that the thread has waited, or ``USUAL_PAUSE`` if that is longer, and never longer than ``LONGEST_PAUSE``.
-SPIN, FIRST_PAUSE, USUAL_PAUSE, SHARE, LONGEST_PAUSE = 50e-6, 10e-6, 200e-6, 0.02, 5e-3
+SPIN, FIRST_PAUSE, USUAL_PAUSE, SHARE, LONGEST_PAUSE = 100e-6, 1e-6, 100e-6, 0.02, 5e-3
 #: Seconds after which a waiting rank asks where the others are.
 PATIENCE = 10.0
 #: Seconds for which an operation goes on after another rank has ended in good order.
