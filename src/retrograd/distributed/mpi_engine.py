@@ -266,6 +266,9 @@ class Pending(Operation):
                 watch.ask()
             elif watch.answers is not None and waited > PATIENCE and engine._reported < self._started:
                 engine._reported = now
+                places = set(watch.answers.values())
+                if places == {self.position.describe()} and len(watch.answers) >= engine.size:
+                    return  # all are here: it only takes long
                 text = f"retrograd: {self.position.describe()} has waited for {round(waited)} s: {engine._answers()}"
                 print(text, file=sys.stderr, flush=True)
 
