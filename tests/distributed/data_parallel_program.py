@@ -110,6 +110,41 @@ def whole_batch():
     return results
 
 
+def convolutional_network():
+    """The network of examples/digits.py without dropout: losses and parameters of one process, and of all ranks."""
+    generator = torch.Generator().manual_seed(2)
+    x = torch.rand(6, 16, 1, 8, 8, generator=generator)
+    y = torch.randint(0, 10, (6, 16), generator=generator)
+    part = slice(RANK * 16 // SIZE, (RANK + 1) * 16 // SIZE)
+    results = []
+    for wrapped in (False, True):
+        torch.manual_seed(0)
+        layers = [
+            nn.Conv2d(1, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
+        module = nn.Sequential(*layers, nn.Flatten(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 10))
+        model = DistributedDataParallel(module, bucket_cap_mb=0.01) if wrapped else module
+        optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+        losses = []
+        for images, digits in zip(x, y, strict=True):
+            loss = (
+                F.cross_entropy(model(images[part]), digits[part])
+                if wrapped
+                else F.cross_entropy(model(images), digits)
+            )
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        results.append((averaged(losses) if wrapped else losses, weights(model), equal_bits(model)))
+    close = all(abs(a - b) < 1e-12 for a, b in zip(results[0][0], results[1][0], strict=True))
+    return [*results[1], close]
+
+
 def optimizers_and_clipping():
     x, y, _, _ = batches()
     results = {}
@@ -537,7 +572,7 @@ def rounded(value):
 
 
 FUNCTIONS = [
-    whole_batch, optimizers_and_clipping, accumulation, several_forward_passes, unused_parameters, unused_under_no_sync,
+    whole_batch, convolutional_network, optimizers_and_clipping, accumulation, several_forward_passes, unused_parameters, unused_under_no_sync,
     unused_without_permission, static_unused, outputs, recomputation, buffers, ignored, dtypes, sparse_gradients,
     communication_hooks, uneven_inputs, sampler, precision, state, subgroups, construction,
 ]  # fmt: skip

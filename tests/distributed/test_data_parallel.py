@@ -60,6 +60,7 @@ def test_whole_batches_were_recorded_as_equal() -> None:
     for ranks in (2, 4):
         for each in json.loads((HERE / "golden" / f"data_parallel_{ranks}.json").read_text()):
             assert all(found[2:] == [True, True] for found in each["whole_batch"].values())
+            assert each["convolutional_network"][2:] == [True, True]
 
 
 # -- One process -------------------------------------------------------------------------------------------------------

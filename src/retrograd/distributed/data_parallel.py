@@ -336,7 +336,7 @@ class DistributedDataParallel(Module, Joinable):
         """Prepare a forward pass: check the last iteration, rebuild buckets, copy buffers, move inputs."""
         recording = is_grad_enabled()
         if recording and self.require_backward_grad_sync:
-            self.reducer.start_iteration()
+            self.reducer.prepare_for_forward()
         work = Join.notify_join_context(self)
         if work is not None:
             self.reducer.joined = work, self._divide_by_initial_world_size
@@ -357,7 +357,7 @@ class DistributedDataParallel(Module, Joinable):
             self._sync_buffers()
         self.require_forward_param_sync = is_grad_enabled() and self.require_backward_grad_sync
         if self.require_forward_param_sync:
-            self.reducer.prepare(output)
+            self.reducer.prepare_for_backward(output)
         if self.static_graph:
             sinks = not self._static_graph_delay_allreduce_enqueued
         else:
@@ -371,7 +371,7 @@ class DistributedDataParallel(Module, Joinable):
         return output
 
     def _rebuild_buckets(self) -> None:
-        if self.reducer.rebuild_buckets():
+        if self.reducer._rebuild_buckets():
             self._has_rebuilt_buckets = True
 
     @contextmanager
@@ -528,11 +528,11 @@ class DistributedDataParallel(Module, Joinable):
 
     def _remove_autograd_hooks(self) -> None:
         """Remove the hooks of the parameters, so that gradients are not reduced any more."""
-        self.reducer.remove_hooks()
+        self.reducer._remove_autograd_hooks()
 
     def _check_reducer_finalized(self) -> None:
         """Raise RuntimeError if the last backward pass has left gradients without a reduction."""
-        self.reducer._check_finished()
+        self.reducer._check_reducer_finalized()
 
     @property
     def _distributed_rank(self) -> int:

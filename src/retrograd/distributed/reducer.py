@@ -8,10 +8,10 @@ which the gradients of rank 0 became ready. The first bucket is small (1 MB), so
 All ranks reduce their buckets in the same order: a complete bucket waits for the buckets before it. Therefore the n-th
 collective operation of one rank is the n-th of every other rank.
 
-Note [One iteration]. :meth:`Reducer.prepare` is called at the end of the forward pass. In the backward pass, a hook of
-each parameter's AccumulateGrad copies the gradient, divided by the number of ranks, into its bucket. The last gradient
-of a bucket starts the all-reduce, which runs during the rest of the backward pass. The last bucket queues a callback for
-the end of the backward pass, which waits for all buckets and copies them to the gradients.
+Note [One iteration]. :meth:`Reducer.prepare_for_backward` is called at the end of the forward pass. In the backward
+pass, a hook of each parameter's AccumulateGrad copies the gradient, divided by the number of ranks, into its bucket. The
+last gradient of a bucket starts the all-reduce, which runs during the rest of the backward pass. The last bucket queues
+a callback for the end of the backward pass, which waits for all buckets and copies them to the gradients.
 
 Note [A backward pass that raises]. Other ranks wait for the buckets that this rank has not reduced. So before the next
 forward pass these are reduced with zeros for the missing gradients, and the results are dropped. Every rank then has
@@ -179,6 +179,8 @@ def sum_sparse(group: ProcessGroup, gradient: Tensor | None) -> Tensor | None:
 class Reducer:
     """Averages of the gradients of ``parameters`` over the ranks of ``group``, for ``DistributedDataParallel``.
 
+    Methods that packages call have PyTorch's names.
+
     Args:
         parameters: Parameters that require gradients, in the order of registration.
         names: Names of the parameters, for error messages.
@@ -234,9 +236,9 @@ class Reducer:
         ]
 
     def __del__(self) -> None:
-        self.remove_hooks()
+        self._remove_autograd_hooks()
 
-    def remove_hooks(self) -> None:
+    def _remove_autograd_hooks(self) -> None:
         """Remove the hooks of the parameters."""
         for each in self.__dict__.get("handles", ()):
             each.remove()
@@ -254,17 +256,17 @@ class Reducer:
 
     # -- The forward pass ----------------------------------------------------------------------------------------------
 
-    def start_iteration(self) -> None:
+    def prepare_for_forward(self) -> None:
         """Count an iteration; called before the forward pass of an iteration in which gradients are reduced."""
         self.iterations += 1
 
-    def rebuild_buckets(self) -> bool:
+    def _rebuild_buckets(self) -> bool:
         """Assign parameters to buckets in the order in which their gradients became ready; return whether that was done.
 
         This is done once, before the second iteration. All ranks use the order of rank 0. Raises RuntimeError if the
         reduction of the previous iteration was not completed.
         """
-        self._check_finished()
+        self._check_reducer_finalized()
         if self.rebuilt or not self.order or (self.find_unused and not self.static_graph):
             return False
         assigned = assign_buckets(self.parameters, self.sparse, self.later_limits, self.order)
@@ -283,7 +285,7 @@ class Reducer:
         self.rebuilt, self.order = True, []
         return True
 
-    def prepare(self, output: Any) -> None:
+    def prepare_for_backward(self, output: Any) -> None:
         """Expect a backward pass from the tensors in ``output``, the result of the forward pass."""
         self.expecting, self.marked_unused, self.next = True, False, 0
         self.ready.clear()
@@ -316,7 +318,7 @@ class Reducer:
                 if (edge := gradient_edge_of(each)) is not None
             ]
 
-    def _check_finished(self) -> None:
+    def _check_reducer_finalized(self) -> None:
         """Raise RuntimeError if the backward pass of the previous iteration has left gradients without a reduction."""
         if not self.unfinished:
             return
