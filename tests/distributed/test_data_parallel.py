@@ -15,7 +15,7 @@ import retrograd as torch
 from retrograd import distributed as dist
 from retrograd import nn
 from retrograd.nn.parallel import DistributedDataParallel
-from tests.distributed.launcher_process import run
+from tests.distributed.rank_processes import run_ranks
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the helper that starts ranks")
 HERE = Path(__file__).parent
@@ -43,11 +43,8 @@ def check(found: Any, expected: Any, path: str) -> None:
 def test_results_of_several_ranks_are_pytorchs(tmp_path: Path, ranks: int) -> None:
     """The golden values were recorded by data_parallel_program.py with PyTorch and gloo; it also runs the checks."""
     pytest.importorskip("mpi4py", reason="several ranks need retrograd[distributed]")
-    program = str(HERE / "data_parallel_program.py")
-    code, out, err = run(
-        tmp_path, "launch", "--nproc-per-node", str(ranks), program, str(tmp_path), "checks", limit=100.0
-    )
-    assert code == 0, out + err
+    arguments = ["run", str(HERE / "data_parallel_program.py"), str(tmp_path), "checks"]
+    run_ranks(tmp_path, f"from retrograd.cli import main\nmain({arguments})", ranks, limit=100.0)
     assert len([*tmp_path.glob("passed.*")]) == ranks
     name = f"data_parallel_{ranks}.json"
     found = json.loads((tmp_path / name).read_text())
