@@ -116,10 +116,10 @@ class Agent:
             if not self.config.logs_specs.keeps_files():
                 for failure in known.values():
                     failure.error_file = NOT_AVAILABLE  # the folder will be removed
-            error = ChildFailedError(self.name, known)
+            failed = ChildFailedError(self.name, known)
             if attempt == self.config.max_restarts:
-                raise error
-            rank, first = error.get_first_failure()
+                raise failed
+            rank, first = failed.get_first_failure()
             say(
                 f"{ended(rank, first)}; all ranks start again (restart {attempt + 1} of {self.config.max_restarts}):\n"
                 f"{first.traceback().rstrip()}"

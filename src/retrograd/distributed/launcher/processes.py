@@ -157,19 +157,10 @@ class Processes:
                 if streams[name] is not subprocess.STDOUT:
                     streams[name].close()
                 continue
-            write = partial(
-                self._show,
-                local_rank,
-                name,
-                copies.get(name),
-                shown,
-                f"[{prefix}]:".encode() if name in copies else b"",
-            )
             pipe = open(os.dup(pipe.fileno()), "rb", buffering=0)  # noqa: SIM115 - a read returns what there is
             getattr(process.process, name).close()
-            readers.append(
-                threading.Thread(target=output.forward, args=(pipe, write, name not in copies), daemon=True)
-            )  # fmt: skip
+            reader = partial(self._forward, pipe, local_rank, name, copies.get(name), shown, f"[{prefix}]:".encode())
+            readers.append(threading.Thread(target=reader, daemon=True))
             readers[-1].start()
         self._watch(process)
 
@@ -181,11 +172,17 @@ class Processes:
         variables = {**variables, "TORCHELASTIC_ERROR_FILE": self.file(local_rank, "error.json")}
         self._watch(Call(function, arguments, variables, self.file(local_rank, "result"), method))
 
-    def _show(self, local_rank: int, name: str, copy: Any, shown: bool, prefix: bytes, data: bytes) -> None:
-        if copy is not None:
-            copy.write(data)
-        if shown:
-            self.console.write(local_rank, name, output.prefixed(prefix, data) if prefix else data)
+    def _forward(self, pipe: Any, local_rank: int, name: str, copy: Any, shown: bool, prefix: bytes) -> None:
+        """Show what a rank writes to ``pipe``; with a file ``copy``, write it there, too, and show it with ``prefix``."""
+
+        def write(data: bytes) -> None:
+            if copy is not None:
+                copy.write(data)
+            if shown:
+                self.console.write(local_rank, name, data if copy is None else output.prefixed(prefix, data))
+
+        with copy or contextlib.nullcontext():
+            output.forward(pipe, write, bars=copy is None)
 
     def _watch(self, process: Command | Call) -> None:
         local_rank = len(self.processes)
