@@ -9,6 +9,9 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +19,8 @@ from retrograd import cli
 from retrograd.distributed.elastic.multiprocessing import Std
 from retrograd.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
 from retrograd.distributed.launcher import LaunchConfig, elastic_launch
+from retrograd.distributed.launcher.output import Console
+from retrograd.distributed.launcher.processes import Processes
 from retrograd.distributed.run import get_args_parser, parse_min_max_nnodes
 from tests.distributed.launcher_process import Started, run, running, until, variables
 from tests.distributed.rank_processes import unused_port
@@ -406,3 +411,29 @@ def test_launchers_that_do_not_fit_together(folder: Path) -> None:
     assert code == 1 and "--node-rank is 3, but --nnodes is 2" in err
     code, _, err = launchers[0].wait()
     assert code == 1 and f"after 4 s, node 1 of 2 nodes had not come to 127.0.0.1:{port}" in err
+
+
+def test_ranks_that_end_while_the_launcher_looks(tmp_path: Path) -> None:
+    """Exit codes are added by threads while the launcher collects failures and the running ranks."""
+
+    class Codes(dict[int, int]):
+        """Dictionary to which each look-up adds a number, as another thread might."""
+
+        def __contains__(self, key: object) -> bool:
+            self[-1 - len(self)] = 0
+            return super().__contains__(key)
+
+        def copy(self) -> dict[int, int]:
+            return {0: 3}
+
+        def items(self) -> Any:
+            raise AssertionError("iterated over")
+
+        keys = __iter__ = items
+
+    processes = Processes(SimpleQueue(), str(tmp_path), Console())
+    processes.processes = [SimpleNamespace(pid=1)] * 3
+    processes.codes = Codes({0: 3})
+    processes.times[0] = 1.0
+    assert processes.running() == {1, 2}
+    assert [(rank, each.exitcode) for rank, each in processes.failures(first_rank=4).items()] == [(4, 3)]

@@ -208,17 +208,20 @@ class Processes:
         with open(self.file(local_rank, "result"), "rb") as file:
             return pickle.load(file)
 
+    def running(self) -> set[int]:
+        """Return the local ranks that have not ended. Threads add exit codes: the dictionary is not iterated over."""
+        return {place for place in range(len(self.processes)) if place not in self.codes}
+
     def end(self, number: int, grace: float) -> None:
         """Send the signal ``number`` to the ranks, and SIGKILL to those that run ``grace`` seconds later.
 
         A signal to the launcher meanwhile ends the grace.
         """
-        running = {place for place in range(len(self.processes)) if place not in self.codes}
-        self.asked_to_end |= running
-        for place in running:
+        self.asked_to_end |= self.running()
+        for place in self.running():
             self.processes[place].signal(number)
         until, killed = time.monotonic() + grace, False
-        while running - self.codes.keys():
+        while self.running():
             try:
                 event = self.events.get(timeout=None if killed else max(0.0, until - time.monotonic()))
             except Empty:
@@ -228,13 +231,13 @@ class Processes:
             self.signal = event[1] or self.signal
             if not killed:
                 killed = True
-                for place in running - self.codes.keys():
+                for place in self.running():
                     self.processes[place].signal(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def failures(self, first_rank: int) -> dict[int, ProcessFailure]:
         """Return the failures of the ranks that have failed by themselves, by global rank."""
         found = {}
-        for place, code in self.codes.items():
+        for place, code in self.codes.copy().items():
             file = self.file(place, "error.json")
             recorded = os.path.exists(file)
             if code == 0 or (place in self.asked_to_end and not recorded):
