@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import retrograd
 from retrograd import cli
 from retrograd.distributed.elastic.multiprocessing import Std
 from retrograd.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
@@ -213,12 +214,14 @@ def test_commands_of_programs_under_run(folder: Path) -> None:
         for command in (["torchrun"], [sys.executable, "-m", "torch.distributed.launch"]):
             done = subprocess.run([*command, "--nproc_per_node=1", "program.py", "-a"], capture_output=True, text=True)
             print(done.returncode, done.stdout.splitlines(), "FutureWarning" in done.stderr)
-        print(len(os.environ["PATH"].split(os.pathsep)))
+        child = "import torch; print(torch.__name__, torch.__version__)"
+        print(subprocess.run([sys.executable, "-c", child], capture_output=True, text=True).stdout, end="")
         """
     )
     code, out, err = run(folder, "run", "outer.py")
     assert code == 0, err
-    first, second, _ = out.splitlines()
+    first, second, third = out.splitlines()
+    assert third == f"torch {retrograd.__version__}"
     lines = ["torch ['program.py', '-a']"], ["torch ['program.py', '--local-rank=0', '-a']"]
     assert (first, second) == (f"0 {lines[0]} False", f"0 {lines[1]} True")
     code, out, err = run(folder, "run", "-m", "torch.distributed.run", "--nproc-per-node", "1", "program.py")
