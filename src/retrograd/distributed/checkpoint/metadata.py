@@ -56,7 +56,7 @@ STATE_DICT_TYPE = dict[str, Any]
 
 @dataclass
 class StorageMeta:
-    """Where a checkpoint is, and by which call it was saved."""
+    """Location of a checkpoint, and identification of the call that saved it."""
 
     checkpoint_id: str | os.PathLike[str] | None = None
     save_id: str | None = None

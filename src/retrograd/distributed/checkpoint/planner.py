@@ -74,7 +74,7 @@ class ReadItem:
 
 @dataclass(frozen=True)
 class SavePlan:
-    """What a rank writes."""
+    """Items that a rank writes."""
 
     items: list[WriteItem]
     storage_data: Any = None
@@ -84,7 +84,7 @@ class SavePlan:
 
 @dataclass
 class LoadPlan:
-    """What a rank reads."""
+    """Items that a rank reads."""
 
     items: list[ReadItem]
     storage_data: Any = None

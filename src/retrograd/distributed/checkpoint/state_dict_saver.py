@@ -22,7 +22,7 @@ from .utils import _DistWrapper
 
 
 class AsyncCheckpointerType(Enum):
-    """Where :func:`async_save` writes; a thread of this process is used in both cases."""
+    """Place in which :func:`async_save` writes; a thread of this process is used in both cases."""
 
     THREAD = "thread"
     PROCESS = "process"

@@ -14,7 +14,7 @@ from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What was written: its index, its number of bytes, and its place."""
+    """Description of a written value: its index, its number of bytes, and its place."""
 
     index: MetadataIndex
     size_in_bytes: int

@@ -345,7 +345,7 @@ class _Group:
 
 
 class _State:
-    """What ``fully_shard`` knows of a module, or of several modules that form a group."""
+    """State of ``fully_shard`` for a module, or for several modules that form a group."""
 
     def __init__(self, modules: list[Module], policy: MixedPrecisionPolicy, reshard_after_forward: bool | None) -> None:
         self.modules, self.policy, self.reshard_after_forward = modules, policy, reshard_after_forward
