@@ -21,6 +21,7 @@ STARTS: dict[str, tuple[bool, Callable[[int, int, str], list[object]]]] = {
         lambda ranks, port, folder: ["--ranks", ranks, "--dist-url", f"tcp://127.0.0.1:{port}", "--folder", folder],
     ),
     "ring": (False, lambda ranks, port, folder: [ranks, port]),
+    "sharded_training": (True, lambda ranks, port, folder: [os.path.join(folder, "checkpoint")]),
     "snapshot_trainer": (True, lambda ranks, port, folder: [3, 2, folder]),
     "spawned_ddp": (False, lambda ranks, port, folder: [ranks, port]),
 }

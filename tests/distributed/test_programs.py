@@ -20,7 +20,10 @@ from tests.programs.example_output import arguments, assert_printed_alike, witho
 pytest.importorskip("mpi4py")
 RECORDED: dict[str, list[str]] = load("distributed_programs")
 #: Programs and numbers of ranks that are tested; each program with the other number of ranks differs in nothing else.
-TESTED = [("collectives", 2), ("collectives", 4), ("imagenet_style", 2), ("ring", 2), ("snapshot_trainer", 4), ("spawned_ddp", 2)]
+TESTED = [
+    ("collectives", 2), ("collectives", 4), ("imagenet_style", 2), ("ring", 2), ("sharded_training", 2),
+    ("snapshot_trainer", 4), ("spawned_ddp", 2),
+]  # fmt: skip
 
 
 def check(name: str, ranks: int, printed: str) -> None:
