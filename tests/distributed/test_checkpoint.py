@@ -679,6 +679,28 @@ def test_two_ranks_then_four_then_one_and_three(tmp_path: Path) -> None:
     run_ranks(tmp_path, BASIS + "load('one')\nload('four', 1)\n", 3, LIMIT)
 
 
+def test_coordinator_killed_after_the_index_is_replaced(tmp_path: Path) -> None:
+    program = (
+        BASIS
+        + """
+import signal
+checkpoint.save(state(1), checkpoint_id="kept")
+dist.barrier()
+finish = filesystem.FileSystemWriter.finish
+def dies(*args):
+    finish(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+filesystem.FileSystemWriter.finish = dies
+print(raised(checkpoint.save, {**state(1), "epoch": 4}, checkpoint_id="kept"), flush=True)
+os._exit(0)
+"""
+    )
+    (killed, _, _), (code, out, err) = Ranks(tmp_path, program, 2).wait(LIMIT)
+    assert killed == -9 and code == 0 and "rank 0" in out, err
+    found = load({"epoch": 0, "split": {"even": torch.zeros(12, 2).double()}}, tmp_path / "kept")
+    assert found["epoch"] == 4 and found["split"]["even"][11, 1] == 23  # the new one, with the files of all ranks
+
+
 def test_rank_killed_while_saving(tmp_path: Path) -> None:
     program = (
         BASIS
@@ -700,7 +722,7 @@ os._exit(0)
     text, names = json.loads(out)
     assert "rank 1" in text, text
     kept = tmp_path / "kept"
-    assert sum(name.startswith("__") for name in names) == 2  # of the former checkpoint
+    assert sum(name.startswith("__") for name in names) >= 2  # of the former checkpoint
     assert load({"epoch": 0, "split": {"even": torch.zeros(12, 2).double()}}, kept)["epoch"] == 3
     assert len([*kept.iterdir()]) > 3  # the unfinished file of the killed rank
     save({"x": 1}, kept)

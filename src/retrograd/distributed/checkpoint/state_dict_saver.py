@@ -119,7 +119,7 @@ def save_state(
     try:
         plan = ranks.reduce_scatter("plan", local_plan, global_plan)
         return ranks.all_reduce("write", write, finish)
-    except BaseException:
+    except CheckpointException:  # all ranks know; after another error the coordinator may have completed the checkpoint
         getattr(writer, "abandon", lambda: None)()
         raise
 
