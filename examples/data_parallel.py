@@ -88,7 +88,8 @@ def main():
     torch.manual_seed(0)
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    curves, begun = {"losses": [], "accuracy": []}, 0
+    curves: dict[str, list[float]] = {"losses": [], "accuracy": []}
+    begun = 0
     file = chosen.folder / "data_parallel.pt"
     restarted = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0" and file.exists()
     if chosen.resume or restarted:

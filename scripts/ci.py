@@ -104,6 +104,7 @@ def steps(pythons: dict[str, str], everything: bool) -> list[Step]:
         Step("lint", [*inside, "ruff", "check", "."]),
         Step("format", [*inside, "ruff", "format", "--check", "."]),
         Step("types", [*inside, "mypy"]),
+        Step("stubs", [*inside, "tests.typing.check"]),
         Step("site", [main, str(SCRIPTS / "site.py")]),
         Step("layers", [main, test, "-q", "test_layer_order"], tests=True),
         Step("demo", [main, str(SCRIPTS / "demo.py")]),

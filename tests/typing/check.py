@@ -20,6 +20,7 @@ import doctest
 import json
 import os
 import re
+import shutil
 import subprocess
 import symtable
 import sys
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retrograd import stubs
+from retrograd.stubs import names
 from tests import ROOT
 from tests.architecture.markdown_pages import PAGES, blocks
 from tests.typing import reveals
@@ -232,6 +234,59 @@ def check_mistakes(folder: Path) -> list[str]:
     return failed
 
 
+def public_module(name: str) -> str:
+    """Return the public module that a full name belongs to, or an empty text for one of an internal module."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        module = ".".join(parts[:count])
+        if module in names.modules():
+            return module
+        if (ROOT / "src" / Path(*parts[:count])).with_suffix(".py").exists():
+            return ""
+        if (ROOT / "src" / Path(*parts[:count])).is_dir():
+            return ""
+    return ""
+
+
+def check_stubtest(folder: Path) -> list[str]:
+    """Return what stubtest reports about public modules and ``allowlist.txt`` does not explain."""
+    config = folder / "stubtest.ini"
+    config.write_text("[mypy]\n", encoding="utf-8")
+    environment = {**os.environ, "MYPYPATH": str(folder / "stubs"), "PYTHONPATH": f"{ROOT / 'src'}", "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-missing-stub", "--ignore-positional-only"]
+    done = subprocess.run(
+        [*command, "--mypy-config-file", str(config), "retrograd"],
+        capture_output=True, encoding="utf-8", env=environment, cwd=folder,
+    )  # fmt: skip
+    lines = [line for line in done.stdout.splitlines() if line.startswith("retrograd")]
+    if not lines:
+        return [done.stdout[-2000:] + done.stderr[-2000:]]
+    text = (HERE / "allowlist.txt").read_text(encoding="utf-8")
+    allowed = [re.compile(line) for line in text.splitlines() if line and line[0] != "#"]
+    found = [line for line in lines if public_module(line.split(" ")[0])]
+    return [line for line in found if not any(each.fullmatch(line) for each in allowed)]
+
+
+def check_coverage(folder: Path) -> list[str]:
+    """Return the public names without a known type, if they are more than a twentieth of all (pyright --verifytypes)."""
+    installed = folder / "installed"
+    shutil.copytree(ROOT / "src" / "retrograd", installed / "retrograd", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(folder / "stubs" / "retrograd", installed / "retrograd", dirs_exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "retrograd",
+         "--pythonpath", sys.executable],
+        capture_output=True, encoding="utf-8", cwd=folder, env={**os.environ, "PYTHONPATH": str(installed)},
+    )  # fmt: skip
+    try:
+        symbols = json.loads(done.stdout)["typeCompleteness"]["symbols"]
+    except (ValueError, KeyError):
+        return [done.stdout[-2000:] + done.stderr[-2000:]]
+    public = [each for each in symbols if each["isExported"] and public_module(each["name"])]
+    unknown = [each["name"] for each in public if not each["isTypeKnown"]]
+    print(f"types of {len(public) - len(unknown)} of {len(public)} public names are known")
+    return unknown if len(unknown) * 20 > len(public) or not public else []
+
+
 #: Lines of programs that a checker rejects and that show what they are meant to show.
 UNDERSTOOD = (
     r"\.op\.source",  # an attribute for those who read the implementation
@@ -242,13 +297,15 @@ UNDERSTOOD = (
     r"load_digits\(\)\.data|digits\.(images|target)",  # pyright reads the sources of scikit-learn
 )
 RUN = {"mypy": run_mypy, "pyright": run_pyright}
-CHECKS = {"reveals": check_reveals, "mistakes": check_mistakes}
+CHECKS = {
+    "reveals": check_reveals, "mistakes": check_mistakes, "stubtest": check_stubtest, "coverage": check_coverage,
+}  # fmt: skip
 
 
 def main() -> int:
     """Run the checks that are named, by default all; return 1 if one fails."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument("checks", nargs="*", default=["mypy", "pyright"])
+    options.add_argument("checks", nargs="*", default=["mypy", "pyright", *CHECKS])
     options.add_argument("--program", action="append", default=[])
     options.add_argument("--keep", help="folder for the files, which is kept")
     chosen = options.parse_args()

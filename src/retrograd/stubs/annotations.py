@@ -440,9 +440,11 @@ class Stub:
 
 
 def _set_on_self(cls: type) -> Iterator[str]:
-    """Yield the attributes that methods of a class assign to ``self``."""
+    """Yield the attributes that a class annotates, and those that its methods assign to ``self``."""
     node, _ = class_node(cls)
     for each in ast.walk(node) if node is not None else ():
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            yield each.target.id
         if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
             yield each.attr
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
+from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..operations.creation import legacy_types
 from ..runtime.codegen import parse_expression
@@ -164,11 +165,9 @@ class Members:
                 for name, text in self.annotated(cls, node, source):
                     attributes += self._attribute(name, text)
                 methods += self._defined(cls, node, source)
-        for cls in self.own_classes():
-            if cls is Tensor:
-                methods += self.tensor()
-                break
             methods += self._generated(cls)
+        if self.cls is Tensor:
+            methods += self.tensor()
         for cls in self.own_classes():
             node, source = class_node(cls)
             if node is not None and source is not None and cls is not Tensor:
@@ -425,6 +424,8 @@ class Members:
                 lines += self._property(name, value)
             elif isinstance(value, staticmethod | classmethod):
                 lines += self._method(name, value)
+            elif isinstance(value, UnsupportedAttribute):
+                continue
             elif callable(value):
                 lines += functions.declare(stub, name, value, f"torch.Tensor.{name}", Tensor)
             else:
