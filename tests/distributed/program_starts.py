@@ -1,4 +1,4 @@
-"""How each program of ``programs/`` is started, under PyTorch and under ``retrograd``."""
+"""Commands that start the programs of ``programs/``, under PyTorch and under ``retrograd``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Programs in the structure of public tutorials print what they print under PyTorch on gloo, with 2 and 4 ranks.
 
-The outputs are recorded in ``golden/distributed_programs.json``; ``program_starts.py`` says how the programs are started.
+The outputs are recorded in ``golden/distributed_programs.json``; ``program_starts.py`` has the commands that start the programs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_mpiexec_starts_a_program(tmp_path: Path) -> None:
 
 
 def test_srun_starts_a_program(tmp_path: Path) -> None:
-    """The variables of srun without MPI's support; two processes stand for two tasks of one step."""
+    """The variables of srun without MPI's support; two processes are the tasks of one step."""
     step = {
         "SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_NTASKS": "2",
         "SLURM_STEP_NODELIST": "localhost",

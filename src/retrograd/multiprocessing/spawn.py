@@ -65,7 +65,7 @@ def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], error_file: str
         pass  # the parent process gets it as well
     except Exception as error:
         sys.last_value = (
-            error  # as for any uncaught exception: the other ranks are told of it at the end of the process
+            error  # as for any uncaught exception: the other ranks get it at the end of the process
         )
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)

@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node N snapshot_trainer.py EPOCHS SAVE_EVERY FOLDER [--batch-size 32] [--die-in-epoch E]
 
-The environment variable TORCHELASTIC_RESTART_COUNT tells whether this is the first start: only then a rank dies.
+A rank dies at the first start only, when the environment variable TORCHELASTIC_RESTART_COUNT is 0.
 """
 
 import argparse

@@ -30,7 +30,7 @@ DEFAULT_PORTS = {"static": 29500}
 
 
 def host_and_port(endpoint: str, backend: str) -> tuple[str, int]:
-    """Return the host and the port of ``"host:port"``; an IPv6 address stands in brackets.
+    """Return the host and the port of ``"host:port"``; an IPv6 address is written in brackets.
 
     >>> host_and_port("localhost:0", "c10d")
     ('localhost', 0)
@@ -221,6 +221,6 @@ def stopped_by(number: signal.Signals) -> SignalException:
 
 
 def ended(rank: int, failure: ProcessFailure) -> str:
-    """Return a text that says how a rank has ended."""
+    """Return a text about the end of a rank."""
     how = f"signal {failure.signal_name()}" if failure.exitcode < 0 else f"exit code {failure.exitcode}"
     return f"rank {rank} (process {failure.pid} on {failure.host}) has ended with {how}"

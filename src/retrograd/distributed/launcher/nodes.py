@@ -1,4 +1,4 @@
-"""What the launchers of several nodes agree on, through a store that the launcher of node 0 hosts.
+"""Agreement of the launchers of several nodes, through a store that the launcher of node 0 hosts.
 
 Note [One job on several nodes]. Every attempt has its own keys, ``launch/<job>/<attempt>/…``:
 

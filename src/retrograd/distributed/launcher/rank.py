@@ -23,7 +23,7 @@ def main() -> int:
     except (Exception, SystemExit) as error:
         if not isinstance(error, SystemExit) or error.code not in (None, 0):
             ErrorHandler()._record(error, runner.own_traceback(error.__traceback__))
-            sys.last_value = error  # Python does not set it for SystemExit; the other ranks are told of the error
+            sys.last_value = error  # Python does not set it for SystemExit; the other ranks get this error
         raise
 
 

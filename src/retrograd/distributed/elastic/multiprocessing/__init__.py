@@ -31,7 +31,7 @@ class Std(IntFlag):
 
     @classmethod
     def from_str(cls, vm: str) -> Std | dict[int, Std]:
-        """Return the streams that ``"3"`` stands for, or a dictionary by local rank for ``"0:1,1:2"``.
+        """Return the streams for a text such as ``"3"``, or a dictionary by local rank for ``"0:1,1:2"``.
 
         >>> Std.from_str("0:1,1:3")
         {0: <Std.OUT: 1>, 1: <Std.ALL: 3>}
@@ -52,7 +52,7 @@ class LogsSpecs:
 
 
 class DefaultLogsSpecs(LogsSpecs):
-    """Where the streams of the ranks go.
+    """Destinations of the streams of the ranks.
 
     Args:
         log_dir: Folder in which :meth:`run_folder` creates a folder; by default in the system's folder for temporary
