@@ -77,5 +77,5 @@ class Ranks:
 def run_ranks(folder: Path, text: str, size: int = 2, limit: float = LIMIT, **more: Any) -> list[str]:
     """Run the program in ``size`` ranks, and return the output of each; all of them must end without an error."""
     ended = Ranks(folder, text, size, **more).wait(limit)
-    assert [code for code, _, _ in ended] == [0] * size, "\n".join(f"{out}\n{err}" for _, out, err in ended)
+    assert [code for code, _, _ in ended] == [0] * size, "\n".join(f"{code}\n{out}\n{err}" for code, out, err in ended)
     return [out for _, out, _ in ended]

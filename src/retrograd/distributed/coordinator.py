@@ -20,9 +20,12 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from itertools import groupby
 
 #: Seconds for which ranks may answer the question where they are.
 ANSWER_TIME = 2.0
+#: Seconds for which the processes of ranks may exist after their programs have ended.
+LAST_WORDS = 60.0
 Message = dict[str, object]
 
 
@@ -64,6 +67,9 @@ class Coordinator:
         self.askers: dict[int, int] = {}  # rank -> number of its question
         self.answers: dict[int, str] = {}
         self.answer_deadline: float | None = None
+        # Set when all ranks have gone. MPICH asks once more at the very end of a process; processes that were forked from
+        # a rank may keep its pipe and its connection open for ever.
+        self.end: float | None = None
         self.parent_lives = os.name != "nt"  # Windows cannot select a pipe: there the deadline of the start counts
 
     def run(self) -> None:
@@ -72,7 +78,7 @@ class Coordinator:
         if self.parent_lives:
             self.selector.register(sys.stdin, selectors.EVENT_READ, self.read_parent)
         while self.parent_lives or self.deadline is not None or self.watched or self.mpi:
-            deadlines = [each for each in (self.deadline, self.answer_deadline) if each is not None]
+            deadlines = [each for each in (self.deadline, self.answer_deadline, self.end) if each is not None]
             wait = max(0.0, min(deadlines) - time.monotonic()) if deadlines else None
             for key, _ in self.selector.select(wait):
                 key.data() if not isinstance(key.data, Client) else self.read(key.data)
@@ -80,6 +86,8 @@ class Coordinator:
                 self.send_answers()
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 self.fail_start()
+            if self.end is not None and (not self.mpi or time.monotonic() >= self.end):
+                return
 
     def read_parent(self) -> None:
         """Notice that rank 0, which holds the other end of the standard input, has ended."""
@@ -148,6 +156,8 @@ class Coordinator:
             self.mpi.pop(client.rank, None)
         elif client.kind == "watch" and self.watched.get(client.rank) is client:
             del self.watched[client.rank]
+            if not self.watched and len(self.hosts) == self.size:
+                self.end, self.deadline = time.monotonic() + LAST_WORDS, None
             if client.rank not in self.gone:
                 self.tell_gone(client.rank, f"{self.who[client.rank]} is gone: its connection closed")
 
@@ -215,23 +225,26 @@ class Coordinator:
         if self.mpi:
             print(f"retrograd: the start of MPI failed: {why}", file=sys.stderr, flush=True)
         for each in self.watched.values():
-            each.send(gone=-1, why=f"the start of MPI failed: {why}")
+            if each.rank not in self.gone:
+                each.send(gone=-1, why=f"the start of MPI failed: {why}")
         for each in list(self.mpi.values()):
             if each.rank not in self.ready:
                 each.write("cmd=barrier_out rc=-1 msg=rank_is_gone")
                 self.close(each)
 
     def mapping(self) -> str:
-        """Return which ranks share a machine: (first machine, number of machines, ranks on each) for successive ranks."""
-        nodes = list(dict.fromkeys(self.hosts[rank] for rank in range(self.size)))
-        runs: list[list[int]] = []
-        for rank in range(self.size):
-            node = nodes.index(self.hosts[rank])
-            if runs and runs[-1][0] == node:
-                runs[-1][2] += 1
+        """Return which ranks share a machine, in blocks of successive ranks: first machine, machines, ranks on each."""
+        numbers = {
+            node: number for number, node in enumerate(dict.fromkeys(self.hosts[each] for each in range(self.size)))
+        }
+        blocks: list[list[int]] = []
+        for node, ranks in groupby(numbers[self.hosts[each]] for each in range(self.size)):
+            count = len(list(ranks))
+            if blocks and blocks[-1][2] == count and node == blocks[-1][0] + blocks[-1][1]:
+                blocks[-1][1] += 1
             else:
-                runs.append([node, 1, 1])
-        return "(vector," + ",".join("({},{},{})".format(*each) for each in runs) + ")"
+                blocks.append([node, 1, count])
+        return "(vector," + ",".join("({},{},{})".format(*each) for each in blocks) + ")"
 
     def answer_mpi(self, client: Client, request: dict[str, str]) -> None:
         """Answer a request in PMI-1."""
@@ -251,7 +264,9 @@ class Coordinator:
                 client.write("cmd=put_result rc=0 msg=success")
             case "get":
                 key = request["key"]
-                value = self.mapping() if key == "PMI_process_mapping" else self.values.get(key)
+                if key == "PMI_process_mapping" and key not in self.values:
+                    self.values[key] = self.mapping()
+                value = self.values.get(key)
                 if value is None:
                     client.write(f"cmd=get_result rc=-1 msg=key_{key}_not_found value=unknown")
                 else:

@@ -21,6 +21,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..runtime.user_frame import warn
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .launched import mpi_rank
 from .store_server import connect, in_seconds
@@ -334,6 +335,8 @@ def _start_mpi(
                 os.environ.pop(each, None)
     if not launched:
         connection.detach()  # MPI uses it until the end
+    if mpi.Query_thread() < mpi.THREAD_MULTIPLE:
+        warn("this MPI library allows calls from one thread at a time only: operations with async_op=True may fail")
     comm = mpi.COMM_WORLD
     if comm.size != size:
         raise DistBackendError(
