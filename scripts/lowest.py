@@ -1,7 +1,7 @@
 """Make the environment ``.venv-lowest``, with the lowest versions of the dependencies that ``pyproject.toml`` allows.
 
-Used by ``test.py --lowest``. Every ``name>=version`` of the dependencies and of the extra ``test`` is installed as
-``name==version``, from a wheel.
+Used by ``test.py --lowest``. Every ``name>=version`` of the dependencies, of the extra ``test`` and of the extras in it is
+installed as ``name==version``, from a wheel.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ NOT_TESTED = 77
 def lowest(pyproject: str) -> list[str]:
     """Return the requirements of a ``pyproject.toml``, and those of its extra ``test``, with the lowest versions."""
     project = tomllib.loads(pyproject)["project"]
-    found = [*project["dependencies"], *project["optional-dependencies"]["test"]]
-    return [re.sub(r"^([\w-]+)>=([\w.]+)$", r"\1==\2", each) for each in found]
+    extras = project["optional-dependencies"]
+    found = list(project["dependencies"])
+    for each in extras["test"]:
+        own = re.fullmatch(r"retrograd\[([\w-]+)\]", each)
+        found += extras[own[1]] if own else [each]
+    return [re.sub(r"^([\w-]+)>=([\w.]+)(?=$|;)", r"\1==\2", each) for each in found]
 
 
 def numbers(version: str) -> list[int]:

@@ -96,8 +96,8 @@ def test_lowest_versions_are_those_of_the_requirements() -> None:
     lowest = load("lowest")
     text = """[project]
     dependencies = ["numpy>=2.0", "ml_dtypes>=0.5"]
-    optional-dependencies = {test = ["pytest-xdist>=3.6.1"], fast = ["numba>=9"]}"""
-    assert lowest.lowest(text) == ["numpy==2.0", "ml_dtypes==0.5", "pytest-xdist==3.6.1"]
+    optional-dependencies = {test = ["retrograd[more]", "pytest-xdist>=3.6.1"], fast = ["numba>=9"], more = ["a>=1; b != 'c'"]}"""
+    assert lowest.lowest(text) == ["numpy==2.0", "ml_dtypes==0.5", "a==1; b != 'c'", "pytest-xdist==3.6.1"]
     own = lowest.lowest((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert {each.partition("==")[0] for each in own} > {"numpy", "scipy", "ml_dtypes", "numba", "pytest"}
     assert all("==" in each and ">" not in each for each in own)

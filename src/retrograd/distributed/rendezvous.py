@@ -65,7 +65,7 @@ _MASTERS: dict[int, TCPStore] = {}
 
 
 def _store_at(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
-    """Return the store of an address, whose master is rank 0, or the launcher of the ranks if it says so."""
+    """Return the store of an address, whose master is rank 0, or the launcher of the ranks."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))

@@ -1,4 +1,4 @@
-"""``Watch``: connection of a rank to the coordinator, which tells it when another rank is gone."""
+"""``Watch``: connection of a rank to the coordinator, which reports when another rank is gone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .store_server import in_seconds
 
 
 class Position(Protocol):
-    """What a rank waits for."""
+    """Operation that a rank waits for."""
 
     def describe(self) -> str:
         """Return a description of the collective operation for error messages."""
