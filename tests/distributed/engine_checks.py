@@ -125,6 +125,21 @@ def versions_and_gradients(rank: int, size: int) -> None:
 
 
 @check
+def sparse_tensors_are_summed(rank: int, size: int) -> None:
+    x = torch.sparse_coo_tensor([[rank, size, rank]], [[1.0, 2.0], [3.0, 4.0], [1.0, 1.0]], (size + 1, 2))
+    y = torch.sparse_coo_tensor(
+        torch.zeros(1, rank).long(), torch.ones(rank, dtype=torch.float64), (2,)
+    )  # 0, 1 … elements
+    works = [dist.all_reduce(each, async_op=True) for each in (x, y)]
+    for work in works:
+        assert work is not None and work.wait()
+    assert x.to_dense().tolist() == [[2.0, 3.0]] * size + [[3.0 * size, 4.0 * size]] and x.is_coalesced()
+    assert y.to_dense().tolist() == [sum(range(size)), 0] and works[0].result()[0] is x
+    with pytest.raises(RuntimeError, match="sparse tensors can only be summed"):
+        dist.all_reduce(x, dist.ReduceOp.MAX)
+
+
+@check
 def views_are_their_own_buffers(rank: int, size: int) -> None:
     """Parts of one memory are gathered into and scattered from without a copy, also where input and output overlap."""
     whole = torch.zeros(size, 4)

@@ -149,6 +149,10 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None, asyn
         return _warn_not_in_group("all_reduce")
     found = _checked_group(group)
     kind = _check_reduction("all_reduce", tensor, op)
+    if tensor.is_sparse:
+        if kind != ReduceOp.SUM:
+            raise RuntimeError("unsupported reduction operation: sparse tensors can only be summed")
+        return _run(async_op, found._engine.all_reduce_sparse(tensor), [tensor])
     return _run(async_op, found._engine.all_reduce(tensor, kind), [tensor])
 
 

@@ -67,6 +67,10 @@ class Engine(ABC):
         """Replace ``tensor`` by the reduction of the tensors of all ranks."""
 
     @abstractmethod
+    def all_reduce_sparse(self, tensor: Tensor) -> Operation:
+        """Replace the sparse ``tensor`` by the coalesced sum of the tensors of all ranks."""
+
+    @abstractmethod
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
         """Replace ``tensor`` of the rank ``root`` by the reduction of the tensors of all ranks."""
 
@@ -148,6 +152,13 @@ class SingleProcess(Engine):
 
     def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:
         check_reduction(tensor, op)
+        return Operation()
+
+    def all_reduce_sparse(self, tensor: Tensor) -> Operation:
+        from ..sparse.tensor import replace
+
+        with no_grad():
+            replace(tensor, tensor.coalesce(), "all_reduce")  # type: ignore[arg-type]
         return Operation()
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:

@@ -44,10 +44,12 @@ if "mpi4py.MPI" not in sys.modules:
 
 from mpi4py import MPI
 
+from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor, address
 from ..core.views import bump_version, check_in_place
 from ..determinism import are_deterministic_algorithms_enabled
 from ..futures import Future
+from ..operations.creation.from_data import as_tensor
 from ..runtime.user_frame import file_of, line_of, user_location
 from .engine import Engine, Operation, check_reduction
 from .errors import DistBackendError
@@ -175,7 +177,7 @@ class Pending(Operation):
             return self._done
         try:
             if self._done:
-                return True
+                return True  # type: ignore[unreachable]
             try:
                 if not self._advance():
                     return False
@@ -721,6 +723,35 @@ class MPIEngine(Engine):
             *(comm.Irecv(_bytes(parts[each]), each, tag) for each in others if self.rank in receivers),
             *(comm.Isend(_bytes(mine), each, tag) for each in others if each in receivers),
         ]
+
+    def all_reduce_sparse(self, tensor: Tensor) -> Operation:
+        from ..sparse import sparse_coo_tensor
+        from ..sparse.tensor import replace
+
+        with no_grad():
+            mine = tensor.coalesce()
+            indices, values = _host(mine.indices()), _host(mine.values())
+        shape, dims, inner = tuple(tensor.shape), len(indices), values.shape[1:]
+
+        def steps() -> Steps:
+            tag, comm = self._tag(), self.comm
+            count, counts = numpy.array([len(values)], numpy.int64), numpy.zeros(self.size, numpy.int64)
+            yield [comm.Iallgather(count, counts)]
+            found = [
+                (numpy.empty((dims, each), numpy.int64), numpy.empty((each, *inner), values.dtype)) for each in counts
+            ]
+            found[self.rank] = indices, values
+            yield [
+                *(comm.Irecv(_bytes(part.reshape(-1)), each, tag) for each in self._others for part in found[each]),
+                *(comm.Isend(_bytes(part.ravel()), each, tag) for each in self._others for part in found[self.rank]),
+            ]
+            with no_grad():
+                places = as_tensor(numpy.concatenate([each for each, _ in found], 1))
+                numbers = as_tensor(numpy.concatenate([each for _, each in found]))
+                replace(tensor, sparse_coo_tensor(places, numbers, shape).coalesce(), "all_reduce")  # type: ignore[arg-type]
+
+        kind = str(tensor.dtype).rpartition(".")[2]
+        return self._collective("all_reduce", f"(sparse {kind}{list(shape)}, SUM)", steps())
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
         is_root, ordered = self.rank == root, self._ordered()
