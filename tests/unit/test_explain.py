@@ -77,6 +77,14 @@ def test_requires_grad_set_later_is_reported() -> None:
     assert explain(y).unreached[0].why == "it did not require a gradient yet when this was recorded"
 
 
+def test_a_detached_leaf_is_named_if_its_transpose_was_saved() -> None:
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    (found,) = explain(nn.functional.linear(x, w.detach())).unreached
+    assert found.label == "w"
+    assert found.why == "detached from w, whose memory it shares (by detach(), .data or under no_grad)"
+    assert found.users[0][0].operation == "mm"
+
+
 def test_unknown_reasons_are_reported_as_unknown() -> None:
     x, y = torch.ones(2, requires_grad=True), torch.ones(2)
     found = explain(x + y)

@@ -7,6 +7,7 @@ import pytest
 import retrograd as torch
 from retrograd.autograd import Function, Variable, forward_ad
 from retrograd.autograd.function import once_differentiable
+from retrograd.core import engine
 from retrograd.nn import functional as F
 
 # -- The engine ------------------------------------------------------------------------------------------------------
@@ -45,6 +46,22 @@ def test_callbacks_run_at_the_end_of_their_own_pass():
         order.clear()
         Queue.apply(leaf * 2, lambda: order.append("end"), torch.enable_grad()(nested)).sum().backward()
     assert order == ["inner", "inner end", "outer", "end"]
+
+
+def test_callbacks_of_the_outermost_pass_run_after_nested_passes():
+    order, leaf, other = [], torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+
+    def inside():
+        engine.queue_callback(lambda: order.append("outermost"), outermost=True)
+
+    def nested():
+        with torch.enable_grad():
+            Queue.apply(other, lambda: order.append("inner"), inside).sum().backward()
+
+    Queue.apply(leaf * 2, lambda: order.append("outer"), nested).sum().backward()
+    assert order == ["inner", "outermost", "outer"]
+    with pytest.raises(RuntimeError, match="Final callbacks can only be installed during backward pass"):
+        engine.queue_callback(print, outermost=True)
 
 
 def test_callbacks_need_a_backward_pass_that_succeeds():
