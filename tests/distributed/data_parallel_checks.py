@@ -3,6 +3,7 @@
 The functions are called by all ranks.
 """
 
+import copy
 import gc
 import os
 import weakref
@@ -13,6 +14,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
@@ -219,7 +221,49 @@ def collected_when_dropped():
     module(torch.ones(1, 2)).sum().backward()
 
 
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.out = nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)
+        self.out.weight = self.table.weight
+
+    def forward(self, index):
+        return self.out(self.table(index))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells, self.out = nn.LSTM(4, 5, num_layers=2, batch_first=True), nn.Linear(5, 1)
+
+    def forward(self, x):
+        return checkpoint(self.out, self.cells(x)[0], use_reentrant=False)
+
+
+def kinds_of_modules():
+    """Gradients of modules with shared, recurrent and computed parameters are those of the whole batch."""
+    generator = torch.Generator().manual_seed(1)
+    index, x = torch.arange(SIZE * 6).reshape(SIZE, 6) % 7, torch.randn(SIZE, 2, 3, 4, generator=generator)
+    makers = [
+        (Tied, index), (Recurrent, x), (lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True), x),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), x),
+    ]  # fmt: skip
+    for options in ({}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 1e-4}, {"find_unused_parameters": True}):
+        for make, inputs in makers:
+            whole = make()
+            model = DistributedDataParallel(copy.deepcopy(whole), **options)
+            for one, other in zip(whole.parameters(), model.parameters(), strict=True):
+                one.data.copy_(other.data)
+            for _ in range(2):
+                whole.zero_grad()
+                model.zero_grad()
+                (sum(whole(each).square().mean() for each in inputs) / SIZE).backward()
+                model(inputs[RANK]).square().mean().backward()
+                for one, other in zip(whole.parameters(), model.parameters(), strict=True):
+                    torch.testing.assert_close(other.grad, one.grad, rtol=1e-10, atol=1e-12)
+
+
 CHECKS = [
     different_parameters, unused_parameters_are_explained, failing_backward_passes, sync_batchnorm, ddp_with_sync_batchnorm,
-    compiled_modules, hooks_in_bfloat16, collected_when_dropped,
+    compiled_modules, kinds_of_modules, hooks_in_bfloat16, collected_when_dropped,
 ]  # fmt: skip
