@@ -248,6 +248,32 @@ def test_full_disk_leaves_the_former_checkpoint(tmp_path: Path, monkeypatch: pyt
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
+def test_files_of_whole_tensors_as_hugging_face_has_them(mesh: Any, tmp_path: Path) -> None:
+    state = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.ones(2, dtype=torch.bfloat16)}
+    writer = checkpoint.HuggingFaceStorageWriter(tmp_path, {"a": 1, "b": 2})
+    checkpoint.save(state, storage_writer=writer)
+    names = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
+    assert json.loads((tmp_path / names[2]).read_text()) == {
+        "metadata": {"total_size": 28}, "weight_map": {"a": names[0], "b": names[1]},
+    }  # fmt: skip
+    assert torch.equal(torch.serialization.load_safetensors(tmp_path / names[0])["a"], state["a"])
+    found = {"a": distribute_tensor(torch.zeros(2, 3), mesh, [Shard(1)]), "b": torch.zeros(2)}
+    checkpoint.load(found, storage_reader=checkpoint.HuggingFaceStorageReader(tmp_path))
+    assert torch.equal(found["a"].full_tensor(), state["a"]) and found["b"].tolist() == [1, 1]
+    for value, words in ((found["a"], "x is a DTensor"), (3, "x is not a tensor")):
+        assert words in error_of(
+            checkpoint.save, {"x": value}, storage_writer=checkpoint.HuggingFaceStorageWriter(tmp_path)
+        )
+    (tmp_path / names[1]).write_bytes(b"1234")
+    reader = checkpoint.HuggingFaceStorageReader(tmp_path)
+    assert names[1] in error_of(checkpoint.load, {"a": torch.zeros(2, 3)}, storage_reader=reader)
+    reader = checkpoint.HuggingFaceStorageReader(tmp_path / "none")
+    assert "there are no safetensors files" in error_of(checkpoint.load, {"a": 1}, storage_reader=reader)
+    with pytest.raises(RuntimeError, match=r"^HuggingFaceStorageWriter writes whole tensors only"):
+        checkpoint.HuggingFaceStorageWriter(tmp_path, save_distributed=True)
+
+
 def test_planners_may_be_derived(tmp_path: Path) -> None:
     class Half(checkpoint.DefaultSavePlanner):
         def transform_object(self, write_item: Any, object: Any) -> Any:

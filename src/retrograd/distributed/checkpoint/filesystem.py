@@ -65,12 +65,12 @@ class _StoragePrefix:
 
 @dataclass(frozen=True)
 class _StorageInfo:
-    """File of a value, its name in the file, its number of bytes, and the checksums of its blocks."""
+    """File of a value, its name in the file, its number of bytes, and the checksums of its blocks or None."""
 
     relative_path: str
     key: str
     length: int
-    crc32: str
+    crc32: str | None
 
 
 def _checksums(line: Any) -> str:
@@ -140,9 +140,7 @@ class FileSystemWriter(StorageWriter):
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         """Write the items of ``plan``."""
         files = list(self._files(plan.items))
-        names = [
-            f"{plan.storage_data.prefix}{number}.{plan.storage_data.token}.safetensors" for number in range(len(files))
-        ]
+        names = [self._name(plan.storage_data, items, position) for position, items in enumerate(files)]
         results: list[WriteResult] = []
         if self.thread_count > 1 and len(files) > 1:
             with ThreadPoolExecutor(self.thread_count) as pool:
@@ -154,6 +152,10 @@ class FileSystemWriter(StorageWriter):
         future: Future[list[WriteResult]] = Future()
         future.set_result(results)
         return future
+
+    def _name(self, prefix: _StoragePrefix, items: list[WriteItem], position: int) -> str:
+        """Return the name of the file number ``position`` of this rank, which contains ``items``."""
+        return f"{prefix.prefix}{position}.{prefix.token}.safetensors"
 
     def _files(self, items: Sequence[WriteItem]) -> Iterable[list[WriteItem]]:
         if not self.single_file_per_rank:
@@ -177,7 +179,7 @@ class FileSystemWriter(StorageWriter):
             while key in tensors:
                 key += "'"
             tensors[key], keys[key] = _storable(planner.resolve_data(item)), item
-        parts = to_bytes(tensors, {"format": _FORMAT})
+        parts = to_bytes(tensors, {"format": "pt"})
         path = self.path / name
         with self._lock:
             self._written.append(path)
@@ -388,6 +390,8 @@ class FileSystemReader(StorageReader):
         for file, items in self._by_file(plan):
             for item in items:
                 info, begin = self.storage_data[item.storage_index], file.begins[item.storage_index]
+                if info.crc32 is None:
+                    continue
                 first, last = self._byte_range(item)
                 for number in range(first // _BLOCK, -(-last // _BLOCK)):
                     block = file.bytes(begin + number * _BLOCK, min(_BLOCK, info.length - number * _BLOCK))
@@ -496,7 +500,8 @@ class _DataFile:
             if name == info.key:
                 raw = kind not in STORED_DTYPES
                 expected = (uint8, (*shape, kind.itemsize)) if raw else (kind, shape)
-                if (found, extents) != expected or count != info.length or len(info.crc32) != 8 * -(-count // _BLOCK):
+                sums = 8 * -(-count // _BLOCK) if info.crc32 is None else len(info.crc32)
+                if (found, extents) != expected or count != info.length or sums != 8 * -(-count // _BLOCK):
                     break
                 self.begins[item.storage_index] = begin
                 return
