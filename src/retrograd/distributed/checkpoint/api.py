@@ -6,6 +6,8 @@ import pickle
 import traceback
 from typing import Any
 
+from ...compat.module_names import ModuleName
+
 WRAPPED_EXCEPTION = tuple[BaseException, traceback.StackSummary]
 
 
@@ -15,14 +17,11 @@ class CheckpointException(BaseException):
     ``failures`` maps the rank to its exception and traceback.
     """
 
-    __module__ = "torch.distributed.checkpoint.api"
+    __module__ = ModuleName("torch.distributed.checkpoint.api", __name__)
 
     def __init__(self, msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> None:
         super().__init__(msg, failures)
         self._failures = failures
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, self.args
 
     @property
     def failures(self) -> dict[int, WRAPPED_EXCEPTION]:
@@ -35,11 +34,6 @@ class CheckpointException(BaseException):
             text += f"Traceback (most recent call last): (RANK {rank})\n" + "".join(traceback.format_list(trace))
             text += "".join(traceback.format_exception_only(type(error), error))
         return text
-
-
-def _rebuilt(msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> CheckpointException:
-    """Return a CheckpointException; pickles call this function."""
-    return CheckpointException(msg, failures)
 
 
 def wrap_exception(error: BaseException) -> WRAPPED_EXCEPTION:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 import numpy
 
+from ...compat.module_names import ModuleName
 from ...core.dtypes import dtype
 from ...core.engine import queue_callback, running_frame
 from ...core.grad_mode import no_grad
@@ -90,7 +91,7 @@ class _Memory:
 class _Param:
     """A parameter of a group: the places in modules where it is, its part, and the whole parameter."""
 
-    def __init__(self, param: Parameter, owners: list[tuple[Module, str]], mesh: DeviceMesh, placement: Any) -> None:
+    def __init__(self, param: Any, owners: list[tuple[Module, str]], mesh: DeviceMesh, placement: Any) -> None:
         name = owners[0][1]
         if not param.shape:
             raise ValueError(
@@ -459,7 +460,7 @@ class UnshardHandle:
 class FSDPModule:
     """Class of the modules that :func:`fully_shard` has changed."""
 
-    __module__ = "torch.distributed.fsdp"
+    __module__ = ModuleName("torch.distributed.fsdp", __name__)
 
     def _groups(self, recurse: bool) -> list[_Group]:
         modules: Iterable[Any] = self.modules() if recurse else [self]  # type: ignore[attr-defined]

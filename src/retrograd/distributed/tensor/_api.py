@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 from weakref import ref
 
+from ...compat.module_names import ModuleName
 from ...core import torch_function
 from ...core.grad_mode import no_grad, recording
 from ...core.pytree import tree_map
@@ -62,7 +63,7 @@ class DTensor(Tensor):
     """
 
     __slots__ = ()
-    __module__ = "torch.distributed.tensor"
+    __module__ = ModuleName("torch.distributed.tensor", __name__)
     _spec: DTensorSpec
 
     def __new__(cls, local_tensor: Any = None, spec: Any = None, *, requires_grad: bool = False) -> DTensor:
