@@ -23,6 +23,9 @@ class CheckpointException(BaseException):
         super().__init__(msg, failures)
         self._failures = failures
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, self.args
+
     @property
     def failures(self) -> dict[int, WRAPPED_EXCEPTION]:
         """Dict of the exception and the traceback of each rank that has failed."""
@@ -34,6 +37,11 @@ class CheckpointException(BaseException):
             text += f"Traceback (most recent call last): (RANK {rank})\n" + "".join(traceback.format_list(trace))
             text += "".join(traceback.format_exception_only(type(error), error))
         return text
+
+
+def _rebuilt(msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> CheckpointException:
+    """Return a CheckpointException; pickles call this function."""
+    return CheckpointException(msg, failures)
 
 
 def wrap_exception(error: BaseException) -> WRAPPED_EXCEPTION:
