@@ -167,7 +167,7 @@ def step(model, optimizer, rows, accumulate=1):
         dist.all_reduce(total)
         total, norm = total / size, norm.full_tensor()
     return total, norm
-def compare(model, kind, steps=4, **named):
+def compare(model, kind, steps=3, **named):
     plain = net()
     a, b = kind(plain.parameters()), kind(model.parameters())
     for _ in range(steps):
@@ -268,7 +268,7 @@ set_state_dict(fresh, new, model_state_dict=state["model"], optim_state_dict=sta
 plain = torch.load("plain0.pt")
 for name, each in fresh.state_dict().items():
     assert (each.full_tensor() - plain[name]).abs().max() < 1e-12, name
-assert new.state[fresh.head.weight]["step"] == 6
+assert new.state[fresh.head.weight]["step"] == 5
 """
 )
 
