@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import cuda
-from .compat.module_names import ModuleName
+from .compat.module_names import shown_in
 from .core import devices
 
 
@@ -22,7 +22,7 @@ def _place(device: Any) -> devices.device:
 class Stream:
     """Queue of work of a device, which executes the work in order."""
 
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
     stream_id, device_index, device_type = 0, -1, 0
 
     def __new__(cls, device: Any = None, *, priority: int = 0) -> Any:
@@ -74,7 +74,7 @@ class Stream:
 class Event:
     """Marker in the work of a device; a program can wait until the work before the marker is complete."""
 
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
     event_id = 0
 
     def __new__(

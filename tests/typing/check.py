@@ -96,7 +96,11 @@ def write_parts(folder: Path, name: str, parts: list[str]) -> None:
         for node in tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 for each in node.names:
-                    one = ast.Import([each]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [each], node.level)
+                    one = (
+                        ast.Import([each])
+                        if isinstance(node, ast.Import)
+                        else ast.ImportFrom(node.module, [each], node.level)
+                    )
                     statements[each.asname or each.name] = ast.unparse(one)
         top = symtable.symtable(text, module, "exec").get_symbols()
         for symbol in top:
@@ -187,7 +191,11 @@ def run_pyright(folder: Path, *arguments: str) -> list[tuple[str, int, str]]:
     except (ValueError, KeyError):
         raise RuntimeError(done.stderr + done.stdout[-3000:]) from None
     return [
-        (Path(each["file"]).name, each["range"]["start"]["line"] + 1, f"{each['severity']}: {each['message']}  [{each.get('rule', '')}]")
+        (
+            Path(each["file"]).name,
+            each["range"]["start"]["line"] + 1,
+            f"{each['severity']}: {each['message']}  [{each.get('rule', '')}]",
+        )
         for each in report
     ]
 
@@ -252,7 +260,12 @@ def check_stubtest(folder: Path) -> list[str]:
     """Return what stubtest reports about public modules and ``allowlist.txt`` does not explain."""
     config = folder / "stubtest.ini"
     config.write_text("[mypy]\n", encoding="utf-8")
-    environment = {**os.environ, "MYPYPATH": str(folder / "stubs"), "PYTHONPATH": f"{ROOT / 'src'}", "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "MYPYPATH": str(folder / "stubs"),
+        "PYTHONPATH": f"{ROOT / 'src'}",
+        "PYTHONWARNINGS": "ignore",
+    }
     command = [sys.executable, "-m", "mypy.stubtest", "--concise", "--ignore-missing-stub", "--ignore-positional-only"]
     done = subprocess.run(
         [*command, "--mypy-config-file", str(config), "retrograd"],

@@ -69,7 +69,9 @@ def record(python: str) -> None:
              str(Path(tempfile.gettempdir()) / "mypy-of-pytorch"), str(path)],
             capture_output=True, encoding="utf-8", cwd=folder,
         )  # fmt: skip
-    found = [(int(match[1]), match[2]) for match in re.finditer(r"^reveals\.py:(\d+): (.*)$", done.stdout, re.MULTILINE)]
+    found = [
+        (int(match[1]), match[2]) for match in re.finditer(r"^reveals\.py:(\d+): (.*)$", done.stdout, re.MULTILINE)
+    ]
     types = revealed(found)
     for line, text in found:
         if "error:" in text:

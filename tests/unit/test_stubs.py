@@ -22,7 +22,9 @@ def definitions(text: str, name: str, cls: str = "") -> Iterator[str]:
         body = next(each for each in body if isinstance(each, ast.ClassDef) and each.name == cls).body
     for each in body:
         if isinstance(each, ast.FunctionDef) and each.name == name:
-            yield f"({ast.unparse(each.args)}) -> {ast.unparse(each.returns or ast.Constant(None))}".replace("_int", "int")
+            yield f"({ast.unparse(each.args)}) -> {ast.unparse(each.returns or ast.Constant(None))}".replace(
+                "_int", "int"
+            )
 
 
 def test_every_public_module_has_a_stub_that_python_can_parse(texts: dict[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled, setting
 from ..runtime.user_frame import warn
 
@@ -16,7 +16,7 @@ class set_detect_anomaly:
     parameter ``check_inf``.
     """
 
-    __module__ = ModuleName("torch.autograd.anomaly_mode", __name__)
+    __module__ = shown_in("torch.autograd.anomaly_mode", __name__)
 
     def __init__(self, mode: bool, check_nan: bool = True, *, check_inf: bool = False) -> None:
         self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
@@ -58,7 +58,7 @@ class detect_anomaly(set_detect_anomaly):
     RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output...
     """
 
-    __module__ = ModuleName("torch.autograd.anomaly_mode", __name__)
+    __module__ = shown_in("torch.autograd.anomaly_mode", __name__)
 
     def __init__(self, check_nan: bool = True, *, check_inf: bool = False) -> None:
         self.prev, self.prev_check_nan = is_anomaly_enabled(), is_anomaly_check_nan_enabled()

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core import anomaly_mode
 from ..core.devices import array_module_of
 from ..core.error_context import describe_definition, describe_origin, with_remedy
@@ -102,7 +102,7 @@ class _RawSaved(SavedTensor):
     """Item number ``index`` of ``ctx._raw_saved_tensors``: a saved tensor, on which hooks can be registered."""
 
     __slots__ = ("_index", "_owner")
-    __module__ = ModuleName("torch._C._autograd", __name__)
+    __module__ = shown_in("torch._C._autograd", __name__)
 
     def __init__(self, node: Any, index: int) -> None:
         self._owner, self._index = node, index
@@ -129,7 +129,7 @@ _RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 class FunctionCtx:
     """Base class of ``ctx``, the object in which ``forward`` stores values for ``backward``."""
 
-    __module__ = ModuleName("torch.autograd.function", __name__)
+    __module__ = shown_in("torch.autograd.function", __name__)
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Save the Tensors ``tensors`` (or None) for ``backward``, which reads them as ``ctx.saved_tensors``.
@@ -181,7 +181,7 @@ class BackwardCFunction(FunctionCtx, Node):
     """Base class of the graph nodes that are created by calls of a :class:`Function`."""
 
     __slots__ = ()
-    __module__ = ModuleName("torch.autograd.function", __name__)
+    __module__ = shown_in("torch.autograd.function", __name__)
     takes_none: ClassVar[bool] = True
     _forward_cls: ClassVar[Any]
     to_save: Any = ()
@@ -369,7 +369,7 @@ class Function(metaclass=FunctionMeta):
     See https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.Function.
     """
 
-    __module__ = ModuleName("torch.autograd.function", __name__)
+    __module__ = shown_in("torch.autograd.function", __name__)
     generate_vmap_rule: ClassVar[bool] = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -729,7 +729,7 @@ def _delayed(outputs: tuple[Any, ...], function: Any) -> list[Any]:
 class InplaceFunction(Function):
     """Deprecated alias of :class:`Function`, with an attribute ``inplace``."""
 
-    __module__ = ModuleName("torch.autograd.function", __name__)
+    __module__ = shown_in("torch.autograd.function", __name__)
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()

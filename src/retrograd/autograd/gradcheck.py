@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import autograd
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core.dtypes import complex64, complex128, float32, float64
 from ..core.promotion import promote_types
 from ..core.tensor import Tensor
@@ -31,7 +31,7 @@ F: Any = SimpleNamespace(**FUNCTIONS)
 class GradcheckError(RuntimeError):
     """Error for derivatives that do not agree with finite differences of the function."""
 
-    __module__ = ModuleName("torch.autograd.gradcheck", __name__)
+    __module__ = shown_in("torch.autograd.gradcheck", __name__)
 
 
 def gradcheck(

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import numpy
 
 from ..compat.lazy_imports import module_getattr
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core import engine, hooks, saved_tensor_hooks
 from ..core.error_context import with_remedy
 from ..core.graph import AccumulateGrad, Handle, OutputEdge, require_plan
@@ -179,7 +179,7 @@ def _hooks_for_all(fn: Callable[[list[Any]], None], edges: list[Any]) -> list[Ca
 class MultiHandle(Handle):
     """Handle of a hook of :func:`register_multi_grad_hook`: ``remove()`` removes the hook from all its tensors."""
 
-    __module__ = ModuleName("torch.autograd.graph", __name__)
+    __module__ = shown_in("torch.autograd.graph", __name__)
 
     def __init__(self, handles: tuple[Handle, ...]) -> None:
         self.handles = handles

@@ -45,6 +45,11 @@ class ModuleName(str):
         return str, (self.real,)
 
 
+def shown_in(shown: str, real: str) -> str:
+    """Return the name ``shown`` for the ``__module__`` of a class that the module ``real`` defines."""
+    return ModuleName(shown, real)
+
+
 def shown_as_torch(cls: type) -> ModuleName:
     """Return the name of the module of a class as PyTorch has it, which finds the module that ``cls.__module__`` names."""
     name = cls.__module__
@@ -63,4 +68,4 @@ def show_as_torch(module: ModuleType) -> None:
             each.__module__ = shown
 
 
-__all__ = ["ModuleName", "show_as_torch", "shown_as_torch"]
+__all__ = ["ModuleName", "show_as_torch", "shown_as_torch", "shown_in"]

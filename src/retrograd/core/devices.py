@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy
 
 from ..compat.lazy_imports import load_part
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
@@ -35,7 +35,7 @@ class device:
     """
 
     __slots__ = ("index", "type")
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
     type: str
     index: int | None
 

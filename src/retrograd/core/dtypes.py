@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ml_dtypes
 import numpy
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
@@ -34,7 +34,7 @@ class dtype:
     """
 
     __slots__ = ("bits", "category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "numpy")
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     def __new__(cls, *arguments: Any) -> dtype:  # Note [Any in public signatures]
         """Create a dtype from three arguments, which only this module passes.
@@ -339,7 +339,7 @@ class finfo:
     The attributes are ``bits``, ``eps``, ``max``, ``min``, ``tiny``, ``smallest_normal``, ``resolution`` and ``dtype``.
     """
 
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     @strips_frames
     def __init__(self, type: dtype | None = None) -> None:
@@ -375,7 +375,7 @@ class finfo:
 class iinfo:
     """Limits of an integer dtype, as ``torch.iinfo``, with the attributes ``bits``, ``max``, ``min`` and ``dtype``."""
 
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     @strips_frames
     def __init__(self, type: dtype) -> None:

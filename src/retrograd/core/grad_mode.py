@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..runtime.user_frame import warn
 from .deferral import end_segment
 
@@ -197,14 +197,14 @@ class no_grad(_DecoratorSwitch):
     False
     """
 
-    __module__ = ModuleName("torch.autograd.grad_mode", __name__)
+    __module__ = shown_in("torch.autograd.grad_mode", __name__)
     enabled = False
 
 
 class enable_grad(_DecoratorSwitch):
     """Enable recording in this block (or decorated function), also inside :class:`no_grad`."""
 
-    __module__ = ModuleName("torch.autograd.grad_mode", __name__)
+    __module__ = shown_in("torch.autograd.grad_mode", __name__)
     enabled = True
 
 
@@ -214,7 +214,7 @@ class set_grad_enabled(_GradSwitch):
     Called as a function, it sets the mode until the next change. As a context manager, it sets the mode for the block.
     """
 
-    __module__ = ModuleName("torch.autograd.grad_mode", __name__)
+    __module__ = shown_in("torch.autograd.grad_mode", __name__)
 
     def __init__(self, mode: Any) -> None:  # Note [Any in public signatures]
         if mode.__class__ is not bool:
@@ -250,7 +250,7 @@ class inference_mode(_Switch):
     for the backward pass. If ``mode`` is False, inference mode is disabled in the block.
     """
 
-    __module__ = ModuleName("torch.autograd.grad_mode", __name__)
+    __module__ = shown_in("torch.autograd.grad_mode", __name__)
 
     def __new__(cls, mode: Any = True) -> Any:  # Note [Any in public signatures]
         """Return the context manager, or the decorated function if ``mode`` is a function.
@@ -301,7 +301,7 @@ class set_multithreading_enabled(_Switch):
     :func:`is_multithreading_enabled` returns the setting.
     """
 
-    __module__ = ModuleName("torch.autograd.grad_mode", __name__)
+    __module__ = shown_in("torch.autograd.grad_mode", __name__)
 
     def __init__(self, mode: Any) -> None:  # Note [Any in public signatures]
         if mode.__class__ is not bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, SupportsIndex
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..runtime.user_frame import strip_frames
 
@@ -19,7 +19,7 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     def __new__(cls, sizes: Any = ()) -> Size:  # Note [Any in public signatures]
         """Create a shape from an iterable of ints; raise TypeError for other elements."""

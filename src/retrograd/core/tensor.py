@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from ..compat.lazy_imports import load_part
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strip_frames, strips_frames, warn
@@ -48,7 +48,7 @@ class layout:
     """Layout of a tensor's elements in memory: ``torch.strided`` or, of sparse tensors, ``torch.sparse_coo`` and others."""
 
     __slots__ = ("name",)
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class memory_format(layout):
     """Order of the elements in memory: ``torch.contiguous_format`` and others."""
 
     __slots__ = ()
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
 
 @pickled_as("layout")
@@ -77,7 +77,7 @@ class sparse_layout(layout):
     """Layout of sparse tensors; a class of its own, so that the argument checks of functions that create tensors see it."""
 
     __slots__ = ()
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
 
 sparse_layout.__name__ = sparse_layout.__qualname__ = "layout"
@@ -108,7 +108,7 @@ class Tensor:
         "_view",
         "_view_version",
     )
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     _array: Array
     _counter: VersionCounter | tuple[()] | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compat.lazy_imports import module_getattr
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core import devices as _devices
 from ..core.exceptions import AcceleratorError, OutOfMemoryError
 from ..operations.creation.legacy_types import CUDA_TYPES as _TYPES
@@ -50,7 +50,7 @@ def is_initialized() -> bool:
 class CUDAGraph:
     """Class of recorded work of a GPU; the constructor raises RuntimeError, because work is not recorded."""
 
-    __module__ = ModuleName("torch.cuda", __name__)
+    __module__ = shown_in("torch.cuda", __name__)
 
     def __init__(self, keep_graph: bool = False) -> None:
         raise RuntimeError("the work of GPUs is not captured in graphs")
@@ -59,7 +59,7 @@ class CUDAGraph:
 class graph:
     """Context manager that records work of a GPU; the constructor raises RuntimeError, because work is not recorded."""
 
-    __module__ = ModuleName("torch.cuda", __name__)
+    __module__ = shown_in("torch.cuda", __name__)
 
     def __init__(
         self, cuda_graph: Any, pool: Any = None, stream: Any = None, capture_error_mode: str = "global"

@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import nn
 from ..compat.lazy_imports import load_part
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core.tensor import Tensor
 from ..nn import Module, Parameter
 from ..runtime.user_frame import MARK, warn
@@ -140,7 +140,7 @@ class GraphModule(Module):
         return tanh
     """
 
-    __module__ = ModuleName("torch.fx.graph_module", __name__)
+    __module__ = shown_in("torch.fx.graph_module", __name__)
     _graph: Graph
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NoReturn
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core.pytree import tree_iter
 from ..core.torch_function import register_class as _register  # before a function reads an attribute, which is recorded
 from ..nn import Parameter
@@ -27,7 +27,7 @@ from .node import Argument, Node, Target, base_types, map_arg
 class TraceError(ValueError):
     """Error raised when a program cannot be recorded, because its control flow depends on a recorded value."""
 
-    __module__ = ModuleName("torch.fx.proxy", __name__)
+    __module__ = shown_in("torch.fx.proxy", __name__)
 
 
 class Scope:
@@ -206,7 +206,7 @@ class Proxy:
         return mul
     """
 
-    __module__ = ModuleName("torch.fx.proxy", __name__)
+    __module__ = shown_in("torch.fx.proxy", __name__)
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         _register(type(self))
@@ -282,7 +282,7 @@ class Proxy:
 class Attribute(Proxy):
     """Attribute of a recorded value. It is recorded when it is used, and not at all if it is a method that is called."""
 
-    __module__ = ModuleName("torch.fx.proxy", __name__)
+    __module__ = shown_in("torch.fx.proxy", __name__)
 
     def __init__(self, root: Proxy, attr: str) -> None:
         _register(type(self))
@@ -303,7 +303,7 @@ class Attribute(Proxy):
 class ParameterProxy(Proxy):
     """Proxy of a parameter whose shape and number of elements are known; see ``Tracer(param_shapes_constant=True)``."""
 
-    __module__ = ModuleName("torch.fx.proxy", __name__)
+    __module__ = shown_in("torch.fx.proxy", __name__)
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
         super().__init__(node, tracer)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..compat.pickle_names import TorchNamed
 from ..core.dtypes import int64
 from ..core.tensor import Tensor
@@ -43,7 +43,7 @@ class PackedSequence(TorchNamed, PackedSequence_):
     """
 
     __slots__ = ()
-    __module__ = ModuleName("torch.nn.utils.rnn", __name__)
+    __module__ = shown_in("torch.nn.utils.rnn", __name__)
 
     def __new__(
         cls, data: Any, batch_sizes: Any = None, sorted_indices: Tensor | None = None, unsorted_indices: Tensor | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..core.tensor import Tensor, leaf_sharing_memory
 from ..core.torch_function import DISABLED
@@ -52,7 +52,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     """
 
     __slots__ = ()
-    __module__ = ModuleName("torch.nn.parameter", __name__)
+    __module__ = shown_in("torch.nn.parameter", __name__)
     __torch_function__ = DISABLED
     _is_param = True
 
@@ -122,7 +122,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     """
 
     __slots__ = ()
-    __module__ = ModuleName("torch.nn.parameter", __name__)
+    __module__ = shown_in("torch.nn.parameter", __name__)
     __torch_function__ = DISABLED
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
@@ -141,7 +141,7 @@ class UninitializedTensorMixin(WrapperTensor):
     """Tensor whose shape is not known yet; :meth:`materialize` sets the shape and allocates the storage."""
 
     __slots__ = ()
-    __module__ = ModuleName("torch.nn.parameter", __name__)
+    __module__ = shown_in("torch.nn.parameter", __name__)
     level = 1 << 30  # above the level of every transform: all operations reach `process`
     cls_to_become: Any = Tensor
 
@@ -233,7 +233,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """
 
     __slots__ = ()
-    __module__ = ModuleName("torch.nn.parameter", __name__)
+    __module__ = shown_in("torch.nn.parameter", __name__)
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
@@ -244,7 +244,7 @@ class UninitializedBuffer(UninitializedTensorMixin):
     """Buffer whose shape is not known yet. Lazy modules have uninitialized buffers before their first call."""
 
     __slots__ = ()
-    __module__ = ModuleName("torch.nn.parameter", __name__)
+    __module__ = shown_in("torch.nn.parameter", __name__)
     _is_buffer = True
 
     def __new__(

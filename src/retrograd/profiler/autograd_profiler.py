@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from types import CodeType
 from typing import Any, Self, TypeVar
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core import devices, dtypes
 from ..runtime import user_frame
 from . import recorder
@@ -45,7 +45,7 @@ class record_function:
     ['twice', 'aten::ones', 'aten::mul']
     """
 
-    __module__ = ModuleName("torch.autograd.profiler", __name__)
+    __module__ = shown_in("torch.autograd.profiler", __name__)
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
@@ -111,7 +111,7 @@ class profile:
     torch::autograd::AccumulateGrad 1
     """
 
-    __module__ = ModuleName("torch.autograd.profiler", __name__)
+    __module__ = shown_in("torch.autograd.profiler", __name__)
 
     def __init__(
         self,
@@ -425,7 +425,7 @@ def kineto_available() -> bool:
 class emit_nvtx:
     """Context manager that passes names of operations to NVIDIA's profiler; entering it raises RuntimeError."""
 
-    __module__ = ModuleName("torch.autograd.profiler", __name__)
+    __module__ = shown_in("torch.autograd.profiler", __name__)
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled, self.record_shapes = enabled, record_shapes

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, Self
 
-from ..compat.module_names import ModuleName
+from ..compat.module_names import shown_in
 from ..core import devices
 from ..runtime.user_frame import warn
 from . import autograd_profiler as autograd_profiler
@@ -110,7 +110,7 @@ class _KinetoProfile:
     them.
     """
 
-    __module__ = ModuleName("torch.profiler.profiler", __name__)
+    __module__ = shown_in("torch.profiler.profiler", __name__)
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import builtins
 import importlib
 import keyword
 import textwrap
+import typing
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from ..core.dtypes import dtype
-from ..core.tensor import layout
+from ..core.tensor import layout, memory_format
 from ..runtime.codegen import parse_expression, parse_module
 from . import names
 
@@ -26,12 +27,14 @@ ANY = "typing.Any"
 FOLDER = Path(__file__).resolve().parent.parent
 #: Modules whose names an annotation may use as they are.
 STANDARD = frozenset({
-    "abc", "builtins", "collections", "collections.abc", "concurrent.futures", "contextlib", "datetime", "enum", "io", "os", "pathlib", "re",
+    "abc", "builtins", "collections", "collections.abc", "concurrent.futures", "contextlib", "datetime", "enum", "io", "os",
+    "pathlib", "re",
     "threading", "types", "typing", "numpy", "numbers", "logging", "multiprocessing.context",
 })  # fmt: skip
 #: Arguments of generic classes that an annotation names without arguments.
 GENERIC = {
-    "tuple": "Any, ...", "list": "Any", "dict": "Any, Any", "set": "Any", "frozenset": "Any", "type": "Any", "Callable": "..., Any",
+    "tuple": "Any, ...", "list": "Any", "dict": "Any, Any", "set": "Any", "frozenset": "Any", "type": "Any",
+    "Callable": "..., Any",
     "Iterable": "Any", "Iterator": "Any", "Sequence": "Any", "Mapping": "Any, Any", "OrderedDict": "Any, Any",
     "ndarray": "Any, Any", "ContextManager": "Any", "AbstractContextManager": "Any", "Generator": "",
 }  # fmt: skip
@@ -55,7 +58,8 @@ class Source:
         for node in body:
             if isinstance(node, ast.Import):
                 for each in node.names:
-                    self.bound[each.asname or each.name.partition(".")[0]] = (each.name if each.asname else each.name.partition(".")[0], "")
+                    first = each.name.partition(".")[0]
+                    self.bound[each.asname or first] = (each.name if each.asname else first, "")
             elif isinstance(node, ast.ImportFrom):
                 origin = self.module.split(".")
                 if node.level:
@@ -95,7 +99,9 @@ class Source:
 
     def class_of(self, name: str) -> ast.ClassDef | None:
         """Return the class of this name."""
-        return next((node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef) and node.name == name), None)
+        return next(
+            (node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef) and node.name == name), None
+        )
 
 
 def _is_alias(node: ast.AnnAssign) -> bool:
@@ -146,7 +152,9 @@ def class_node(cls: type) -> tuple[ast.ClassDef | None, Source | None]:
         source = source_of_file(code.co_filename) if code is not None else None
         if source is not None and (node := source.class_of(cls.__name__)) is not None:
             return node, source
-    source = source_of_module(cls.__module__.replace("torch", names.ROOT, 1) if cls.__module__[:5] == "torch" else cls.__module__)
+    source = source_of_module(
+        cls.__module__.replace("torch", names.ROOT, 1) if cls.__module__[:5] == "torch" else cls.__module__
+    )
     return (source.class_of(cls.__name__), source) if source is not None else (None, None)
 
 
@@ -164,7 +172,9 @@ class Stub:
         self.aliases: dict[str, str] = {}
         self.variables: dict[str, str] = {}  # type variables
         contents = names.contents(module)
-        own = [value for value in contents.values() if isinstance(value, type) and names.home(value) in self._places(value)]
+        own = [
+            value for value in contents.values() if isinstance(value, type) and names.home(value) in self._places(value)
+        ]
         #: Names that mean something else in a class of the stub.
         self.members = {member for each in own for member in (*dir(each), *_set_on_self(each))}
 
@@ -195,7 +205,7 @@ class Stub:
         """Declare that ``name`` is a module."""
         value = names.contents(self.module)[name]
         parent, _, last = value.__name__.rpartition(".")  # type: ignore[attr-defined]
-        self.imports[name] = f"from {self.relative(parent)} import {last} as {name}" if parent else f"from {self.relative(last)} import __name__ as {name}"
+        self.imports[name] = f"from {self.relative(parent)} import {last} as {name}"
 
     def public(self, module: str, name: str) -> str:
         """Return the text for a public class, which is imported if another module declares it."""
@@ -325,12 +335,12 @@ class Stub:
             if module not in STANDARD or not target:
                 return self.any
             return self.outside(module, target[0])
-        value: object
+        value: Any
         try:
             value = importlib.import_module(module)
         except ImportError:
             return self.any
-        space = value
+        space: Any = value
         for each in target:
             space, value = value, getattr(value, each, None)
         if target and target[-1] in KEPT and isinstance(space, ModuleType) and space.__name__ == "retrograd.types":
@@ -382,12 +392,14 @@ class Stub:
         if value is None:
             return "None"
         if isinstance(value, dtype | layout):
-            return self.value_class(type(value) if isinstance(value, dtype) or type(value).__name__ == "memory_format" else layout)
+            return self.value_class(next(each for each in (dtype, memory_format, layout) if isinstance(value, each)))
         if isinstance(value, tuple) and value and len({type(each) for each in value}) == 1:
             return f"{self.builtin('tuple')}[{self.value_type(value[0])}, ...]"
-        if isinstance(value, list | dict | set | frozenset | tuple):
-            arguments = ", ".join([self.any] * (2 if isinstance(value, dict) else 1))
-            return f"{self.builtin(type(value).__name__) if type(value).__module__ == 'builtins' else self.any}[{arguments}{', ...' * isinstance(value, tuple)}]" if type(value).__module__ == "builtins" else self.any
+        sizes: dict[type, int] = {list: 1, set: 1, frozenset: 1, dict: 2, tuple: 1}
+        count = sizes.get(type(value))
+        if count is not None:
+            arguments = ", ".join([self.any] * count + ["..."] * isinstance(value, tuple))
+            return f"{self.builtin(type(value).__name__)}[{arguments}]"
         return self.value_class(type(value))
 
     def value_class(self, cls: type) -> str:
@@ -423,16 +435,17 @@ class Stub:
 
     @staticmethod
     def _is_type(value: object) -> bool:
-        return (type(value).__module__ in ("typing", "types") and type(value).__name__ in ("UnionType", "GenericAlias", "_GenericAlias", "_UnionGenericAlias", "_CallableGenericAlias")) or (
-            isinstance(value, type)
-        )
+        """Whether a value is a class, or an alias such as ``int | str``."""
+        return isinstance(value, type) or typing.get_origin(value) is not None
 
     # -- The file
 
     def text(self, documentation: str, lines: list[str]) -> str:
         """Return the text of the stub, with the module's docstring and the lines of its declarations."""
         head = [*docstring(documentation, "")]
-        head.append("# mypy: disable-error-code=\"assignment,misc,no-redef,overload-cannot-match,overload-overlap,override\"")
+        head.append(
+            '# mypy: disable-error-code="assignment,misc,no-redef,overload-cannot-match,overload-overlap,override"'
+        )
         head.append("# pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false")
         tail = [f"{local} = {name}" for local, name in sorted(self.aliases.items())]
         body = [*sorted(set(self.imports.values())), *self.variables.values(), "", *lines, *tail]

@@ -22,7 +22,8 @@ from .annotations import FULL, Source, Stub, class_node, docstring, identifier, 
 
 #: Special methods that are not declared: Python's own declarations, or of interest to the package only.
 HIDDEN = frozenset({
-    "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__class__", "__dict__", "__dir__", "__doc__",
+    "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__", "__class__", "__dict__", "__dir__",
+    "__doc__",
     "__firstlineno__", "__getattribute__", "__getstate__", "__init_subclass__", "__module__", "__orig_bases__",
     "__parameters__", "__qualname__", "__reduce__", "__reduce_ex__", "__repr__", "__setstate__", "__sizeof__", "__slots__",
     "__static_attributes__", "__str__", "__subclasshook__", "__weakref__", "__subclasscheck__", "__instancecheck__",
@@ -36,7 +37,15 @@ LEGACY = type(legacy_types.CPU_TYPES["FloatTensor"])
 #: Attributes of public classes that only the package uses.
 INTERNAL = {
     "torch.dtype": {"bits", "category", "name", "numpy"},
-    "torch.optim.optimizer.Optimizer": {"counted", "checked", "moved", "moved_if", "captured", "capturable_on", "foreach_recorded"},
+    "torch.optim.optimizer.Optimizer": {
+        "counted",
+        "checked",
+        "moved",
+        "moved_if",
+        "captured",
+        "capturable_on",
+        "foreach_recorded",
+    },
 }
 #: Operators of a tensor and the type of the other operand.
 OPERAND = "torch.Tensor | torch.types.Number | complex"
@@ -61,7 +70,10 @@ SPECIAL = {
     "__dlpack_device__": "(self) -> tuple[typing.Any, int]",
 }  # fmt: skip
 #: What an index of a tensor may consist of.
-INDEX_ITEM = "None | bool | int | slice[typing.Any, typing.Any, typing.Any] | types.EllipsisType | torch.Tensor | collections.abc.Sequence[typing.Any] | numpy.typing.NDArray[typing.Any]"
+INDEX_ITEM = (
+    "None | bool | int | slice[typing.Any, typing.Any, typing.Any] | types.EllipsisType | torch.Tensor | "
+    "collections.abc.Sequence[typing.Any] | numpy.typing.NDArray[typing.Any]"
+)
 
 
 def declare(stub: Stub, name: str, cls: type) -> list[str]:
@@ -90,7 +102,10 @@ def named_result(stub: Stub, name: str, cls: type) -> list[str]:
     for each in fields:
         lines += [f"    @{stub.builtin('property')}", f"    def {each}(self) -> {tensor}: ..."]
     sequence = stub.type_text(parse_expression("collections.abc.Iterable[torch.Tensor]"), FULL)
-    return [*lines, f"    def __new__(cls, values: {sequence}, attributes: {stub.builtin('object')} = None) -> {name}: ..."]
+    return [
+        *lines,
+        f"    def __new__(cls, values: {sequence}, attributes: {stub.builtin('object')} = None) -> {name}: ...",
+    ]
 
 
 class Members:
@@ -110,7 +125,8 @@ class Members:
         return [
             each
             for each in self.cls.__mro__
-            if each is self.cls or (each not in inherited and each.__module__.partition(".")[0] in ("retrograd", "torch"))
+            if each is self.cls
+            or (each not in inherited and each.__module__.partition(".")[0] in ("retrograd", "torch"))
         ]
 
     def bases(self) -> str:
@@ -122,7 +138,7 @@ class Members:
             for each in node.bases if node is not None else ():
                 if isinstance(each, ast.Subscript) and source is not None:
                     text = self.stub.type_text(each, source)
-                    if text.startswith("Generic[") or text.startswith("_Generic["):
+                    if text.startswith(("Generic[", "_Generic[")):
                         generic = text
                     elif text != self.stub.any:
                         found.append(text)
@@ -135,7 +151,7 @@ class Members:
                     found.append(self.stub.public(*home))
                 elif same := names.stand_in(_module_of(base), base.__name__):
                     found.append(self.stub.public(*same))
-                elif base.__module__ in ("builtins", "collections", "abc", "enum", "typing", "collections.abc", "types", "contextlib"):
+                elif base.__module__ in ("builtins", "collections", "abc", "enum", "typing", "types"):
                     found.append(self._standard(base))
         if self.cls.__dict__.get("_is_protocol"):
             found.append(self.stub.outside("typing", "Protocol"))
@@ -146,11 +162,11 @@ class Members:
 
     def _standard(self, base: type) -> str:
         text = self.stub.outside(base.__module__, base.__name__)
-        count = {"dict": 2, "OrderedDict": 2, "defaultdict": 2, "list": 1, "set": 1, "UserDict": 2, "deque": 1}.get(base.__name__, 0)
+        count = {"dict": 2, "OrderedDict": 2, "defaultdict": 2, "UserDict": 2, "list": 1, "set": 1, "deque": 1}.get(
+            base.__name__, 0
+        )
         if base is tuple:
             return f"{text}[{self.stub.any}, ...]"
-        if base.__module__ == "collections.abc" or base.__module__ == "contextlib":
-            return ""
         return f"{text}[{', '.join([self.stub.any] * count)}]" if count else text
 
     def lines(self) -> list[str]:
@@ -224,7 +240,9 @@ class Members:
             value = inspect.getattr_static(cls, name, None)
             if not self._shown(name) or (value is None and name != "__hash__"):
                 continue
-            overloads = [each for each in nodes if any(ast.unparse(d).endswith("overload") for d in each.decorator_list)]
+            overloads = [
+                each for each in nodes if any(ast.unparse(d).endswith("overload") for d in each.decorator_list)
+            ]
             if len(overloads) == len(nodes) - 1:
                 nodes = overloads or nodes
             self.done.add(name)
@@ -233,23 +251,29 @@ class Members:
             written = facts.by_hand(f"{self.full}.{name}")
             if written:
                 declared = [
-                    replace(functions.from_text(self.stub, each, not isinstance(value, staticmethod)), decorators=declared[0].decorators)
-                    for each in written
+                    replace(
+                        functions.from_text(self.stub, line, not isinstance(value, staticmethod)),
+                        decorators=declared[0].decorators,
+                    )
+                    for line in written
                 ]
             text = inspect.getdoc(plain_doc(value)) or "" if getattr(plain_doc(value), "__doc__", None) else ""
             if len(declared) > 1 and not overloads and not written:
-                for number, each in enumerate(declared):
-                    lines += functions.shown(self.stub, name, [each], text if not number else "", "    ")
+                for number, one in enumerate(declared):
+                    lines += functions.shown(self.stub, name, [one], text if not number else "", "    ")
                 continue
-            if not isinstance(value, FunctionType | staticmethod | classmethod | property) and len(declared) == 1:
-                if [each.name for each in declared[0].parameters] == ["self"] and declared[0].decorators == []:
-                    declared[0].decorators = [self.stub.builtin("property")]  # one that is computed once
-            for each in declared:
-                each.decorators = [d for d in each.decorators if d.rpartition(".")[2].lstrip("_") != "overload"]
+            plain_method = isinstance(value, FunctionType | staticmethod | classmethod | property)
+            only_self = [[each.name for each in one.parameters] for one in declared] == [["self"]]
+            if only_self and not plain_method and not declared[0].decorators:
+                declared[0].decorators = [self.stub.builtin("property")]  # one that is computed once
+            for one in declared:
+                one.decorators = [d for d in one.decorators if d.rpartition(".")[2].lstrip("_") != "overload"]
             lines += functions.shown(self.stub, name, declared, text, "    ")
         return lines
 
-    def _from_node(self, node: ast.FunctionDef | ast.AsyncFunctionDef, source: Source, value: Any) -> functions.Declaration:
+    def _from_node(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, source: Source, value: Any
+    ) -> functions.Declaration:
         found = functions.from_node(
             self.stub, node, source, f"{self.full}.{node.name}", method=not functions._is_static(node), own=True
         )
@@ -385,7 +409,9 @@ class Members:
         """Return the lines of the members of ``Tensor``."""
         stub, lines = self.stub, []
         any_text = stub.any
-        lines += [f"    def __new__(cls, *args: {any_text}, **kwargs: {any_text}) -> {stub.outside('typing', 'Self')}: ..."]
+        lines += [
+            f"    def __new__(cls, *args: {any_text}, **kwargs: {any_text}) -> {stub.outside('typing', 'Self')}: ..."
+        ]
         operand = stub.type_text(parse_expression(OPERAND), FULL)
         tensor = stub.type_text(parse_expression("torch.Tensor"), FULL)
         index = stub.type_text(parse_expression(INDEX_ITEM), FULL)
@@ -404,7 +430,8 @@ class Members:
                 lines.append(f"    def __{each}__(self, other: {operand}) -> {tensor}: ...")
         lines += [
             f"    @{stub.builtin('classmethod')}",
-            f"    def __torch_function__(cls, func: {any_text}, types: {any_text}, args: {any_text} = ..., kwargs: {any_text} = None) -> {any_text}: ...",
+            f"    def __torch_function__(cls, func: {any_text}, types: {any_text}, args: {any_text} = ..., "
+            f"kwargs: {any_text} = None) -> {any_text}: ...",
         ]
         for name, text in SPECIAL.items():
             if hasattr(Tensor, name):
@@ -451,7 +478,11 @@ def _is_enum(cls: type) -> bool:
 def _kept(node: ast.FunctionDef | ast.AsyncFunctionDef, nodes: list[Any]) -> bool:
     """Whether a definition is declared: setters are, the first of two alternatives is not."""
     decorated = any("." in ast.unparse(each) or "overload" in ast.unparse(each) for each in node.decorator_list)
-    return decorated or node is next(each for each in reversed(nodes) if not any("." in ast.unparse(d) for d in each.decorator_list) or each is nodes[0])
+    return decorated or node is next(
+        each
+        for each in reversed(nodes)
+        if not any("." in ast.unparse(d) for d in each.decorator_list) or each is nodes[0]
+    )
 
 
 def _body(node: ast.ClassDef) -> Iterator[ast.stmt]:
@@ -508,7 +539,7 @@ def inferred(stub: Stub, node: ast.expr, source: Source, types: dict[str, str]) 
         bound = source.bound.get(node.func.id)
         definition, origin = bound, source
         if isinstance(bound, tuple) and (other := source_of_module(bound[0])):
-            definition, origin = other.bound.get(bound[1]), other  # type: ignore[assignment]
+            definition, origin = other.bound.get(bound[1]), other
         if isinstance(definition, ast.ClassDef):
             text = stub.type_text(ast.Name(node.func.id), source)
             text = {"UninitializedParameter": "Parameter"}.get(text, text)

@@ -1,6 +1,7 @@
 """Types where the sources of the package say ``Any`` or nothing: what PyTorch declares, as ``types.txt`` records it.
 
-``by_hand.txt`` has complete declarations, which replace all others. In both files a line is the declaration of a function, or of an attribute, under PyTorch's name. Types are written with their full names.
+``by_hand.txt`` has complete declarations, which replace all others. In both files a line is the declaration of a
+function, or of an attribute, under PyTorch's name. Types are written with their full names.
 Of a function whose signatures are in ``dispatch/signatures.txt`` only the result is recorded, if it is not a Tensor:
 
     torch.max(input, dim, keepdim) -> torch.return_types.max

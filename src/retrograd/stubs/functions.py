@@ -20,7 +20,8 @@ SPACES = {
 }  # fmt: skip
 #: Types of parameters in ``dispatch/signatures.txt``.
 KINDS = {
-    "Tensor": "torch.Tensor", "Number": "torch.types.Number | complex", "float": "float", "int": "int", "bool": "bool", "str": "str",
+    "Tensor": "torch.Tensor", "Number": "torch.types.Number | complex", "float": "float", "int": "int", "bool": "bool",
+    "str": "str",
     "dtype": "torch.dtype", "layout": "torch.layout", "memory_format": "torch.memory_format",
     "device": "torch.types.Device", "Generator": "torch.Generator", "object": "typing.Any", "Stream": "typing.Any",
     "Storage": "typing.Any",
@@ -31,7 +32,11 @@ USUAL = {
     "memory_format": "torch.memory_format | None", "generator": "torch.Generator | None",
 }  # fmt: skip
 POSITIONAL, NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-SPREAD, KEYWORDS, FIRST = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY
+SPREAD, KEYWORDS, FIRST = (
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+    inspect.Parameter.POSITIONAL_ONLY,
+)
 
 
 @dataclass
@@ -61,7 +66,7 @@ def is_function(value: Any) -> bool:
 
 def node_of(value: Any) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, Source] | None:
     """Return the definition of a function in the sources, and its file; None for a generated function."""
-    code = getattr(plain(value), "__code__", None)
+    code: Any = getattr(plain(value), "__code__", None)
     source = source_of_file(code.co_filename) if code is not None else None
     node = source.functions.get(code.co_firstlineno) if source is not None else None
     return (node, source) if node is not None and source is not None else None
@@ -75,8 +80,11 @@ def declare(stub: Stub, name: str, value: Any, full: str, owner: type | None = N
     indent = "    " * (owner is not None)
     declared = declarations(stub, name, value, full, owner)
     text = inspect.getdoc(value) or ""
-    if owner is not None and owner.__mro__[-2] is not owner and text and any(
-        inspect.getdoc(getattr(base, name, None)) == text for base in owner.__mro__[1:]
+    if (
+        owner is not None
+        and owner.__mro__[-2] is not owner
+        and text
+        and any(inspect.getdoc(getattr(base, name, None)) == text for base in owner.__mro__[1:])
     ):
         text = ""
     return shown(stub, name, declared, text, indent)
@@ -106,7 +114,10 @@ def parameters_text(parameters: list[Parameter]) -> str:
         marked = marked or each.kind is SPREAD
         stars = {SPREAD: "*", KEYWORDS: "**"}.get(each.kind, "")
         kind = f": {each.type}" if each.type else ""
-        parts.append(f"{stars}{each.name}{kind}" + (f" = {each.default}" if each.default and kind else f"={each.default}" if each.default else ""))
+        parts.append(
+            f"{stars}{each.name}{kind}"
+            + (f" = {each.default}" if each.default and kind else f"={each.default}" if each.default else "")
+        )
         if each.kind is FIRST and (place + 1 == len(parameters) or parameters[place + 1].kind is not FIRST):
             parts.append("/")
     return ", ".join(parts)
@@ -226,9 +237,15 @@ def accepts(general: Declaration, special: Declaration) -> bool:
         return False
     for place, each in enumerate(special.parameters):
         other = by_name.pop(each.name, None)
-        if other is None or not set(_parts(each.type)) <= set(_parts(other.type)) or (each.default and not other.default):
+        if (
+            other is None
+            or not set(_parts(each.type)) <= set(_parts(other.type))
+            or (each.default and not other.default)
+        ):
             return False
-        if (each.kind is POSITIONAL and general.parameters.index(other) != place) or (other.kind is NAMED and each.kind is not NAMED):
+        if (each.kind is POSITIONAL and general.parameters.index(other) != place) or (
+            other.kind is NAMED and each.kind is not NAMED
+        ):
             return False
     return all(each.default for each in by_name.values())
 
@@ -274,7 +291,7 @@ def from_text(stub: Stub, node: ast.FunctionDef, method: bool) -> Declaration:
     arguments = node.args
     every = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(every) - len(arguments.defaults)) + [*arguments.defaults]
-    rows = [
+    rows: list[tuple[ast.arg, ast.expr | None, Any]] = [
         (each, default, FIRST if each in arguments.posonlyargs else POSITIONAL)
         for each, default in zip(every, defaults, strict=True)
     ]
@@ -346,7 +363,9 @@ def from_signature(stub: Stub, value: Any, full: str, owner: type | None) -> Dec
         signature = inspect.signature(value)
     except (ValueError, TypeError):
         first = [Parameter("self", "")] if owner is not None and not isinstance(value, staticmethod) else []
-        return Declaration([*first, Parameter("args", stub.any, SPREAD), Parameter("kwargs", stub.any, KEYWORDS)], stub.any)
+        return Declaration(
+            [*first, Parameter("args", stub.any, SPREAD), Parameter("kwargs", stub.any, KEYWORDS)], stub.any
+        )
     parameters = []
     is_op = type(getattr(value, "__wrapped__", None)).__name__ == "DeclaredSignature"
     op = getattr(getattr(value, "__wrapped__", None), "op", None)
@@ -358,7 +377,11 @@ def from_signature(stub: Stub, value: Any, full: str, owner: type | None) -> Dec
         if isinstance(each.annotation, str) and (source := _source(value)):
             text = stub.type_text(parse_expression(each.annotation), source)
         text = known_type(stub, text, full, each.name)
-        if text == stub.any and is_op and (each.name in ("input", "self", "out") or each.name in getattr(op, "tensors", ())):
+        if (
+            text == stub.any
+            and is_op
+            and (each.name in ("input", "self", "out") or each.name in getattr(op, "tensors", ()))
+        ):
             text = stub.union([tensor, "None"]) if each.default is None else tensor
         default = "" if each.default is each.empty else _default(repr(each.default)) or "..."
         if default == "None" and text != stub.any:

@@ -34,8 +34,9 @@ def modules() -> dict[str, ModuleType]:
             return
         found[name] = module
         for each in dir(module):
-            if each[:1] != "_" and is_module(value := _attribute(module, each)) and value.__name__ == f"{name}.{each}":
-                visit(value.__name__)
+            value = _attribute(module, each)
+            if each[:1] != "_" and is_module(value) and getattr(value, "__name__", "") == f"{name}.{each}":
+                visit(f"{name}.{each}")
 
     visit(ROOT)
     for each in UNLISTED:
@@ -64,7 +65,9 @@ def contents(module: str) -> dict[str, object]:
     return {
         name: value
         for name, value in found.items()
-        if not isinstance(value, ModuleType) or value.__name__ == f"{module}.{name}" in modules() or value.__name__ in modules()
+        if not isinstance(value, ModuleType)
+        or value.__name__ == f"{module}.{name}" in modules()
+        or value.__name__ in modules()
     }
 
 

@@ -43,7 +43,22 @@ BY_HAND = {
 }  # fmt: skip
 #: The annotation of a list of ints that may be given as one int is None at run time.
 SIZES = "int | collections.abc.Sequence[int]"
-BUILTINS = {"int", "float", "bool", "complex", "str", "bytes", "object", "None", "tuple", "list", "dict", "set", "slice", "type"}
+BUILTINS = {
+    "int",
+    "float",
+    "bool",
+    "complex",
+    "str",
+    "bytes",
+    "object",
+    "None",
+    "tuple",
+    "list",
+    "dict",
+    "set",
+    "slice",
+    "type",
+}
 
 
 class Unknown(Exception):
@@ -155,11 +170,20 @@ def results() -> Iterator[str]:
         for name in sorted(names):
             known = signatures(space, name)
             for schema in torch._C._jit_get_schemas_for_operator(f"aten::{prefix}{name}") if known else ():
-                shown = [each.name.replace("self", "input", 1) if each.name == "self" else each.name for each in schema.arguments]
-                if schema.overload_name.endswith("out") or len(schema.returns) < 2 and "[]" not in str(schema.returns[0].type):
+                shown = [
+                    each.name.replace("self", "input", 1) if each.name == "self" else each.name
+                    for each in schema.arguments
+                ]
+                if schema.overload_name.endswith("out") or (
+                    len(schema.returns) < 2 and "[]" not in str(schema.returns[0].type)
+                ):
                     continue
                 title = f"{prefix}{name}"
-                kind = f"torch.return_types.{title}" if hasattr(torch.return_types, title) else "tuple[" + ", ".join(["torch.Tensor"] * len(schema.returns)) + "]"
+                kind = (
+                    f"torch.return_types.{title}"
+                    if hasattr(torch.return_types, title)
+                    else "tuple[" + ", ".join(["torch.Tensor"] * len(schema.returns)) + "]"
+                )
                 yield f"torch.{holder}.{name}({', '.join(shown)}) -> {kind}"
 
 
@@ -209,7 +233,10 @@ def wanted(name: str, parts: set[str]) -> str | None:
             break
     for each in parts_of_name:
         try:
-            holder, value = value, inspect.getattr_static(value, each) if isinstance(value, type) else getattr(value, each)
+            holder, value = (
+                value,
+                inspect.getattr_static(value, each) if isinstance(value, type) else getattr(value, each),
+            )
         except AttributeError:
             last = name.rpartition(".")[2]
             hint = hints(value).get(last) if isinstance(value, type) and name.endswith(f".{each}") else None

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ...compat.module_names import ModuleName
+from ...compat.module_names import shown_in
 from ...operations.nn.attention import ENABLED_BACKENDS
 
 
 class SDPBackend(enum.Enum):
     """Enumeration of the implementations (backends) of scaled dot-product attention."""
 
-    __module__ = ModuleName("torch.nn.attention", __name__)
+    __module__ = shown_in("torch.nn.attention", __name__)
 
     ERROR = -1
     MATH = 0

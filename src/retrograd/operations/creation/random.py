@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ...compat.module_names import ModuleName
+from ...compat.module_names import shown_in
 from ...compat.pickle_names import pickled_as
 from ...compat.type_names import type_name
 from ...core import devices, dtypes
@@ -43,7 +43,7 @@ class Generator:
     tensor([0.4963, 0.7682])
     """
 
-    __module__ = ModuleName("torch", __name__)
+    __module__ = shown_in("torch", __name__)
 
     @strips_frames
     def __init__(self, device: Any = "cpu") -> None:

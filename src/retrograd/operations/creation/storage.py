@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ...compat.module_names import ModuleName
+from ...compat.module_names import shown_in
 from ...core import devices, dtypes
 from ...core.deferral import end_segment
 from ...core.shared_memory import share
@@ -41,7 +41,7 @@ class UntypedStorage:
     (2, 12)
     """
 
-    __module__ = ModuleName("torch.storage", __name__)
+    __module__ = shown_in("torch.storage", __name__)
 
     def __init__(self, source: Any = 0) -> None:
         if isinstance(source, int):

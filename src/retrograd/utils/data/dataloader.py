@@ -66,14 +66,15 @@ class DataLoader(Generic[Batch]):
     __initialized = False
 
     def __init__(
-        self, dataset: Dataset[Batch] | Sequence[Batch], batch_size: int | None = 1, shuffle: bool | None = None, sampler: Any = None,
-        batch_sampler: Any = None, num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
+        self, dataset: Dataset[Batch] | Sequence[Batch], batch_size: int | None = 1, shuffle: bool | None = None,
+        sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0, collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False, drop_last: bool = False, timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None, multiprocessing_context: Any = None,
         generator: Generator | None = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
         pin_memory_device: str = "", in_order: bool = True,
     ) -> None:  # fmt: skip
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        samples: Any = dataset
         iterable = isinstance(dataset, IterableDataset)
         if _is_pipe(dataset):
             if iterable:
@@ -97,7 +98,7 @@ class DataLoader(Generic[Batch]):
             if iterable:
                 sampler = _InfiniteConstantSampler()
             else:
-                sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+                sampler = RandomSampler(samples, generator=generator) if shuffle else SequentialSampler(samples)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size = batch_size

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from ...core.tensor import Tensor
 from ...operations.creation.random import Generator, default_generator, randperm
@@ -174,7 +174,7 @@ class Subset(Dataset[Sample]):
     """Data set of the samples of ``dataset`` at ``indices``."""
 
     def __init__(self, dataset: Dataset[Sample] | Sequence[Sample], indices: Sequence[int]) -> None:
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.indices = indices
         cls = type(self)
         if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
@@ -196,7 +196,9 @@ class Subset(Dataset[Sample]):
 
 
 def random_split(
-    dataset: Dataset[Sample] | Sequence[Sample], lengths: Sequence[float], generator: Generator | None = default_generator
+    dataset: Dataset[Sample] | Sequence[Sample],
+    lengths: Sequence[float],
+    generator: Generator | None = default_generator,
 ) -> list[Subset[Sample]]:
     """Return a list of subsets of ``dataset``, chosen at random without overlap.
 
@@ -207,7 +209,7 @@ def random_split(
     >>> list(parts[0])
     [2, 6, 1]
     """
-    whole = len(dataset)
+    whole = len(cast("Sequence[Sample]", dataset))
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         for index, share in enumerate(lengths):
             if share < 0 or share > 1:
