@@ -233,3 +233,13 @@ def test_nonfinite_inputs_affect_only_their_windows(call: str, value: float) -> 
     now = eval(call, {"x": x, "F": torch.nn.functional})
     x.data[0, 0, 0, 0] = 99.0
     assert torch.equal(~now.isfinite(), eval(call, {"x": x, "F": torch.nn.functional}) != plain)
+
+
+def test_adaptive_softmax_of_one_sample_per_cluster_equals_log_prob():
+    _ = torch.manual_seed(0)
+    layer = torch.nn.AdaptiveLogSoftmaxWithLoss(4, 9, [2, 5], div_value=2.0)
+    targets = torch.tensor([0, 3, 7])
+    output, loss = layer(torch.ones(3, 4), targets)
+    expected = layer.log_prob(torch.ones(3, 4)).gather(1, targets[:, None])[:, 0]
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(loss, -expected.mean())

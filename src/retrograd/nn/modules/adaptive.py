@@ -31,6 +31,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     must be numbered by decreasing frequency. Each element of ``cutoffs`` is the first class of a cluster; the classes
     before the first cluster are the frequent classes. For cluster number k = 1, 2, … the input is projected to
     ``in_features // div_value ** k`` features, so that rarer classes have fewer parameters.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.AdaptiveLogSoftmaxWithLoss(16, 100, cutoffs=[10, 50])
+    >>> output, loss = layer(torch.ones(4, 16), torch.tensor([0, 9, 20, 99]))
+    >>> output.shape, loss.shape
+    (torch.Size([4]), torch.Size([]))
     """
 
     def __init__(
@@ -87,7 +94,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         places = target.new_empty(size)
         used = 0
         for cluster, (low, high) in enumerate(zip([0, *self.cutoffs], self.cutoffs, strict=False)):
-            rows = (target >= low).logical_and(target < high).nonzero().squeeze()
+            rows = (target >= low).logical_and(target < high).nonzero().squeeze(1)
             if rows.numel() == 0:
                 continue
             if cluster == 0:
