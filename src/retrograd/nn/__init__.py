@@ -16,6 +16,11 @@ def factory_kwargs(kwargs: dict[str, Any]) -> dict[str, Any]:
 
     Each of them is an item of ``kwargs``, or an item of the dictionary ``kwargs["factory_kwargs"]``. Raises TypeError
     if ``kwargs`` has another key, or if a key is in both dictionaries.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.factory_kwargs({"dtype": torch.float64})
+    {'dtype': torch.float64}
     """
     known = ("device", "dtype", "memory_format")
     other = kwargs.keys() - {*known, "factory_kwargs"}

@@ -241,7 +241,15 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
 
 class UninitializedBuffer(UninitializedTensorMixin):
-    """Buffer whose shape is not known yet. Lazy modules have uninitialized buffers before their first call."""
+    """Buffer whose shape is not known yet. Lazy modules have uninitialized buffers before their first call.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> buffer = nn.UninitializedBuffer()
+    >>> buffer.materialize((2, 3))
+    >>> buffer.shape
+    torch.Size([2, 3])
+    """
 
     __slots__ = ()
     __module__ = shown_in("torch.nn.parameter", __name__)

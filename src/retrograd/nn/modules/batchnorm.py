@@ -171,7 +171,14 @@ def _expects(*dims: int) -> Any:
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of an input of shape (N, C) or (N, C, L) (Ioffe and Szegedy 2015)."""
+    """Batch normalisation of an input of shape (N, C) or (N, C, L) (Ioffe and Szegedy 2015).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.BatchNorm1d(2)(torch.tensor([[1.0, 10.0], [3.0, 20.0]]))
+    tensor([[-1.0000, -1.0000],
+            [ 1.0000,  1.0000]], grad_fn=<NativeBatchNormBackward0>)
+    """
 
     _check_input_dim = _expects(2, 3)
 
@@ -188,27 +195,60 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of volumes (N, C, D, H, W) (Ioffe and Szegedy 2015)."""
+    """Batch normalisation of volumes (N, C, D, H, W) (Ioffe and Szegedy 2015).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.BatchNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     _check_input_dim = _expects(5)
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """Variant of :class:`BatchNorm1d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`BatchNorm1d` whose ``num_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyBatchNorm1d()
+    >>> layer(torch.ones(4, 3)).shape
+    torch.Size([4, 3])
+    >>> layer.num_features
+    3
+    """
 
     cls_to_become = BatchNorm1d
     _check_input_dim = BatchNorm1d._check_input_dim
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """Variant of :class:`BatchNorm2d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`BatchNorm2d` whose ``num_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyBatchNorm2d()
+    >>> layer(torch.ones(4, 3, 2, 2)).shape
+    torch.Size([4, 3, 2, 2])
+    >>> layer.num_features
+    3
+    """
 
     cls_to_become = BatchNorm2d
     _check_input_dim = BatchNorm2d._check_input_dim
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """Variant of :class:`BatchNorm3d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`BatchNorm3d` whose ``num_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyBatchNorm3d()
+    >>> layer(torch.ones(4, 3, 2, 2, 2)).shape
+    torch.Size([4, 3, 2, 2, 2])
+    >>> layer.num_features
+    3
+    """
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim

@@ -13,6 +13,11 @@ class ChannelShuffle(Module):
 
     The channels are split into ``groups`` groups. The result has the first channels of all groups, followed by the
     second channels of all groups, and so on.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.ChannelShuffle(2)(torch.arange(4.0).reshape(1, 4, 1, 1)).flatten()
+    tensor([0., 2., 1., 3.])
     """
 
     groups: int

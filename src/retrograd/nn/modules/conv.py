@@ -162,7 +162,13 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Layer that returns the convolution of volumes (N, C, D, H, W) with a trained kernel."""
+    """Layer that returns the convolution of volumes (N, C, D, H, W) with a trained kernel.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.Conv3d(2, 4, kernel_size=3, padding=1, stride=2)(torch.ones(1, 2, 8, 8, 8)).shape
+    torch.Size([1, 4, 4, 4, 4])
+    """
 
     dimensions = 3
     function = staticmethod(F.conv3d)
@@ -233,7 +239,13 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """Layer that returns the transposed convolution of signals (N, C, L) with a trained kernel."""
+    """Layer that returns the transposed convolution of signals (N, C, L) with a trained kernel.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.ConvTranspose1d(2, 4, kernel_size=4, stride=2, padding=1)(torch.ones(1, 2, 5)).shape
+    torch.Size([1, 4, 10])
+    """
 
     dimensions = 1
     function = staticmethod(F.conv_transpose1d)
@@ -255,7 +267,13 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """Layer that returns the transposed convolution of volumes (N, C, D, H, W) with a trained kernel."""
+    """Layer that returns the transposed convolution of volumes (N, C, D, H, W) with a trained kernel.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.ConvTranspose3d(2, 4, kernel_size=2, stride=2)(torch.ones(1, 2, 4, 4, 4)).shape
+    torch.Size([1, 4, 8, 8, 8])
+    """
 
     dimensions = 3
     function = staticmethod(F.conv_transpose3d)
@@ -332,37 +350,91 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """Variant of :class:`Conv1d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`Conv1d` whose ``in_channels`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyConv1d(4, kernel_size=3)
+    >>> layer(torch.ones(1, 2, 8)).shape
+    torch.Size([1, 4, 6])
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """Variant of :class:`Conv2d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`Conv2d` whose ``in_channels`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyConv2d(4, kernel_size=3)
+    >>> layer(torch.ones(1, 2, 8, 8)).shape
+    torch.Size([1, 4, 6, 6])
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """Variant of :class:`Conv3d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`Conv3d` whose ``in_channels`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyConv3d(4, kernel_size=3)
+    >>> layer(torch.ones(1, 2, 8, 8, 8)).shape
+    torch.Size([1, 4, 6, 6, 6])
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """Variant of :class:`ConvTranspose1d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`ConvTranspose1d` whose ``in_channels`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyConvTranspose1d(4, kernel_size=2, stride=2)
+    >>> layer(torch.ones(1, 2, 5)).shape
+    torch.Size([1, 4, 10])
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """Variant of :class:`ConvTranspose2d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`ConvTranspose2d` whose ``in_channels`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyConvTranspose2d(4, kernel_size=2, stride=2)
+    >>> layer(torch.ones(1, 2, 5, 5)).shape
+    torch.Size([1, 4, 10, 10])
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """Variant of :class:`ConvTranspose3d` whose ``in_channels`` is inferred from the first input."""
+    """Variant of :class:`ConvTranspose3d` whose ``in_channels`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyConvTranspose3d(4, kernel_size=2, stride=2)
+    >>> layer(torch.ones(1, 2, 5, 5, 5)).shape
+    torch.Size([1, 4, 10, 10, 10])
+    >>> layer.in_channels
+    2
+    """
 
     cls_to_become = ConvTranspose3d
 

@@ -10,7 +10,13 @@ from .module import Module
 
 @declares_layer()
 class PairwiseDistance(Module):
-    """Layer that returns the p-norm of ``x1 - x2 + eps`` along the last dimension, for two inputs x1 and x2."""
+    """Layer that returns the p-norm of ``x1 - x2 + eps`` along the last dimension, for two inputs x1 and x2.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.PairwiseDistance()(torch.tensor([[0.0, 0.0], [1.0, 1.0]]), torch.tensor([[3.0, 4.0], [1.0, 2.0]]))
+    tensor([5.0000, 1.0000])
+    """
 
     p: float = 2.0
     eps: float = 1e-6

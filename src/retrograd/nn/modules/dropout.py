@@ -34,6 +34,15 @@ class Dropout1d(_DropoutNd):
     """Layer that in training mode sets each channel of signals (N, C, L) to 0 with probability ``p``.
 
     The other channels are divided by ``1 - p``. In evaluation mode the input is returned unchanged.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> _ = torch.manual_seed(0)
+    >>> nn.Dropout1d(0.5)(torch.ones(1, 4, 2))
+    tensor([[[0., 0.],
+             [0., 0.],
+             [2., 2.],
+             [0., 0.]]])
     """
 
 
@@ -42,6 +51,12 @@ class Dropout2d(_DropoutNd):
     """Layer that in training mode sets each channel of images (N, C, H, W) to 0 with probability ``p``.
 
     The other channels are divided by ``1 - p``. In evaluation mode the input is returned unchanged.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> _ = torch.manual_seed(0)
+    >>> nn.Dropout2d(0.5)(torch.ones(1, 4, 2, 2)).sum((2, 3))
+    tensor([[0., 0., 8., 0.]])
     """
 
 
@@ -50,6 +65,12 @@ class Dropout3d(_DropoutNd):
     """Layer that in training mode sets each channel of volumes (N, C, D, H, W) to 0 with probability ``p``.
 
     The other channels are divided by ``1 - p``. In evaluation mode the input is returned unchanged.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> _ = torch.manual_seed(0)
+    >>> nn.Dropout3d(0.5)(torch.ones(1, 4, 2, 2, 2)).sum((2, 3, 4))
+    tensor([[ 0.,  0., 16.,  0.]])
     """
 
 
@@ -60,12 +81,27 @@ class AlphaDropout(_DropoutNd):
     In training mode each element is replaced with probability ``p`` by the limit of SELU at minus infinity. Then all
     elements are multiplied by a constant, and another constant is added, which restores mean and variance. In
     evaluation mode the input is returned unchanged.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AlphaDropout(0.5).eval()(torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    >>> layer = nn.AlphaDropout(0.5)
+    >>> layer(torch.ones(3, 4)).shape
+    torch.Size([3, 4])
     """
 
 
 @declares_layer(F.feature_alpha_dropout, training="self.training")
 class FeatureAlphaDropout(_DropoutNd):
-    """Variant of :class:`AlphaDropout` that replaces whole channels instead of single elements."""
+    """Variant of :class:`AlphaDropout` that replaces whole channels instead of single elements.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> _ = torch.manual_seed(0)
+    >>> nn.FeatureAlphaDropout(0.5)(torch.ones(1, 4, 2, 2))[..., 0, 0]
+    tensor([[-0.7792, -0.7792,  1.6656, -0.7792]])
+    """
 
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]

@@ -20,6 +20,12 @@ class Fold(Module):
 
     The input has shape (N, C * K, L), where K is the number of pixels of a window and L the number of windows. Each
     column of the input has the elements of one window. Where windows overlap, their elements are added.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.Fold(output_size=(2, 4), kernel_size=2, stride=2)(torch.ones(1, 4, 2))
+    tensor([[[[1., 1., 1., 1.],
+              [1., 1., 1., 1.]]]])
     """
 
     output_size: Sizes
@@ -35,6 +41,14 @@ class Unfold(Module):
 
     The result has shape (N, C * K, L), where K is the number of pixels of a window and L the number of windows. Each
     column of the result has the elements of one window.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.Unfold(kernel_size=2, stride=2)(torch.arange(8.0).reshape(1, 1, 2, 4))
+    tensor([[[0., 2.],
+             [1., 3.],
+             [4., 6.],
+             [5., 7.]]])
     """
 
     kernel_size: Sizes

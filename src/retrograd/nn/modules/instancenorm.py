@@ -54,42 +54,89 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of signals of shape (N, C, L) or (C, L) (Ulyanov et al. 2016)."""
+    """Instance normalisation of signals of shape (N, C, L) or (C, L) (Ulyanov et al. 2016).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.InstanceNorm1d(1)(torch.tensor([[[1.0, 3.0]], [[10.0, 20.0]]]))
+    tensor([[[-1.0000,  1.0000]],
+    <BLANKLINE>
+            [[-1.0000,  1.0000]]])
+    """
 
     dimensions = 1
     _check_input_dim = _expects(2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images of shape (N, C, H, W) or (C, H, W) (Ulyanov et al. 2016)."""
+    """Instance normalisation of images of shape (N, C, H, W) or (C, H, W) (Ulyanov et al. 2016).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.InstanceNorm2d(3)(torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3, 4, 4])
+    """
 
     dimensions = 2
     _check_input_dim = _expects(3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of volumes of shape (N, C, D, H, W) or (C, D, H, W) (Ulyanov et al. 2016)."""
+    """Instance normalisation of volumes of shape (N, C, D, H, W) or (C, D, H, W) (Ulyanov et al. 2016).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.InstanceNorm3d(3)(torch.ones(2, 3, 4, 4, 4)).shape
+    torch.Size([2, 3, 4, 4, 4])
+    """
 
     dimensions = 3
     _check_input_dim = _expects(4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """Variant of :class:`InstanceNorm1d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`InstanceNorm1d` whose ``num_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyInstanceNorm1d()
+    >>> layer(torch.ones(4, 3, 2)).shape
+    torch.Size([4, 3, 2])
+    >>> layer.num_features
+    3
+    """
 
     cls_to_become = InstanceNorm1d
     dimensions, _check_input_dim = 1, InstanceNorm1d._check_input_dim
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """Variant of :class:`InstanceNorm2d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`InstanceNorm2d` whose ``num_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyInstanceNorm2d()
+    >>> layer(torch.ones(4, 3, 2, 2)).shape
+    torch.Size([4, 3, 2, 2])
+    >>> layer.num_features
+    3
+    """
 
     cls_to_become = InstanceNorm2d
     dimensions, _check_input_dim = 2, InstanceNorm2d._check_input_dim
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """Variant of :class:`InstanceNorm3d` whose ``num_features`` is inferred from the first input."""
+    """Variant of :class:`InstanceNorm3d` whose ``num_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyInstanceNorm3d()
+    >>> layer(torch.ones(4, 3, 2, 2, 2)).shape
+    torch.Size([4, 3, 2, 2, 2])
+    >>> layer.num_features
+    3
+    """
 
     cls_to_become = InstanceNorm3d
     dimensions, _check_input_dim = 3, InstanceNorm3d._check_input_dim

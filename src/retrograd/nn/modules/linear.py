@@ -15,7 +15,13 @@ from .module import Module
 
 
 class Identity(Module):
-    """Layer that returns its input. The arguments of the constructor have no effect."""
+    """Layer that returns its input. The arguments of the constructor have no effect.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.Identity()(torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -122,7 +128,16 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """Variant of :class:`Linear` whose ``in_features`` is inferred from the first input."""
+    """Variant of :class:`Linear` whose ``in_features`` is inferred from the first input.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.LazyLinear(3)
+    >>> layer(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
+    >>> layer
+    Linear(in_features=2, out_features=3, bias=True)
+    """
 
     cls_to_become = Linear
 

@@ -47,6 +47,11 @@ class L1Loss(_Loss):
     """Loss ``abs(input - target)``.
 
     ``reduction`` is ``"mean"``, ``"sum"``, or ``"none"`` to return one loss per element.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.5, 4.0]))
+    tensor(1.2500)
     """
 
     size_average: Any = None
@@ -60,6 +65,12 @@ class NLLLoss(_WeightedLoss):
 
     The input has the log-probability of each class, and the target has the index of the correct class. ``weight`` has a
     factor per class. Samples whose target is ``ignore_index`` do not contribute.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> log_probs = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]).log()
+    >>> nn.NLLLoss()(log_probs, torch.tensor([0, 2]))
+    tensor(0.4581)
     """
 
     weight: Tensor | None = None
@@ -90,6 +101,11 @@ class PoissonNLLLoss(_Loss):
 
     The mean of the distribution is ``exp(input)`` if ``log_input`` is true, otherwise ``input``. If ``full`` is true,
     the term ``log(target!)`` is included by Stirling's approximation.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 3.0]))
+    tensor(0.3591)
     """
 
     log_input: bool = True
@@ -105,6 +121,11 @@ class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of the target under the normal distribution with mean ``input`` and variance ``var``.
 
     ``input``, ``target`` and ``var`` are the arguments of ``forward``. ``var`` is clamped to at least ``eps``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.GaussianNLLLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.5, 2.0]), torch.tensor([1.0, 4.0]))
+    tensor(0.4091)
     """
 
     _: KW_ONLY
@@ -118,6 +139,12 @@ class KLDivLoss(_Loss):
     """Kullback-Leibler divergence ``target * (log(target) - input)``, where the input has log-probabilities.
 
     The target has probabilities, or log-probabilities if ``log_target`` is true.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> log_probs = torch.tensor([[0.5, 0.5]]).log()
+    >>> nn.KLDivLoss(reduction="batchmean")(log_probs, torch.tensor([[0.25, 0.75]]))
+    tensor(0.1308)
     """
 
     size_average: Any = None
@@ -145,6 +172,11 @@ class BCELoss(_WeightedLoss):
     """Binary cross-entropy ``-(target * log(input) + (1 - target) * log(1 - input))``.
 
     The input has probabilities, and the target has values between 0 and 1. ``weight`` has a factor per element.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.BCELoss()(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
+    tensor(0.1643)
     """
 
     weight: Tensor | None = None
@@ -159,6 +191,11 @@ class BCEWithLogitsLoss(_Loss):
 
     Sigmoid and loss are computed in one formula, which avoids overflow. The term ``target * log(sigmoid(input))`` is
     multiplied by ``pos_weight``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.BCEWithLogitsLoss()(torch.tensor([2.0, -1.0]), torch.tensor([1.0, 0.0]))
+    tensor(0.2201)
     """
 
     weight: Tensor | None = None
@@ -173,6 +210,11 @@ class HingeEmbeddingLoss(_Loss):
     """Hinge loss: ``input`` where the target is 1, and ``max(0, margin - input)`` where the target is -1.
 
     The input is usually a distance of two vectors.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
+    tensor(0.6250)
     """
 
     margin: float = 1.0
@@ -188,6 +230,11 @@ class MultiLabelMarginLoss(_Loss):
     The loss of a row of the input is the sum of ``max(0, 1 - (input[j] - input[i])) / C`` over all target classes j and
     all other classes i, where C is the number of classes. Each row of the target has the indices of the target classes,
     followed by -1.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.MultiLabelMarginLoss()(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]]))
+    tensor(0.8500)
     """
 
     size_average: Any = None
@@ -200,6 +247,11 @@ class SmoothL1Loss(_Loss):
     """Smooth L1 loss of the difference ``d = abs(input - target)``.
 
     The loss is ``d ** 2 / (2 * beta)`` where ``d < beta``, and ``d - beta / 2`` elsewhere.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.SmoothL1Loss(reduction="none")(torch.tensor([0.0, 0.0]), torch.tensor([0.5, 3.0]))
+    tensor([0.1250, 2.5000])
     """
 
     size_average: Any = None
@@ -213,6 +265,11 @@ class HuberLoss(_Loss):
     """Huber loss of the difference ``d = abs(input - target)``.
 
     The loss is ``d ** 2 / 2`` where ``d < delta``, and ``delta * (d - delta / 2)`` elsewhere.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.HuberLoss(reduction="none")(torch.tensor([0.0, 0.0]), torch.tensor([0.5, 3.0]))
+    tensor([0.1250, 2.5000])
     """
 
     reduction: str = "mean"
@@ -221,7 +278,13 @@ class HuberLoss(_Loss):
 
 @declares_layer(F.soft_margin_loss, takes="input, target")
 class SoftMarginLoss(_Loss):
-    """Logistic loss ``log(1 + exp(-target * input))``, where each element of the target is 1 or -1."""
+    """Logistic loss ``log(1 + exp(-target * input))``, where each element of the target is 1 or -1.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.SoftMarginLoss()(torch.tensor([2.0, -1.0]), torch.tensor([1.0, -1.0]))
+    tensor(0.2201)
+    """
 
     size_average: Any = None
     reduce: Any = None
@@ -249,7 +312,13 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @declares_layer(F.multilabel_soft_margin_loss, takes="input, target", buffers=("weight",))
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Loss of multi-label classification: :class:`BCEWithLogitsLoss` of each class, averaged over the classes."""
+    """Loss of multi-label classification: :class:`BCEWithLogitsLoss` of each class, averaged over the classes.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.MultiLabelSoftMarginLoss()(torch.tensor([[2.0, -1.0]]), torch.tensor([[1.0, 0.0]]))
+    tensor(0.2201)
+    """
 
     weight: Tensor | None = None
     size_average: Any = None
@@ -262,6 +331,12 @@ class CosineEmbeddingLoss(_Loss):
     """Loss of the cosine similarity of two inputs along the last dimension.
 
     The loss is ``1 - cosine`` where the target is 1, and ``max(0, cosine - margin)`` where the target is -1.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> x, y = torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 4.0]])
+    >>> nn.CosineEmbeddingLoss()(x, y, torch.tensor([1]))
+    tensor(0.4000)
     """
 
     margin: float = 0.0
@@ -275,6 +350,12 @@ class MarginRankingLoss(_Loss):
     """Ranking loss ``max(0, margin - target * (input1 - input2))``, where each element of the target is 1 or -1.
 
     The target is 1 where ``input1`` should be greater than ``input2``, and -1 where it should be less.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> scores, others = torch.tensor([1.0, 2.0]), torch.tensor([2.0, 1.0])
+    >>> nn.MarginRankingLoss(margin=0.5)(scores, others, torch.tensor([1.0, 1.0]))
+    tensor(0.7500)
     """
 
     margin: float = 0.0
@@ -290,6 +371,11 @@ class MultiMarginLoss(_WeightedLoss):
     The loss of a row of the input is the sum of ``max(0, margin - (input[t] - input[i])) ** p / C`` over all classes i
     except the target class t, where C is the number of classes. ``p`` is 1 or 2. ``weight`` has a factor per target
     class.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.MultiMarginLoss()(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3]))
+    tensor(0.3250)
     """
 
     p: int = 1
@@ -319,6 +405,13 @@ class TripletMarginLoss(_Loss):
 
     ``anchor``, ``positive`` and ``negative`` are the arguments of ``forward``. If ``swap`` is true, ``d(anchor,
     negative)`` is replaced by ``d(positive, negative)`` where the latter is less.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> anchor, positive = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]])
+    >>> negative = torch.tensor([[0.0, 2.0]])
+    >>> nn.TripletMarginLoss()(anchor, positive, negative)
+    tensor(4.0000)
     """
 
     margin: float = 1.0
@@ -337,6 +430,14 @@ class TripletMarginWithDistanceLoss(_Loss):
     """Triplet loss (:class:`TripletMarginLoss`) with the distance ``distance_function(x, y)``.
 
     The default distance is :class:`PairwiseDistance`.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> anchor, positive = torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]])
+    >>> negative = torch.tensor([[0.0, 2.0]])
+    >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs().sum(-1))
+    >>> loss(anchor, positive, negative)
+    tensor(6.)
     """
 
     _: KW_ONLY
@@ -368,6 +469,13 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     The linear layer is the attribute ``linear``. For each row of the input, it computes one score per class, and the
     target is the index of a class. If ``out_features`` is not empty, the layer computes scores of shape ``(num_classes,
     *out_features)`` for each row, and the target has shape ``out_features``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> _ = torch.manual_seed(0)
+    >>> loss = nn.LinearCrossEntropyLoss(4, 3)
+    >>> loss(torch.ones(2, 4), torch.tensor([0, 2])).shape
+    torch.Size([])
     """
 
     weight: Any
@@ -414,6 +522,12 @@ class CTCLoss(_Loss):
 
     The loss is ``-log(P)``, where P is the probability of the target sequence, summed over all its alignments with the
     input sequence. ``blank`` is the index of the blank label. If ``zero_infinity`` is true, infinite losses become 0.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> log_probs = torch.full((10, 1, 4), 0.25).log()  # (time, batch, classes); class 0 is the blank
+    >>> nn.CTCLoss()(log_probs, torch.tensor([[1, 2, 3]]), torch.tensor([10]), torch.tensor([3]))
+    tensor(2.1384)
     """
 
     blank: int = 0

@@ -19,6 +19,11 @@ class LocalResponseNorm(Module):
     """Layer that divides each element of its input by ``(k + alpha * mean) ** beta``.
 
     ``mean`` is the mean of the squared elements at the same position in ``size`` neighbouring channels.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.LocalResponseNorm(2, alpha=1.0, beta=1.0)(torch.ones(1, 3, 1, 1)).flatten()
+    tensor([0.6667, 0.5000, 0.5000])
     """
 
     size: int
@@ -29,7 +34,13 @@ class LocalResponseNorm(Module):
 
 @declares_layer(F.local_response_norm, "{size}, alpha={alpha}, beta={beta}, k={k}")
 class CrossMapLRN2d(Module):
-    """Old name of :class:`LocalResponseNorm`; both layers compute the same function."""
+    """Old name of :class:`LocalResponseNorm`; both layers compute the same function.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.CrossMapLRN2d(2)(torch.ones(1, 4, 2, 2)).shape
+    torch.Size([1, 4, 2, 2])
+    """
 
     size: int
     alpha: float = 1e-4
@@ -101,6 +112,12 @@ class GroupNorm(Module):
 
     The channels of each sample are split into ``num_groups`` groups, and mean and variance are computed for each group.
     Weight and bias have one element per channel.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 10.0, 20.0]]))
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]],
+           grad_fn=<NativeGroupNormBackward0>)
     """
 
     weight: Any
@@ -141,6 +158,11 @@ class RMSNorm(Module):
 
     The layer returns ``input / sqrt(mean(input ** 2) + eps) * weight``. ``normalized_shape`` has the sizes of the
     dimensions over which the mean is taken.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.RMSNorm(2)(torch.tensor([[1.0, 7.0]]))
+    tensor([[0.2000, 1.4000]], grad_fn=<MulBackward0>)
     """
 
     weight: Any

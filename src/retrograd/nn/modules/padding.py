@@ -47,7 +47,13 @@ class _ConstantPadNd(_Padding):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Layer that pads the last dimension with ``value``."""
+    """Layer that pads the last dimension with ``value``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.ConstantPad1d((1, 2), 9.0)(torch.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[9., 1., 2., 3., 9., 9.]])
+    """
 
     dimensions = 1
 
@@ -64,7 +70,13 @@ class ConstantPad2d(_ConstantPadNd):
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Layer that pads the last three dimensions with ``value``."""
+    """Layer that pads the last three dimensions with ``value``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.ConstantPad3d((0, 0, 1, 1, 2, 2), 9.0)(torch.ones(1, 2, 3, 4)).shape
+    torch.Size([1, 6, 5, 4])
+    """
 
     dimensions = 3
 

@@ -41,7 +41,13 @@ class _MaxPoolNd(_Pooling):
 
 @declares_layer(F.max_pool1d)
 class MaxPool1d(_MaxPoolNd):
-    """Layer that returns the maximum of each window of signals (N, C, L)."""
+    """Layer that returns the maximum of each window of signals (N, C, L).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.MaxPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+    tensor([[2., 4.]])
+    """
 
 
 @declares_layer(F.max_pool2d)
@@ -57,7 +63,13 @@ class MaxPool2d(_MaxPoolNd):
 
 @declares_layer(F.max_pool3d)
 class MaxPool3d(_MaxPoolNd):
-    """Layer that returns the maximum of each window of volumes (N, C, D, H, W)."""
+    """Layer that returns the maximum of each window of volumes (N, C, D, H, W).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.MaxPool3d(2)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[7.]]]])
+    """
 
 
 @declares_layer(shown="kernel_size={kernel_size}, stride={stride}, padding={padding}")
@@ -87,21 +99,43 @@ def _unpooling(function: Any) -> Any:
 
 @declares_layer()
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Partial inverse of :class:`MaxPool1d`: writes each maximum at its original index, and 0 at all other indices."""
+    """Partial inverse of :class:`MaxPool1d`: writes each maximum at its original index, and 0 at all other indices.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> maxima, indices = nn.MaxPool1d(2, return_indices=True)(torch.tensor([[1.0, 2.0, 4.0, 3.0]]))
+    >>> nn.MaxUnpool1d(2)(maxima, indices)
+    tensor([[0., 2., 4., 0.]])
+    """
 
     forward = _unpooling(F.max_unpool1d)
 
 
 @declares_layer()
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Partial inverse of :class:`MaxPool2d`: writes each maximum at its original index, and 0 at all other indices."""
+    """Partial inverse of :class:`MaxPool2d`: writes each maximum at its original index, and 0 at all other indices.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> maxima, indices = nn.MaxPool2d(2, return_indices=True)(torch.arange(8.0).reshape(1, 2, 4))
+    >>> nn.MaxUnpool2d(2)(maxima, indices)
+    tensor([[[0., 0., 0., 0.],
+             [0., 5., 0., 7.]]])
+    """
 
     forward = _unpooling(F.max_unpool2d)
 
 
 @declares_layer()
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Partial inverse of :class:`MaxPool3d`: writes each maximum at its original index, and 0 at all other indices."""
+    """Partial inverse of :class:`MaxPool3d`: writes each maximum at its original index, and 0 at all other indices.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> maxima, indices = nn.MaxPool3d(2, return_indices=True)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    >>> nn.MaxUnpool3d(2)(maxima, indices).flatten()
+    tensor([0., 0., 0., 0., 0., 0., 0., 7.])
+    """
 
     forward = _unpooling(F.max_unpool3d)
 
@@ -117,7 +151,13 @@ class _AvgPoolNd(_Pooling):
 
 @declares_layer(F.avg_pool1d)
 class AvgPool1d(_AvgPoolNd):
-    """Layer that returns the mean of each window of signals (N, C, L)."""
+    """Layer that returns the mean of each window of signals (N, C, L).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AvgPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+    tensor([[1.5000, 3.5000]])
+    """
 
     def _settle(self) -> None:
         super()._settle()
@@ -129,6 +169,11 @@ class AvgPool2d(_AvgPoolNd):
     """Layer that returns the mean of each window of images (N, C, H, W).
 
     The sum of each window is divided by ``divisor_override``, by default by the number of elements of the window.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AvgPool2d(2)(torch.arange(8.0).reshape(1, 2, 4))
+    tensor([[[2.5000, 4.5000]]])
     """
 
     divisor_override: int | None = None
@@ -139,6 +184,11 @@ class AvgPool3d(_AvgPoolNd):
     """Layer that returns the mean of each window of volumes (N, C, D, H, W).
 
     The sum of each window is divided by ``divisor_override``, by default by the number of elements of the window.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AvgPool3d(2)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[3.5000]]]])
     """
 
     divisor_override: int | None = None
@@ -182,6 +232,11 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
     ``kernel_size`` is the size of the windows. The number of windows per dimension is ``output_size``, or
     ``output_ratio`` times the size of the image.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.FractionalMaxPool2d(2, output_ratio=0.7)(torch.ones(1, 3, 10, 10)).shape
+    torch.Size([1, 3, 7, 7])
     """
 
     function = staticmethod(F.fractional_max_pool2d)
@@ -192,6 +247,11 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     ``kernel_size`` is the size of the windows. The number of windows per dimension is ``output_size``, or
     ``output_ratio`` times the size of the volume.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.FractionalMaxPool3d(2, output_size=(2, 3, 4))(torch.ones(1, 3, 8, 8, 8)).shape
+    torch.Size([1, 3, 2, 3, 4])
     """
 
     function = staticmethod(F.fractional_max_pool3d)
@@ -207,17 +267,35 @@ class _LPPoolNd(Module):
 
 @declares_layer(F.lp_pool1d)
 class LPPool1d(_LPPoolNd):
-    """Layer that returns the p-norm of each window of signals (N, C, L), where p is ``norm_type``."""
+    """Layer that returns the p-norm of each window of signals (N, C, L), where p is ``norm_type``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.LPPool1d(norm_type=2, kernel_size=2)(torch.tensor([[3.0, 4.0, 6.0, 8.0]]))
+    tensor([[ 5., 10.]])
+    """
 
 
 @declares_layer(F.lp_pool2d)
 class LPPool2d(_LPPoolNd):
-    """Layer that returns the p-norm of each window of images (N, C, H, W), where p is ``norm_type``."""
+    """Layer that returns the p-norm of each window of images (N, C, H, W), where p is ``norm_type``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.LPPool2d(norm_type=1, kernel_size=2)(torch.arange(8.0).reshape(1, 2, 4))
+    tensor([[[10., 18.]]])
+    """
 
 
 @declares_layer(F.lp_pool3d)
 class LPPool3d(_LPPoolNd):
-    """Layer that returns the p-norm of each window of volumes (N, C, D, H, W), where p is ``norm_type``."""
+    """Layer that returns the p-norm of each window of volumes (N, C, D, H, W), where p is ``norm_type``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.LPPool3d(norm_type=1, kernel_size=2)(torch.arange(8.0).reshape(1, 2, 2, 2))
+    tensor([[[[28.]]]])
+    """
 
 
 @declares_layer(shown="output_size={output_size}")
@@ -231,6 +309,11 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Layer that divides signals (N, C, L) into ``output_size`` windows and returns the maximum of each window.
 
     The windows have about equal lengths and may overlap.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AdaptiveMaxPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+    tensor([[2., 4.]])
     """
 
 
@@ -239,6 +322,11 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Layer that divides images (N, C, H, W) into windows and returns the maximum of each window.
 
     ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AdaptiveMaxPool2d((1, 2))(torch.arange(8.0).reshape(1, 2, 4))
+    tensor([[[5., 7.]]])
     """
 
 
@@ -247,6 +335,11 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Layer that divides volumes (N, C, D, H, W) into windows and returns the maximum of each window.
 
     ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AdaptiveMaxPool3d(2)(torch.ones(1, 3, 4, 6, 8)).shape
+    torch.Size([1, 3, 2, 2, 2])
     """
 
 
@@ -260,6 +353,11 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Layer that divides signals (N, C, L) into ``output_size`` windows and returns the mean of each window.
 
     The windows have about equal lengths and may overlap.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AdaptiveAvgPool1d(2)(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+    tensor([[1.5000, 3.5000]])
     """
 
 
@@ -268,6 +366,11 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Layer that divides images (N, C, H, W) into windows and returns the mean of each window.
 
     ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AdaptiveAvgPool2d((1, 2))(torch.arange(8.0).reshape(1, 2, 4))
+    tensor([[[2.5000, 4.5000]]])
     """
 
 
@@ -276,6 +379,11 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Layer that divides volumes (N, C, D, H, W) into windows and returns the mean of each window.
 
     ``output_size`` is the number of windows per spatial dimension. The windows have about equal sizes and may overlap.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.AdaptiveAvgPool3d(2)(torch.ones(1, 3, 4, 6, 8)).shape
+    torch.Size([1, 3, 2, 2, 2])
     """
 
 

@@ -38,7 +38,14 @@ def _draw_parameters(layer: Any) -> None:
 
 
 class RNNBase(Module):
-    """Base class of RNN, LSTM and GRU: registers the weights of all layers and directions, and defines ``forward``."""
+    """Base class of RNN, LSTM and GRU: registers the weights of all layers and directions, and defines ``forward``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.RNNBase("GRU", 10, 20)
+    >>> layer.weight_ih_l0.shape
+    torch.Size([60, 10])
+    """
 
     def __init__(
         self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
@@ -281,6 +288,12 @@ class GRU(RNNBase):
 
     The signature is ``GRU(input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
     bidirectional=False)``. ``dropout`` is the dropout probability between layers.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> output, hidden = nn.GRU(10, 20, num_layers=2)(torch.ones(5, 3, 10))
+    >>> output.shape, hidden.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -372,7 +385,13 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """Cell that computes one time step of an :class:`RNN` layer: the new hidden state."""
+    """Cell that computes one time step of an :class:`RNN` layer: the new hidden state.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.RNNCell(10, 20)(torch.ones(3, 10), torch.zeros(3, 20)).shape
+    torch.Size([3, 20])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device: Any = None,
@@ -393,7 +412,14 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """Cell that computes one time step of an :class:`LSTM` layer: the new pair ``(hidden, cell)``."""
+    """Cell that computes one time step of an :class:`LSTM` layer: the new pair ``(hidden, cell)``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> hidden, cell = nn.LSTMCell(10, 20)(torch.ones(3, 10))
+    >>> hidden.shape, cell.shape
+    (torch.Size([3, 20]), torch.Size([3, 20]))
+    """
 
     function = staticmethod(package_function("lstm_cell"))
     states = 2
@@ -405,7 +431,13 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """Cell that computes one time step of a :class:`GRU` layer: the new hidden state."""
+    """Cell that computes one time step of a :class:`GRU` layer: the new hidden state.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.GRUCell(10, 20)(torch.ones(3, 10), torch.zeros(3, 20)).shape
+    torch.Size([3, 20])
+    """
 
     function = staticmethod(package_function("gru_cell"))
 

@@ -117,6 +117,14 @@ class EmbeddingBag(_EmbeddingBase):
     """Layer that returns the sum, mean or maximum of several rows of ``weight``, one result for each bag.
 
     A bag is a list of integers, the indices of the rows. ``mode`` is ``"sum"``, ``"mean"`` or ``"max"``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> layer = nn.EmbeddingBag.from_pretrained(weight, mode="sum")
+    >>> layer(torch.tensor([0, 1, 2]), torch.tensor([0, 2]))  # bags [0, 1] and [2]
+    tensor([[4., 6.],
+            [5., 6.]])
     """
 
     def __init__(

@@ -157,7 +157,14 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Layer of a Transformer decoder: self-attention, attention to the encoder's output, and a feed-forward network."""
+    """Layer of a Transformer decoder: self-attention, attention to the encoder's output, and a feed-forward network.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.TransformerDecoderLayer(d_model=16, nhead=4, batch_first=True)
+    >>> layer(torch.ones(3, 5, 16), torch.ones(3, 7, 16)).shape
+    torch.Size([3, 5, 16])
+    """
 
     attentions = ("self_attn", "multihead_attn")
 
@@ -203,6 +210,12 @@ class TransformerEncoder(Module):
 
     If ``enable_nested_tensor`` is true and the layers allow it, padded positions of the output are 0 in evaluation
     without recording. If ``mask_check`` is true, this requires that the padding is at the end.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d_model=16, nhead=4), num_layers=2)
+    >>> encoder(torch.ones(5, 3, 16)).shape
+    torch.Size([5, 3, 16])
     """
 
     def __init__(
@@ -249,7 +262,14 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` if it is not None."""
+    """Sequence of ``num_layers`` copies of ``decoder_layer``, followed by the layer ``norm`` if it is not None.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(d_model=16, nhead=4), num_layers=2)
+    >>> decoder(torch.ones(5, 3, 16), torch.ones(7, 3, 16)).shape
+    torch.Size([5, 3, 16])
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()

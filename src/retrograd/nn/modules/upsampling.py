@@ -52,7 +52,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Layer that resizes images by nearest-neighbour interpolation."""
+    """Layer that resizes images by nearest-neighbour interpolation.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.UpsamplingNearest2d(scale_factor=2)(torch.tensor([[[[1.0, 3.0]]]]))
+    tensor([[[[1., 1., 3., 3.],
+              [1., 1., 3., 3.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
@@ -63,6 +70,11 @@ class UpsamplingBilinear2d(Upsample):
 
     The centres of the corner elements of the input and of the output are at the same positions
     (``align_corners=True``).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.UpsamplingBilinear2d(size=(1, 3))(torch.tensor([[[[1.0, 3.0]]]]))
+    tensor([[[[1., 2., 3.]]]])
     """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
