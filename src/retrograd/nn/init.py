@@ -81,6 +81,12 @@ def trunc_normal_(
     """Fill ``tensor`` with values from a normal distribution that is truncated to [``a``, ``b``].
 
     ``mean`` and ``std`` are the mean and standard deviation before truncation.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.trunc_normal_(torch.empty(1000), std=0.02, a=-0.04, b=0.04)
+    >>> bool(weight.abs().max() <= 0.04)
+    True
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warn(
@@ -128,24 +134,49 @@ def _fill_by_rejection(tensor: Tensor, mean: float, std: float, a: float, b: flo
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill ``tensor`` with ``val``."""
+    """Fill ``tensor`` with ``val``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.init.constant_(torch.empty(3), 0.5)
+    tensor([0.5000, 0.5000, 0.5000])
+    """
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill ``tensor`` with 1."""
+    """Fill ``tensor`` with 1.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.init.ones_(torch.empty(3))
+    tensor([1., 1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill ``tensor`` with 0."""
+    """Fill ``tensor`` with 0.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.init.zeros_(torch.empty(3))
+    tensor([0., 0., 0.])
+    """
     with no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill the matrix ``tensor`` with ones on the diagonal and zeros elsewhere."""
+    """Fill the matrix ``tensor`` with ones on the diagonal and zeros elsewhere.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.init.eye_(torch.empty(2, 3))
+    tensor([[1., 0., 0.],
+            [0., 1., 0.]])
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -158,6 +189,15 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
     The output channels are split into ``groups`` groups of equal size. In each group, output channel i is a copy of
     input channel i: the kernel of this pair of channels is 1 at its centre. All other elements of ``tensor`` are 0.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.init.dirac_(torch.empty(2, 2, 3))
+    tensor([[[0., 1., 0.],
+             [0., 0., 0.]],
+    <BLANKLINE>
+            [[0., 0., 0.],
+             [0., 1., 0.]]])
     """
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -191,6 +231,12 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Source = None)
 
     The variance of the gradients is also preserved. The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``,
     where ``fan_in`` and ``fan_out`` are the numbers of inputs and outputs of the layer (Glorot and Bengio 2010).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.xavier_uniform_(torch.empty(300, 300))
+    >>> round(weight.max().item(), 2)  # (6 / (300 + 300)) ** 0.5
+    0.1
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
@@ -202,6 +248,12 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Source = None) 
 
     The variance of the gradients is also preserved. The standard deviation is ``gain * sqrt(2 / (fan_in + fan_out))``,
     where ``fan_in`` and ``fan_out`` are the numbers of inputs and outputs of the layer (Glorot and Bengio 2010).
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.xavier_normal_(torch.empty(300, 500))
+    >>> round(weight.std().item(), 2)  # (2 / (300 + 500)) ** 0.5
+    0.05
     """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
@@ -237,6 +289,12 @@ def kaiming_uniform_(
     With ``mode="fan_in"`` the variance of the activations is preserved, with ``mode="fan_out"`` the variance of the
     gradients. ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of
     ``"leaky_relu"``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.kaiming_uniform_(torch.empty(200, 600), nonlinearity="relu")
+    >>> round(weight.max().item(), 2)  # (6 / 600) ** 0.5
+    0.1
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -253,6 +311,12 @@ def kaiming_normal_(
     With ``mode="fan_in"`` the variance of the activations is preserved, with ``mode="fan_out"`` the variance of the
     gradients. ``nonlinearity`` is the name of the activation after the layer. ``a`` is the negative slope of
     ``"leaky_relu"``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.kaiming_normal_(torch.empty(200, 800), nonlinearity="relu")
+    >>> round(weight.std().item(), 2)  # (2 / 800) ** 0.5
+    0.05
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0, std, generator)
@@ -263,6 +327,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Source = None) -> Te
 
     A tensor of shape (n, …) is treated as a matrix with n rows; all other dimensions are flattened to the columns. The
     rows are orthonormal if there are fewer rows than columns. Otherwise the columns are orthonormal.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.orthogonal_(torch.empty(2, 3))
+    >>> torch.allclose(weight @ weight.T, torch.eye(2), atol=1e-6)
+    True
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -288,6 +358,12 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Sourc
 
     ``sparsity`` is the fraction of the elements of each column that are set to 0. ``std`` is the standard deviation of
     the normal values.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> weight = nn.init.sparse_(torch.empty(10, 2), sparsity=0.5)
+    >>> (weight == 0).sum(0)
+    tensor([5, 5])
     """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

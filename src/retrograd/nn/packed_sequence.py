@@ -40,6 +40,12 @@ class PackedSequence(TorchNamed, PackedSequence_):
     ``data`` has the first elements of all sequences, followed by the second elements of all sequences, and so on.
     ``batch_sizes`` has the number of sequences that have an element at each time step. ``sorted_indices`` is the
     permutation that sorts the sequences by decreasing length, and ``unsorted_indices`` is its inverse permutation.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
     """
 
     __slots__ = ()
@@ -122,7 +128,13 @@ for _name in ("double", "float", "half", "long", "int", "short", "char", "byte")
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Return the inverse of ``permutation``, or None if ``permutation`` is None."""
+    """Return the inverse of ``permutation``, or None if ``permutation`` is None.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     out = empty_like(permutation)
@@ -179,6 +191,13 @@ def pad_packed_sequence(
 
     If ``batch_first`` is true, the first tensor has shape (batch, time, …). The sequences are padded with
     ``padding_value`` to ``total_length``, by default to the length of the longest sequence.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+    >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1, 2, 3],
+            [4, 5, 0]]), tensor([3, 2]))
     """
     longest = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < longest:
@@ -240,6 +259,12 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 
     ``lengths[i]`` is the number of elements of sequence i. ``padded_sequences`` has shape (time, batch, …), or
     (batch, time, …) if ``batch_first`` is true.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> padded = torch.tensor([[1, 2, 3], [4, 5, 0]])
+    >>> nn.utils.rnn.unpad_sequence(padded, torch.tensor([3, 2]), batch_first=True)
+    [tensor([1, 2, 3]), tensor([4, 5])]
     """
     rows = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [row[: int(length)] for row, length in zip(rows, lengths, strict=True)]
@@ -249,13 +274,28 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     """Return a PackedSequence of ``sequences``, which may have different lengths.
 
     If ``enforce_sorted`` is true, RuntimeError is raised unless the lengths are in decreasing order.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+    >>> packed.data
+    tensor([1, 4, 2, 5, 3])
+    >>> packed.batch_sizes
+    tensor([2, 2, 1])
     """
     lengths = as_tensor([each.size(0) for each in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Return a list of the sequences in ``packed_sequences``."""
+    """Return a list of the sequences in ``packed_sequences``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+    >>> nn.utils.rnn.unpack_sequence(packed)
+    [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

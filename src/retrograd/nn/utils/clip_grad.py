@@ -68,6 +68,14 @@ def clip_grads_with_norm_(
     """Multiply the gradients of ``parameters`` in place by ``max_norm / total_norm`` if this factor is less than 1.
 
     ``foreach`` has no effect.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> w = torch.zeros(2, requires_grad=True)
+    >>> w.grad = torch.tensor([3.0, 4.0])
+    >>> nn.utils.clip_grads_with_norm_(w, 1.0, torch.tensor(5.0))
+    >>> w.grad
+    tensor([0.6000, 0.8000])
     """
     grads = _gradients(parameters)
     if not grads:
@@ -122,6 +130,14 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """Clamp the gradients of ``parameters`` in place to the range from ``-clip_value`` to ``clip_value``.
 
     ``foreach`` has no effect.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (w * torch.tensor([5.0, -0.5])).sum().backward()
+    >>> nn.utils.clip_grad_value_(w, 1.0)
+    >>> w.grad
+    tensor([ 1.0000, -0.5000])
     """
     for grad in _gradients(parameters):
         grad.clamp_(min=-float(clip_value), max=float(clip_value))

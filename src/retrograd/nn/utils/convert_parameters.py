@@ -10,7 +10,13 @@ from ...operations.shape.join import cat
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Return a 1-d tensor with the elements of all ``parameters``, concatenated in order."""
+    """Return a 1-d tensor with the elements of all ``parameters``, concatenated in order.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.utils.parameters_to_vector([torch.ones(2, 2), torch.zeros(1)])
+    tensor([1., 1., 1., 1., 0.])
+    """
     return cat([each.view(-1) for each in parameters])
 
 

@@ -19,6 +19,13 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a copy of the convolution ``conv`` whose output is equal to ``bn(conv(x))`` in evaluation mode.
 
     ``bn`` is a batch normalisation layer. ``transpose`` must be true if ``conv`` is a transposed convolution.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> conv, bn = nn.Conv2d(3, 4, 3).eval(), nn.BatchNorm2d(4).eval()
+    >>> x = torch.randn(1, 3, 8, 8)
+    >>> torch.allclose(nn.utils.fuse_conv_bn_eval(conv, bn)(x), bn(conv(x)), atol=1e-6)
+    True
     """
     return _fused(conv, bn, functools.partial(fuse_conv_bn_weights, transpose=transpose))
 
@@ -27,6 +34,13 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a copy of the layer ``linear`` whose output is equal to ``bn(linear(x))`` in evaluation mode.
 
     ``bn`` is a batch normalisation layer.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> linear, bn = nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval()
+    >>> x = torch.randn(2, 3)
+    >>> torch.allclose(nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
+    True
     """
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
@@ -54,6 +68,13 @@ def fuse_conv_bn_weights(
     ``conv_w`` and ``conv_b`` are the weight and bias of the convolution. ``bn_rm``, ``bn_rv``, ``bn_eps``, ``bn_w`` and
     ``bn_b`` are the running mean, running variance, eps, weight and bias of the batch normalisation. ``transpose`` must
     be true for a transposed convolution.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> mean, variance, scale, shift = torch.zeros(1), torch.ones(1), torch.full((1,), 2.0), torch.ones(1)
+    >>> weight, bias = nn.utils.fuse_conv_bn_weights(torch.ones(1, 1, 2), None, mean, variance, 0.0, scale, shift)
+    >>> weight.data, bias.data
+    (tensor([[[2., 2.]]]), tensor([1.]))
     """
     conv_b = zeros_like(bn_rm) if conv_b is None else conv_b
     bn_w = ones_like(bn_rm) if bn_w is None else bn_w
@@ -77,6 +98,13 @@ def fuse_linear_bn_weights(
 
     ``linear_w`` and ``linear_b`` are the weight and bias of the layer. ``bn_rm``, ``bn_rv``, ``bn_eps``, ``bn_w`` and
     ``bn_b`` are the running mean, running variance, eps, weight and bias of the batch normalisation.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> mean, variance, scale, shift = torch.zeros(1), torch.ones(1), torch.full((1,), 2.0), torch.ones(1)
+    >>> weight, bias = nn.utils.fuse_linear_bn_weights(torch.ones(1, 2), None, mean, variance, 0.0, scale, shift)
+    >>> weight.data, bias.data
+    (tensor([[2., 2.]]), tensor([1.]))
     """
     return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 

@@ -17,12 +17,26 @@ def _converted(module: Any, memory_format: Any, kinds: tuple[type[Module], ...])
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Convert the weights of all 2-d convolution layers in ``module`` to ``memory_format``; return ``module``."""
+    """Convert the weights of all 2-d convolution layers in ``module`` to ``memory_format``; return ``module``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 3), torch.channels_last)
+    >>> layer.weight.is_contiguous(memory_format=torch.channels_last)
+    True
+    """
     return _converted(module, memory_format, (Conv2d, ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Convert the weights of all 3-d convolution layers in ``module`` to ``memory_format``; return ``module``."""
+    """Convert the weights of all 3-d convolution layers in ``module`` to ``memory_format``; return ``module``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 3), torch.channels_last_3d)
+    >>> layer.weight.is_contiguous(memory_format=torch.channels_last_3d)
+    True
+    """
     return _converted(module, memory_format, (Conv3d, ConvTranspose3d))
 
 

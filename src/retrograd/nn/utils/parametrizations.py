@@ -190,6 +190,12 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
     The norm is computed for each index along ``dim``, or over the whole parameter if ``dim`` is None. Returns
     ``module``. A ``state_dict`` that was saved with ``torch.nn.utils.weight_norm`` can be loaded.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -255,6 +261,12 @@ def spectral_norm(
     singular value by ``n_power_iterations`` power iterations. The norms by which the power iterations divide vectors
     are at least ``eps``. ``dim`` is the dimension of the output channels: by default 1 for transposed convolutions,
     otherwise 0. Returns ``module``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4), n_power_iterations=100)
+    >>> round(torch.linalg.matrix_norm(layer.weight, 2).item(), 3)
+    1.0
     """
     weight = _tensor_of(module, name)
     if dim is None:

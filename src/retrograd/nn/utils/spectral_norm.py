@@ -159,6 +159,14 @@ def spectral_norm(
     In training mode, each call of ``module`` improves the estimate of the singular value by ``n_power_iterations``
     power iterations. The norms by which the power iterations divide vectors are at least ``eps``. ``dim`` is the
     dimension of the output channels: by default 1 for transposed convolutions, otherwise 0. Returns ``module``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.spectral_norm(nn.Linear(3, 4))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_orig']
+    >>> layer.weight_u.shape
+    torch.Size([4])
     """
     if dim is None:
         dim = 1 if isinstance(module, TRANSPOSED) else 0
@@ -170,6 +178,12 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     """Remove the hook that :func:`spectral_norm` added for the parameter ``name`` of ``module``; return ``module``.
 
     The parameter keeps its normalised value.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(3, 4)))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight']
     """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:

@@ -72,6 +72,12 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     The norm is the parameter ``<name>_g``, and the direction is the parameter ``<name>_v``. The norm is computed for
     each index along ``dim``, or over the whole parameter if ``dim`` is None. A forward pre-hook computes the weight
     before each call of ``module``. Returns ``module``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.weight_norm(nn.Linear(3, 4))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_g', 'weight_v']
     """
     warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
@@ -85,6 +91,12 @@ def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Remove the hook that :func:`weight_norm` added for the parameter ``name`` of ``module``; return ``module``.
 
     Norm and direction are replaced by a parameter with the computed weight.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(3, 4)))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight']
     """
     for number, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
