@@ -15,6 +15,14 @@ class Adadelta(ElementwiseOptimizer):
     with decay rate ``rho``.
 
     Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method", 2012.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.Adadelta([w], lr=1.0)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.9968, 1.9968], requires_grad=True)
     """
 
     checked = ("lr", "rho", "eps", "weight_decay")

@@ -19,6 +19,14 @@ class Adafactor(PerParameterOptimizer):
     t**-0.5)``, where ``t`` is the number of steps.
 
     Source: Shazeer and Stern, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost", 2018.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.Adafactor([w], lr=0.1)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8419, 1.8419], requires_grad=True)
     """
 
     later_options = {"foreach": None}

@@ -18,6 +18,14 @@ class Adagrad(ElementwiseOptimizer):
 
     Source: Duchi, Hazan and Singer, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization",
     2011.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.Adagrad([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.5000, 1.5000], requires_grad=True)
     """
 
     later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}

@@ -15,6 +15,14 @@ class Adamax(ElementwiseOptimizer):
     :class:`Adam`.
 
     Source: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014, section 7.1.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.Adamax([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.5000, 1.5000], requires_grad=True)
     """
 
     checked = ("lr", "eps", "betas", "weight_decay")

@@ -14,6 +14,14 @@ class AdamW(Adam):
     Each step multiplies the parameter by ``1 - lr * weight_decay``. The weight decay is not added to the gradient.
 
     Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2017.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.AdamW([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.4950, 1.4900], requires_grad=True)
     """
 
     def __init__(

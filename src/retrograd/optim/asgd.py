@@ -17,6 +17,14 @@ class ASGD(ElementwiseOptimizer):
     equal to the parameter. The learning rate of step ``t`` is ``lr / (1 + lambd * lr * t) ** alpha``.
 
     Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.ASGD([w], lr=0.25)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.5000, 1.0000], requires_grad=True)
     """
 
     checked = ("lr", "weight_decay")

@@ -157,7 +157,21 @@ class _SchedulerGroup(LRScheduler):
 
 
 class ChainedScheduler(_SchedulerGroup):
-    """Scheduler that combines several schedulers: each ``step()`` calls ``step()`` of all ``schedulers`` in order."""
+    """Scheduler that combines several schedulers: each ``step()`` calls ``step()`` of all ``schedulers`` in order.
+
+    >>> import retrograd as torch
+    >>> from retrograd.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> parts = [lr_scheduler.ExponentialLR(optimizer, gamma=0.5), lr_scheduler.StepLR(optimizer, step_size=2)]
+    >>> scheduler = lr_scheduler.ChainedScheduler(parts)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 0.025, 0.0125]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         optimizer = self._check(schedulers, optimizer, " to be chained")
@@ -176,6 +190,19 @@ class SequentialLR(_SchedulerGroup):
     """Scheduler that uses several schedulers one after another.
 
     At the epoch ``milestones[i]``, the scheduler ``schedulers[i + 1]`` replaces ``schedulers[i]``.
+
+    >>> import retrograd as torch
+    >>> from retrograd.optim import lr_scheduler
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> parts = [lr_scheduler.ConstantLR(optimizer, factor=0.1), lr_scheduler.ExponentialLR(optimizer, gamma=0.5)]
+    >>> scheduler = lr_scheduler.SequentialLR(optimizer, parts, milestones=[2])
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.1, 1.0, 0.5]
     """
 
     def __init__(

@@ -47,6 +47,18 @@ class CyclicLR(_WithMomentum):
     ``scale_mode="iterations"``, the number of the step.
 
     Source: Smith, "Cyclical Learning Rates for Training Neural Networks", 2015.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> options = {"base_lr": 0.5, "max_lr": 1.0, "step_size_up": 2, "cycle_momentum": False}
+    >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, **options)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.75, 1.0, 0.75]
     """
 
     def __init__(
@@ -148,6 +160,17 @@ class OneCycleLR(_WithMomentum):
 
     Source: Smith and Topin, "Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates",
     2017.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.8117, 0.2831, 0.0]
     """
 
     def __init__(
@@ -236,6 +259,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     ``step`` accepts fractional epochs. Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm
     Restarts", 2016.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 1.0, 0.5]
     """
 
     def __init__(

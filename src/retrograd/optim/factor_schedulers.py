@@ -72,7 +72,19 @@ class StepLR(_FactorScheduler):
 
 
 class MultiStepLR(_FactorScheduler):
-    """Scheduler that multiplies the learning rates by ``gamma`` at each epoch in ``milestones``."""
+    """Scheduler that multiplies the learning rates by ``gamma`` at each epoch in ``milestones``.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 0.5, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -89,7 +101,19 @@ class MultiStepLR(_FactorScheduler):
 
 
 class ConstantLR(_FactorScheduler):
-    """Scheduler that multiplies the learning rates by ``factor`` during the first ``total_iters`` epochs."""
+    """Scheduler that multiplies the learning rates by ``factor`` during the first ``total_iters`` epochs.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -113,6 +137,17 @@ class LinearLR(_FactorScheduler):
     """Scheduler that multiplies the initial learning rates by a factor that changes linearly with the epoch.
 
     The factor is ``start_factor`` at the start and ``end_factor`` after ``total_iters`` epochs.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.75, 1.0, 1.0]
     """
 
     def __init__(
@@ -142,7 +177,19 @@ class LinearLR(_FactorScheduler):
 
 
 class ExponentialLR(_FactorScheduler):
-    """Scheduler that multiplies the learning rates by ``gamma`` every epoch."""
+    """Scheduler that multiplies the learning rates by ``gamma`` every epoch.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 0.25, 0.125]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -159,6 +206,17 @@ class PolynomialLR(_FactorScheduler):
     """Scheduler that multiplies the initial learning rates by ``(1 - epoch / total_iters) ** power``.
 
     After ``total_iters`` epochs the learning rates are 0.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.75, 0.5, 0.25]
     """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
@@ -182,6 +240,17 @@ class CosineAnnealingLR(LRScheduler):
     The rise to the initial learning rates also takes ``T_max`` epochs.
 
     Source: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2016.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 0.0, 0.5]
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -259,6 +328,17 @@ class LambdaLR(_LambdaScheduler):
     """Scheduler that multiplies the initial learning rates by ``lr_lambda(epoch)``.
 
     ``lr_lambda`` is a function, or a list with one function per parameter group.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 0.25, 0.125]
     """
 
     def get_lr(self) -> list[Any]:
@@ -271,6 +351,17 @@ class MultiplicativeLR(_LambdaScheduler):
     """Scheduler that multiplies the current learning rates by ``lr_lambda(epoch)`` every epoch.
 
     ``lr_lambda`` is a function, or a list with one function per parameter group.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     rates.append(round(scheduler.get_last_lr()[0], 4))
+    >>> rates
+    [0.5, 0.25, 0.125]
     """
 
     def check(self) -> None:

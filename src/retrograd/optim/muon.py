@@ -19,6 +19,14 @@ class Muon(PerParameterOptimizer):
     ``adjust_lr_fn`` selects the factor: ``"original"`` (also None) or ``"match_rms_adamw"``.
 
     Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024.
+
+    >>> import retrograd as torch
+    >>> w = torch.eye(2, requires_grad=True)
+    >>> optimizer = torch.optim.Muon([w], lr=0.5)
+    >>> (w * torch.tensor([[1.0, 0.0], [0.0, 3.0]])).sum().backward()
+    >>> optimizer.step()
+    >>> w.shape
+    torch.Size([2, 2])
     """
 
     def __init__(

@@ -17,6 +17,14 @@ class NAdam(ElementwiseOptimizer):
     grows from ``beta1 / 2`` to ``beta1`` during training; a larger ``momentum_decay`` makes it grow faster.
 
     Source: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.NAdam([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.4718, 1.4718], requires_grad=True)
     """
 
     later_options = {

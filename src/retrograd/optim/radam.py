@@ -16,6 +16,14 @@ class RAdam(ElementwiseOptimizer):
     by the root of the mean.
 
     Source: Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2019.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.RAdam([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0., 0.], requires_grad=True)
     """
 
     later_options = {

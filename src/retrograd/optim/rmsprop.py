@@ -17,6 +17,14 @@ class RMSprop(ElementwiseOptimizer):
 
     Source: Hinton, lecture 6e of "Neural Networks for Machine Learning", 2012; centred: Graves, "Generating Sequences
     With Recurrent Neural Networks", 2013.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.RMSprop([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([-4.0000, -3.0000], requires_grad=True)
     """
 
     later_options = {

@@ -17,6 +17,14 @@ class Rprop(ElementwiseOptimizer):
 
     Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm",
     1993.
+
+    >>> import retrograd as torch
+    >>> w = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = torch.optim.Rprop([w], lr=0.5)
+    >>> w.square().sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.5000, 1.5000], requires_grad=True)
     """
 
     checked = ("lr", "etas")

@@ -29,6 +29,11 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
     """Return a function that updates an exponential moving average.
 
     The function ``f(average, value, count)`` returns ``decay * average + (1 - decay) * value``; ``count`` is unused.
+
+    >>> import retrograd as torch
+    >>> average = torch.optim.swa_utils.get_ema_avg_fn(decay=0.5)
+    >>> average(torch.tensor(0.0), torch.tensor(1.0), 1)
+    tensor(0.5000)
     """
     _check_decay(decay)
 
@@ -44,6 +49,11 @@ def get_swa_avg_fn() -> Callable[..., Tensor]:
 
     The function takes ``(average, value, count)``, where ``average`` is the mean of ``count`` Tensors. It returns the
     mean of these Tensors and ``value``.
+
+    >>> import retrograd as torch
+    >>> average = torch.optim.swa_utils.get_swa_avg_fn()
+    >>> average(torch.tensor(2.0), torch.tensor(5.0), torch.tensor(2))  # 2.0 is the mean of two values
+    tensor(3.)
     """
 
     @no_grad()
@@ -75,6 +85,13 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
     The function takes ``(averages, values, count)``. It overwrites each Tensor ``average`` in the list ``averages`` by
     ``decay * average + (1 - decay) * value``, where ``value`` is the corresponding Tensor in ``values``. ``count`` is
     unused.
+
+    >>> import retrograd as torch
+    >>> averages = [torch.tensor([0.0]), torch.tensor([4.0])]
+    >>> update = torch.optim.swa_utils.get_ema_multi_avg_fn(decay=0.5)
+    >>> update(averages, [torch.tensor([1.0]), torch.tensor([2.0])], 1)
+    >>> averages
+    [tensor([0.5000]), tensor([3.])]
     """
     return _for_lists(get_ema_avg_fn(decay))
 
@@ -85,6 +102,13 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
     The function takes ``(averages, values, count)``, where ``averages`` and ``values`` are lists of equal length. Each
     Tensor in ``averages`` is the mean of ``count`` Tensors; it is overwritten by the mean of these Tensors and the
     corresponding Tensor in ``values``.
+
+    >>> import retrograd as torch
+    >>> averages = [torch.tensor([2.0]), torch.tensor([4.0])]
+    >>> update = torch.optim.swa_utils.get_swa_multi_avg_fn()
+    >>> update(averages, [torch.tensor([5.0]), torch.tensor([1.0])], torch.tensor(2))
+    >>> averages
+    [tensor([3.]), tensor([3.])]
     """
     return _for_lists(get_swa_avg_fn())
 
@@ -157,6 +181,13 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     If a batch is a list or tuple, its first element is the input of ``model``. If ``device`` is not None, the input
     is moved to this device.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.BatchNorm1d(1)
+    >>> torch.optim.swa_utils.update_bn([torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]])], layer)
+    >>> layer.running_mean
+    tensor([2.5000])
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
@@ -179,6 +210,16 @@ class SWALR(LRScheduler):
 
     The change follows a cosine, or a straight line with ``anneal_strategy="linear"``. Afterwards the learning rates
     are constant.
+
+    >>> import retrograd as torch
+    >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
+    >>> scheduler = torch.optim.swa_utils.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2, anneal_strategy="linear")
+    >>> for _ in range(2):
+    ...     optimizer.step()
+    ...     scheduler.step()
+    ...     print(scheduler.get_last_lr())
+    [0.75]
+    [0.5]
     """
 
     def __init__(
