@@ -37,7 +37,14 @@ class CheckpointError(RuntimeError):
 
 
 def noop_context_fn() -> Contexts:
-    """Return two context managers without effect; the default of the argument ``context_fn`` of :func:`checkpoint`."""
+    """Return two context managers without effect; the default of the argument ``context_fn`` of :func:`checkpoint`.
+
+    >>> import retrograd as torch
+    >>> forward, recomputation = torch.utils.checkpoint.noop_context_fn()
+    >>> with forward:
+    ...     print(torch.ones(2).sum())
+    tensor(2.)
+    """
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -56,6 +63,14 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Return a context manager that overrides the argument ``early_stop`` of :func:`checkpoint` by ``enable``.
 
     If ``enable`` is true, the recomputation of a function ends as soon as all needed tensors are computed.
+
+    >>> import retrograd as torch
+    >>> from retrograd.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> x = torch.tensor([0.0], requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     checkpoint(torch.exp, x, use_reentrant=False).backward()
+    >>> x.grad
+    tensor([1.])
     """
     before, _Overrides.early_stop = _Overrides.early_stop, enable
     try:
@@ -70,6 +85,13 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
     The argument ``debug`` has no effect on error messages, which always contain the source lines that saved the
     tensors.
+
+    >>> import retrograd as torch
+    >>> from retrograd.utils.checkpoint import checkpoint, set_checkpoint_debug_enabled
+    >>> x = torch.tensor([0.0], requires_grad=True)
+    >>> with set_checkpoint_debug_enabled(False):
+    ...     print(checkpoint(torch.exp, x, use_reentrant=False))
+    tensor([1.], grad_fn=<ExpBackward0>)
     """
     before, _Overrides.debug = _Overrides.debug, enabled
     try:
@@ -373,7 +395,13 @@ UNDECIDED_SEQUENTIAL = (
 
 
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
-    """Return the tuple ``inputs`` with each tensor replaced by a detached leaf that has the same ``requires_grad``."""
+    """Return the tuple ``inputs`` with each tensor replaced by a detached leaf that has the same ``requires_grad``.
+
+    >>> import retrograd as torch
+    >>> (leaf,) = torch.utils.checkpoint.detach_variable((torch.ones(1, requires_grad=True) * 2,))
+    >>> leaf.is_leaf, leaf.requires_grad
+    (True, True)
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(
@@ -382,7 +410,12 @@ def detach_variable(inputs: Any) -> tuple[Any, ...]:
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warn if none of the tensors among ``inputs`` requires a gradient."""
+    """Warn if none of the tensors among ``inputs`` requires a gradient.
+
+    >>> import retrograd as torch
+    >>> torch.utils.checkpoint.check_backward_validity([torch.ones(1, requires_grad=True)]) is None
+    True
+    """
     if not any(each.requires_grad for each in inputs if isinstance(each, Tensor)):
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 

@@ -45,6 +45,11 @@ def default_convert(data: Any) -> Any:
     """Return ``data`` with NumPy arrays and scalars converted to tensors, also within dicts, lists and tuples.
 
     Other objects are returned unchanged.
+
+    >>> import retrograd as torch
+    >>> import numpy
+    >>> torch.utils.data.default_convert({"x": numpy.array([1, 2]), "name": "a"})
+    {'x': tensor([1, 2]), 'name': 'a'}
     """
     if isinstance(data, numpy.ndarray | numpy.generic):
         unfit = isinstance(data, numpy.str_ | numpy.bytes_) or _TEXT.search(data.dtype.str)

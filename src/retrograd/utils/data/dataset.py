@@ -20,6 +20,15 @@ class Dataset(Generic[Sample]):
 
     A subclass may define ``__getitems__``, which takes a list of indices and returns a list of samples. A DataLoader
     then fetches each batch in one call.
+
+    >>> import retrograd as torch
+    >>> class Squares(torch.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 4
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Squares(), batch_size=2)]
+    [[0, 1], [4, 9]]
     """
 
     def __getitem__(self, index: Any) -> Sample:
@@ -34,6 +43,13 @@ class IterableDataset(Dataset[Sample], Iterable[Sample]):
 
     Each worker process of a DataLoader has a copy of the data set and iterates over all samples, unless ``__iter__``
     calls :func:`get_worker_info` to select the samples of this worker.
+
+    >>> import retrograd as torch
+    >>> class Count(torch.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(4))
+    >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Count(), batch_size=2)]
+    [[0, 1], [2, 3]]
     """
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
@@ -67,6 +83,12 @@ class StackDataset(Dataset[Any]):
     """Data set whose sample ``i`` is the tuple of the samples ``i`` of several data sets of equal length.
 
     If the data sets are passed as keyword arguments, a sample is a dict.
+
+    >>> import retrograd as torch
+    >>> torch.utils.data.StackDataset([1, 2, 3], "abc")[1]
+    (2, 'b')
+    >>> torch.utils.data.StackDataset(number=[1, 2, 3], letter="abc")[1]
+    {'number': 2, 'letter': 'b'}
     """
 
     datasets: Any
@@ -114,7 +136,13 @@ def fetch_samples(dataset: Any, indices: list[Any]) -> Any:
 
 
 class ConcatDataset(Dataset[Any]):
-    """Concatenation of data sets with indices: the samples of all data sets, in order."""
+    """Concatenation of data sets with indices: the samples of all data sets, in order.
+
+    >>> import retrograd as torch
+    >>> dataset = torch.utils.data.ConcatDataset([[10, 11], [20, 21, 22]])
+    >>> len(dataset), dataset[2]
+    (5, 20)
+    """
 
     datasets: list[Any]
     cumulative_sizes: list[int]
@@ -151,7 +179,15 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Concatenation of iterable data sets: the samples of all data sets, in order."""
+    """Concatenation of iterable data sets: the samples of all data sets, in order.
+
+    >>> import retrograd as torch
+    >>> class Count(torch.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter(range(3))
+    >>> list(torch.utils.data.ChainDataset([Count(), Count()]))
+    [0, 1, 2, 0, 1, 2]
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -171,7 +207,12 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[Sample]):
-    """Data set of the samples of ``dataset`` at ``indices``."""
+    """Data set of the samples of ``dataset`` at ``indices``.
+
+    >>> import retrograd as torch
+    >>> list(torch.utils.data.Subset("abcd", [3, 0]))
+    ['d', 'a']
+    """
 
     def __init__(self, dataset: Dataset[Sample] | Sequence[Sample], indices: Sequence[int]) -> None:
         self.dataset: Any = dataset

@@ -20,14 +20,27 @@ def draw_seed(generator: Generator | None = None) -> int:
 
 
 class Sampler(Generic[Index]):
-    """Base class of iterables over sample indices. Subclasses define ``__iter__`` and may define ``__len__``."""
+    """Base class of iterables over sample indices. Subclasses define ``__iter__`` and may define ``__len__``.
+
+    >>> import retrograd as torch
+    >>> class Even(torch.utils.data.Sampler):
+    ...     def __iter__(self):
+    ...         return iter([0, 2])
+    >>> [batch.tolist() for batch in torch.utils.data.DataLoader([5, 6, 7], sampler=Even())]
+    [[5], [7]]
+    """
 
     def __iter__(self) -> Iterator[Index]:
         raise NotImplementedError
 
 
 class SequentialSampler(Sampler[int]):
-    """Sampler of all indices of a data set in ascending order."""
+    """Sampler of all indices of a data set in ascending order.
+
+    >>> import retrograd as torch
+    >>> list(torch.utils.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -44,6 +57,12 @@ class RandomSampler(Sampler[int]):
 
     If ``replacement`` is true, an index may be drawn more than once. If ``generator`` is None, each pass creates a
     generator, whose seed is drawn from the default generator.
+
+    >>> import retrograd as torch
+    >>> sorted(torch.utils.data.RandomSampler(range(4)))
+    [0, 1, 2, 3]
+    >>> len(torch.utils.data.RandomSampler(range(4), replacement=True, num_samples=10))
+    10
     """
 
     def __init__(
@@ -84,7 +103,12 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Sampler of ``indices`` in random order."""
+    """Sampler of ``indices`` in random order.
+
+    >>> import retrograd as torch
+    >>> sorted(torch.utils.data.SubsetRandomSampler([2, 5, 7]))
+    [2, 5, 7]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices

@@ -49,6 +49,10 @@ def get_worker_info() -> WorkerInfo | None:
     """Return the :class:`WorkerInfo` (``id``, ``num_workers``, ``seed``, ``dataset``) of this process, or None.
 
     The result is None outside of the worker processes of a DataLoader.
+
+    >>> import retrograd as torch
+    >>> torch.utils.data.get_worker_info() is None  # in the main process
+    True
     """
     return _ProcessState.info
 
