@@ -14,6 +14,13 @@ class set_detect_anomaly:
     which the forward operation was called. If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError.
     If ``check_inf`` is true, a gradient that contains an infinity raises RuntimeError too. PyTorch does not have the
     parameter ``check_inf``.
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.set_detect_anomaly(True):
+    ...     print(torch.is_anomaly_enabled())
+    True
+    >>> torch.is_anomaly_enabled()
+    False
     """
 
     __module__ = shown_in("torch.autograd.anomaly_mode", __name__)

@@ -48,6 +48,12 @@ def enter_dual_level() -> int:
     """Open a level of forward mode, in which dual tensors can be created, and return its number, which is always 0.
 
     :func:`exit_dual_level` closes the level. RuntimeError is raised if a level is open already.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> fwAD.enter_dual_level()
+    0
+    >>> fwAD.exit_dual_level()
     """
     if _open() is not None:
         text = "Nested forward mode AD is not supported at the moment"
@@ -61,6 +67,15 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
     ``level`` is the number of the level to close; None means the open level. RuntimeError is raised if this level is
     not open.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> fwAD.enter_dual_level()
+    0
+    >>> dual = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    >>> fwAD.exit_dual_level()
+    >>> dual
+    tensor(3.)
     """
     run = _open()
     if run is None and level is None:
@@ -73,7 +88,15 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:
-    """Context manager that opens a level of forward mode, in which dual tensors can be created."""
+    """Context manager that opens a level of forward mode, in which dual tensors can be created.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     dual = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    ...     print(fwAD.unpack_dual(dual**2).tangent)
+    tensor(6.)
+    """
 
     def __enter__(self) -> int:
         return enter_dual_level()
@@ -83,7 +106,15 @@ class dual_level:
 
 
 class UnpackedDualTensor(NamedTuple):
-    """Primal and tangent of a dual tensor; the tangent is None for a tensor that is not a dual tensor."""
+    """Primal and tangent of a dual tensor; the tangent is None for a tensor that is not a dual tensor.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     dual = fwAD.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+    ...     print(fwAD.unpack_dual(dual**2))
+    UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
+    """
 
     primal: Tensor
     tangent: Tensor | None
@@ -94,6 +125,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     Results computed from a dual tensor have tangents. Raises RuntimeError outside :class:`dual_level` or if the shapes
     differ, and ValueError for integers and booleans. ``level`` has no effect, because only one level can be open.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0])) * 3
+    tensor([3., 6.], tangent=tensor([3., 0.]))
     """
     run = _open()
     if run is None:
@@ -147,6 +184,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
     For a tensor that is not a dual tensor, the primal is the tensor itself and the tangent is None. The tangent is also
     None outside :class:`dual_level`. ``level`` has no effect, because only one level can be open.
+
+    >>> import retrograd as torch
+    >>> import retrograd.autograd.forward_ad as fwAD
+    >>> with fwAD.dual_level():
+    ...     dual = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0])) * 3
+    ...     primal, tangent = fwAD.unpack_dual(dual)
+    >>> tangent
+    tensor([3., 0.])
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")

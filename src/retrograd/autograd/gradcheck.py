@@ -124,6 +124,11 @@ def gradgradcheck(
     are random by default. If ``gen_non_contig_grad_outputs`` is true, the random gradients are not contiguous.
     ``check_fwd_over_rev`` and ``check_rev_over_rev`` select forward mode and backward mode for the second derivatives.
     The other arguments are those of :func:`gradcheck`.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradgradcheck(lambda x: x**3, (x,))
+    True
     """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")

@@ -32,7 +32,13 @@ class _NodeInstanceCheck(type):
 
 
 class Node(metaclass=_NodeInstanceCheck):
-    """Abstract base class of the nodes of the autograd graph, which tensors have as ``grad_fn``."""
+    """Abstract base class of the nodes of the autograd graph, which tensors have as ``grad_fn``.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> isinstance((x * 2).grad_fn, torch.autograd.graph.Node)
+    True
+    """
 
 
 class GradientEdge(NamedTuple):
@@ -40,6 +46,12 @@ class GradientEdge(NamedTuple):
 
     The tensor is result number ``output_nr`` of the graph node ``node``. ``ownership_token`` is the backward engine's
     object for this place, or None in a tuple that the user created.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> edge = torch.autograd.graph.get_gradient_edge(x * 2)
+    >>> edge.node.name(), edge.output_nr
+    ('MulBackward0', 0)
     """
 
     node: Any
@@ -51,6 +63,12 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return the gradient edge of ``tensor``, which ``grad`` and ``backward`` accept in place of the tensor.
 
     Raises RuntimeError for a tensor that requires no gradient.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> edge = torch.autograd.graph.get_gradient_edge(x)
+    >>> torch.autograd.grad(x**2, edge)
+    (tensor(6.),)
     """
     if not tensor.requires_grad:
         text = "It is not possible to get the gradient edge for a Tensor that does not require gradients"
@@ -92,6 +110,12 @@ def increment_version(tensor: Any) -> None:
     """Increment the version counter of ``tensor``, which is a Tensor or a sequence of Tensors.
 
     Call this function after a modification that is not made by a Tensor operation, such as a write through NumPy.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> torch.autograd.graph.increment_version(x)
+    >>> x._version
+    1
     """
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         bump_version(each)
@@ -205,6 +229,16 @@ def set_retain_grad_last(last: bool) -> None:
     If ``last`` is true, the gradient is stored after all hooks, as in PyTorch 2. The default is False: the stored
     gradient does not show the effect of hooks registered after ``retain_grad``. The setting applies to the whole
     process.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True) * 1
+    >>> torch.autograd.graph.set_retain_grad_last(True)
+    >>> x.retain_grad()
+    >>> _ = x.register_hook(lambda gradient: gradient * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10.])
+    >>> torch.autograd.graph.set_retain_grad_last(False)
     """
     hooks.retain_last = bool(last)
 
@@ -265,6 +299,14 @@ class save_on_cpu(saved_tensors_hooks):
     """Context manager that saves tensors for the backward pass in CPU memory instead of GPU memory.
 
     ``pin_memory`` and ``device_type`` have no effect.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> with torch.autograd.graph.save_on_cpu():
+    ...     y = x**2
+    >>> y.backward()
+    >>> x.grad
+    tensor([6.])
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -276,6 +318,14 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Return a context manager in which :class:`saved_tensors_hooks` raises RuntimeError with ``error_message``.
 
     If such hooks are active already, the error is raised when the context is entered.
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+    ...     with torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    RuntimeError: no hooks here
     """
     before = saved_tensor_hooks.refuse(error_message)
     try:

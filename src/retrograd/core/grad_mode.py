@@ -202,7 +202,14 @@ class no_grad(_DecoratorSwitch):
 
 
 class enable_grad(_DecoratorSwitch):
-    """Enable recording in this block (or decorated function), also inside :class:`no_grad`."""
+    """Enable recording in this block (or decorated function), also inside :class:`no_grad`.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.no_grad(), torch.enable_grad():
+    ...     print((x * 2).requires_grad)
+    True
+    """
 
     __module__ = shown_in("torch.autograd.grad_mode", __name__)
     enabled = True
@@ -212,6 +219,12 @@ class set_grad_enabled(_GradSwitch):
     """Enable or disable recording, depending on ``mode``.
 
     Called as a function, it sets the mode until the next change. As a context manager, it sets the mode for the block.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.set_grad_enabled(False):
+    ...     print((x * 2).requires_grad)
+    False
     """
 
     __module__ = shown_in("torch.autograd.grad_mode", __name__)
@@ -248,6 +261,13 @@ class inference_mode(_Switch):
 
     Tensors created in this mode are inference tensors. Operations that are recorded after the block cannot save them
     for the backward pass. If ``mode`` is False, inference mode is disabled in the block.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.inference_mode():
+    ...     y = x * 2
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
     """
 
     __module__ = shown_in("torch.autograd.grad_mode", __name__)
@@ -299,6 +319,13 @@ class set_multithreading_enabled(_Switch):
 
     Called as a function, it stores the setting until the next change; as a context manager, for the block.
     :func:`is_multithreading_enabled` returns the setting.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> with torch.autograd.set_multithreading_enabled(False):
+    ...     (x * 2).backward()
+    >>> x.grad
+    tensor([2.])
     """
 
     __module__ = shown_in("torch.autograd.grad_mode", __name__)

@@ -98,6 +98,11 @@ def jacfwd(
 
     The shapes and the structure of the result are the same as for :func:`jacrev`. ``argnums`` and ``has_aux`` have the
     same meaning as in :func:`grad`, and ``randomness`` as in :func:`vmap`.
+
+    >>> import retrograd as torch
+    >>> torch.func.jacfwd(torch.sin)(torch.tensor([0.0, 1.0]))
+    tensor([[1.0000, 0.0000],
+            [0.0000, 0.5403]])
     """
     check_randomness(randomness)
 

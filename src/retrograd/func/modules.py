@@ -39,6 +39,13 @@ def functional_call(
     Raises ValueError if a value is not a dictionary, or if a name occurs in two dictionaries.
 
     See https://docs.pytorch.org/docs/stable/generated/torch.func.functional_call.html.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = nn.Linear(2, 1)
+    >>> parameters = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.zeros(1)}
+    >>> torch.func.functional_call(layer, parameters, torch.tensor([3.0, 4.0]))
+    tensor([11.])
     """
     given = _one_dictionary(parameter_and_buffer_dicts)
     every = _names(module)
@@ -165,6 +172,12 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     Each tensor in the dictionaries is the stack of the tensors of all models along a new first dimension. With them,
     :func:`vmap` of :func:`functional_call` runs all models in one call. Raises RuntimeError if the models are of
     different classes, or if only some of them are in training mode.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> parameters, buffers = torch.func.stack_module_state([nn.Linear(2, 3) for _ in range(5)])
+    >>> {name: each.shape for name, each in parameters.items()}
+    {'weight': torch.Size([5, 3, 2]), 'bias': torch.Size([5, 3])}
     """
     every = list(models)
     if not every:
@@ -190,7 +203,14 @@ def _stack(name: str, tensors: list[Any]) -> Any:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Remove the running statistics of all batch normalisation modules in ``root`` in place, and return ``root``."""
+    """Remove the running statistics of all batch normalisation modules in ``root`` in place, and return ``root``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> layer = torch.func.replace_all_batch_norm_modules_(nn.BatchNorm1d(2))
+    >>> layer.running_mean is None
+    True
+    """
     for each in root.modules():
         if type(each).__name__.startswith("BatchNorm"):
             each.track_running_stats = False
@@ -202,6 +222,12 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Return the ordinary tensor that is wrapped by ``tensor``, a tensor inside a transform such as vmap.
 
     With ``recurse=False`` only the outermost wrapper is removed.
+
+    >>> import retrograd as torch
+    >>> wrapped = []
+    >>> _ = torch.func.vmap(lambda x: wrapped.append(torch.func.debug_unwrap(x)) or x)(torch.ones(2, 3))
+    >>> wrapped[0].shape
+    torch.Size([2, 3])
     """
     while isinstance(tensor, TransformTensor):
         tensor = tensor._inner

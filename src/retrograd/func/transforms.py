@@ -343,6 +343,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     If ``has_aux`` is true, ``func`` returns a pair ``(value, aux)``, and the returned function returns ``(gradient,
     (value, aux))``. The parameters have the same meaning as in :func:`grad`.
+
+    >>> import retrograd as torch
+    >>> torch.func.grad_and_value(lambda x: (x**2).sum())(torch.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
     """
 
     @functools.wraps(func)
