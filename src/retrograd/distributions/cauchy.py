@@ -14,7 +14,15 @@ from .utils import SINGLE_SAMPLE, broadcast_all
 
 
 class Cauchy(Distribution):
-    """Cauchy distribution with median ``loc`` and half width at half maximum ``scale``; the mean does not exist."""
+    """Cauchy distribution with median ``loc`` and half width at half maximum ``scale``; the mean does not exist.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.Cauchy(0.0, 1.0)
+    >>> distribution.log_prob(torch.tensor([0.0, 1.0]))
+    tensor([-1.1447, -1.8379])
+    >>> distribution.cdf(torch.tensor(1.0))
+    tensor(0.7500)
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

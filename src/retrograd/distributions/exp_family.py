@@ -18,6 +18,13 @@ class ExponentialFamily(Distribution):
     """Base class of distributions that define natural parameters ``θ`` and a log normaliser ``F``.
 
     The density is ``exp(<t(x), θ> - F(θ) + k(x))``, with sufficient statistics ``t(x)`` and carrier measure ``k``.
+
+    >>> import retrograd as torch
+    >>> normal = torch.distributions.Normal(torch.tensor(0.0), torch.tensor(2.0))
+    >>> isinstance(normal, torch.distributions.ExponentialFamily)
+    True
+    >>> normal.entropy()
+    tensor(2.1121)
     """
 
     @property

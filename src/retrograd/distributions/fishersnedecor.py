@@ -18,6 +18,11 @@ class FisherSnedecor(Distribution):
     """F-distribution: the ratio of two chi-squared variables, each divided by its degrees of freedom.
 
     ``df1`` is the number of degrees of freedom of the numerator, ``df2`` that of the denominator.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.FisherSnedecor(2.0, 4.0)
+    >>> distribution.mean, distribution.log_prob(torch.tensor(1.0))
+    (tensor(2.), tensor(-1.2164))
     """
 
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}

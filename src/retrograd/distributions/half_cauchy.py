@@ -12,7 +12,15 @@ from .half_normal import HalfDistribution
 
 
 class HalfCauchy(HalfDistribution):
-    """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0 and scale ``scale``."""
+    """Half-Cauchy distribution: the absolute value of a Cauchy variable with median 0 and scale ``scale``.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.HalfCauchy(1.0)
+    >>> distribution.log_prob(torch.tensor([0.0, 1.0]))
+    tensor([-0.4516, -1.1447])
+    >>> distribution.cdf(torch.tensor(1.0))
+    tensor(0.5000)
+    """
 
     _whole = Cauchy
 

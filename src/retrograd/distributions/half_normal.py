@@ -46,7 +46,13 @@ class HalfDistribution(TransformedDistribution):
 
 
 class HalfNormal(HalfDistribution):
-    """Half-normal distribution: the absolute value of a normal variable of mean 0 and standard deviation ``scale``."""
+    """Half-normal distribution: the absolute value of a normal variable of mean 0 and standard deviation ``scale``.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.HalfNormal(1.0)
+    >>> distribution.mean, distribution.log_prob(torch.tensor(1.0))
+    (tensor(0.7979), tensor(-0.7258))
+    """
 
     _whole = Normal
 

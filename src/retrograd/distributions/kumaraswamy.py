@@ -20,6 +20,11 @@ class Kumaraswamy(TransformedDistribution):
 
     ``a`` is ``concentration1`` and ``b`` is ``concentration0``. The distribution resembles the beta distribution, but
     its quantiles have a closed form.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.Kumaraswamy(torch.tensor(1.0), torch.tensor(2.0))
+    >>> distribution.mean, distribution.log_prob(torch.tensor(0.5))
+    (tensor(0.3333), tensor(0.))
     """
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}

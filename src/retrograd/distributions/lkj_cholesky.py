@@ -22,6 +22,12 @@ class LKJCholesky(Distribution):
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009, section 3 (the onion method).
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.LKJCholesky(3, 1.0)
+    >>> L = distribution.sample()
+    >>> (L @ L.T).diagonal()  # of a correlation matrix
+    tensor([1., 1., 1.])
     """
 
     arg_constraints = {"concentration": constraints.positive}

@@ -15,6 +15,11 @@ class LogisticNormal(TransformedDistribution):
 
     A sample is a vector of normal variables transformed by :class:`StickBreakingTransform`, which adds one element.
     ``loc`` are the means and ``scale`` the standard deviations of the normal variables.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.LogisticNormal(torch.zeros(2), torch.ones(2))
+    >>> distribution.sample().shape
+    torch.Size([3])
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}

@@ -18,6 +18,13 @@ class MixtureSameFamily(Distribution):
 
     These distributions are the components. The categorical distribution ``mixture_distribution`` defines the
     probabilities of the components.
+
+    >>> import retrograd as torch
+    >>> weights = torch.distributions.Categorical(torch.tensor([0.25, 0.75]))
+    >>> components = torch.distributions.Normal(torch.tensor([0.0, 4.0]), torch.tensor([1.0, 2.0]))
+    >>> mixture = torch.distributions.MixtureSameFamily(weights, components)
+    >>> mixture.mean, mixture.variance
+    (tensor(3.), tensor(6.2500))
     """
 
     arg_constraints = {}

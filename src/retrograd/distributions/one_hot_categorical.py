@@ -14,7 +14,15 @@ from .utils import SINGLE_SAMPLE
 
 
 class OneHotCategorical(CategoricalBased):
-    """Categorical distribution whose samples are one-hot vectors; ``probs`` are the probabilities of the classes."""
+    """Categorical distribution whose samples are one-hot vectors; ``probs`` are the probabilities of the classes.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.OneHotCategorical(torch.tensor([0.2, 0.3, 0.5]))
+    >>> distribution.sample().sum()
+    tensor(1.)
+    >>> distribution.log_prob(torch.tensor([0.0, 0.0, 1.0]))
+    tensor(-0.6931)
+    """
 
     support = constraints.one_hot
     has_enumerate_support = True
@@ -47,6 +55,13 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     The gradient of a sample is passed unchanged to ``probs``.
 
     Source: Bengio, Léonard and Courville, "Estimating or propagating gradients through stochastic neurons", 2013.
+
+    >>> import retrograd as torch
+    >>> probs = torch.tensor([0.2, 0.8], requires_grad=True)
+    >>> sample = torch.distributions.OneHotCategoricalStraightThrough(probs).rsample()
+    >>> (sample * torch.tensor([1.0, 3.0])).sum().backward()
+    >>> probs.grad.shape
+    torch.Size([2])
     """
 
     has_rsample = True

@@ -56,6 +56,11 @@ class RelaxedBernoulli(RelaxedDistribution):
     """Relaxed Bernoulli distribution on (0, 1); the smaller ``temperature`` is, the closer the samples are to 0 or 1.
 
     Source: Maddison, Mnih and Teh, "The concrete distribution", 2017.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.RelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.2, 0.7]))
+    >>> distribution.log_prob(torch.tensor([0.5, 0.5]))
+    tensor([-1.1394, -0.8675])
     """
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}

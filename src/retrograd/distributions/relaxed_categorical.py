@@ -49,6 +49,12 @@ class RelaxedOneHotCategorical(RelaxedDistribution):
 
     Sources: Jang, Gu and Poole, "Categorical reparameterization with Gumbel-softmax", 2017; Maddison, Mnih and Teh,
     "The concrete distribution", 2017.
+
+    >>> import retrograd as torch
+    >>> temperature, probs = torch.tensor(1.0), torch.tensor([0.2, 0.3, 0.5])
+    >>> distribution = torch.distributions.RelaxedOneHotCategorical(temperature, probs)
+    >>> distribution.log_prob(torch.tensor([0.25, 0.25, 0.5]))
+    tensor(0.8222)
     """
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}

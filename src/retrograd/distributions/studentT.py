@@ -15,7 +15,13 @@ from .utils import SINGLE_SAMPLE, broadcast_all, standard_normal
 
 
 class StudentT(Distribution):
-    """Student's t-distribution with ``df`` degrees of freedom, shifted by ``loc`` and scaled by ``scale``."""
+    """Student's t-distribution with ``df`` degrees of freedom, shifted by ``loc`` and scaled by ``scale``.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.StudentT(torch.tensor(3.0))
+    >>> distribution.variance, distribution.log_prob(torch.tensor(0.0))
+    (tensor(3.), tensor(-1.0009))
+    """
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

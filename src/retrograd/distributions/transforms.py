@@ -30,6 +30,13 @@ class Transform(TorchNamed):
     exactly the cached argument.
 
     A subclass defines ``_call``, ``_inverse`` and ``log_abs_det_jacobian``.
+
+    >>> import retrograd as torch
+    >>> transform = torch.distributions.ExpTransform()
+    >>> isinstance(transform, torch.distributions.Transform), transform.bijective, transform.sign
+    (True, True, 1)
+    >>> transform.inv(transform(torch.tensor(2.0)))
+    tensor(2.)
     """
 
     bijective: Any = False
@@ -183,7 +190,15 @@ class _IncreasingTransform(_ParameterlessTransform):
 
 
 class ExpTransform(_IncreasingTransform):
-    """Transform ``exp(x)``."""
+    """Transform ``exp(x)``.
+
+    >>> import retrograd as torch
+    >>> transform = torch.distributions.ExpTransform()
+    >>> transform(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183])
+    >>> transform.log_abs_det_jacobian(torch.tensor([0.0, 1.0]), None)
+    tensor([0., 1.])
+    """
 
     codomain = constraints.positive
 
@@ -198,7 +213,12 @@ class ExpTransform(_IncreasingTransform):
 
 
 class PowerTransform(Transform):
-    """Transform ``x ** exponent``."""
+    """Transform ``x ** exponent``.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.PowerTransform(torch.tensor(2.0))(torch.tensor([1.0, 3.0]))
+    tensor([1., 9.])
+    """
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -237,7 +257,12 @@ def _clipped_sigmoid(x: Tensor) -> Tensor:
 
 
 class SigmoidTransform(_IncreasingTransform):
-    """Transform ``1 / (1 + exp(-x))``, clamped to exclude 0 and 1; the inverse is the logit function."""
+    """Transform ``1 / (1 + exp(-x))``, clamped to exclude 0 and 1; the inverse is the logit function.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.SigmoidTransform()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0.2689, 0.5000, 0.8808])
+    """
 
     codomain = constraints.unit_interval
 
@@ -254,7 +279,12 @@ class SigmoidTransform(_IncreasingTransform):
 
 
 class SoftplusTransform(_IncreasingTransform):
-    """Transform ``log(1 + exp(x))``."""
+    """Transform ``log(1 + exp(x))``.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.SoftplusTransform()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0.3133, 0.6931, 2.1269])
+    """
 
     codomain = constraints.positive
 
@@ -273,6 +303,11 @@ class TanhTransform(_IncreasingTransform):
 
     For large arguments, the result is rounded to ±1, whose inverse is infinite. With ``cache_size=1``, the inverse of
     the last result is instead the last argument.
+
+    >>> import retrograd as torch
+    >>> transform = torch.distributions.TanhTransform()
+    >>> transform(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.7616,  0.0000,  0.9640])
     """
 
     codomain = constraints.interval(-1.0, 1.0)
@@ -288,7 +323,12 @@ class TanhTransform(_IncreasingTransform):
 
 
 class AbsTransform(_ParameterlessTransform):
-    """Transform ``abs(x)``; the inverse returns its non-negative argument unchanged."""
+    """Transform ``abs(x)``; the inverse returns its non-negative argument unchanged.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.AbsTransform()(torch.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -301,7 +341,15 @@ class AbsTransform(_ParameterlessTransform):
 
 
 class AffineTransform(Transform):
-    """Transform ``loc + scale * x``, whose events are the last ``event_dim`` dimensions."""
+    """Transform ``loc + scale * x``, whose events are the last ``event_dim`` dimensions.
+
+    >>> import retrograd as torch
+    >>> transform = torch.distributions.AffineTransform(loc=1.0, scale=2.0)
+    >>> transform(torch.tensor([0.0, 3.0]))
+    tensor([1., 7.])
+    >>> transform.inv(torch.tensor([1.0, 7.0]))
+    tensor([0., 3.])
+    """
 
     bijective = True
 
@@ -355,6 +403,11 @@ class CumulativeDistributionTransform(Transform):
     """Transform by the cumulative distribution function of ``distribution``.
 
     The transform maps samples of ``distribution`` to uniformly distributed values between 0 and 1.
+
+    >>> import retrograd as torch
+    >>> normal = torch.distributions.Normal(0.0, 1.0)
+    >>> torch.distributions.CumulativeDistributionTransform(normal)(torch.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.1587, 0.5000, 0.8413])
     """
 
     bijective = True
@@ -391,6 +444,10 @@ class SoftmaxTransform(_ParameterlessTransform):
     """Transform ``exp(x) / sum(exp(x))`` along the last dimension.
 
     The transform is not bijective. The inverse returns the logarithm, which is one of the possible arguments.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.SoftmaxTransform()(torch.tensor([1.0, 2.0, 3.0]))
+    tensor([0.0900, 0.2447, 0.6652])
     """
 
     domain = constraints.real_vector
@@ -415,6 +472,10 @@ class StickBreakingTransform(_ParameterlessTransform):
 
     A stick of length 1 is broken n times; the n + 1 elements are the lengths of the pieces. Break i removes a fraction
     of the remaining stick: ``sigmoid(x[i] - log(k))``, where k is the number of pieces that remain after this break.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.StickBreakingTransform()(torch.tensor([0.0, 0.0]))
+    tensor([0.3333, 0.3333, 0.3333])
     """
 
     domain = constraints.real_vector
@@ -452,7 +513,13 @@ class StickBreakingTransform(_ParameterlessTransform):
 
 
 class LowerCholeskyTransform(_ParameterlessTransform):
-    """Transform from a square matrix to its lower triangle with the exponential function applied to the diagonal."""
+    """Transform from a square matrix to its lower triangle with the exponential function applied to the diagonal.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.LowerCholeskyTransform()(torch.tensor([[0.0, 5.0], [2.0, 1.0]]))
+    tensor([[1.0000, 0.0000],
+            [2.0000, 2.7183]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -465,7 +532,13 @@ class LowerCholeskyTransform(_ParameterlessTransform):
 
 
 class PositiveDefiniteTransform(_ParameterlessTransform):
-    """Transform from a square matrix to ``L @ L.mT``, where ``L`` is the result of :class:`LowerCholeskyTransform`."""
+    """Transform from a square matrix to ``L @ L.mT``, where ``L`` is the result of :class:`LowerCholeskyTransform`.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.PositiveDefiniteTransform()(torch.tensor([[0.0, 5.0], [2.0, 0.0]]))
+    tensor([[1., 2.],
+            [2., 5.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -485,6 +558,12 @@ class CorrCholeskyTransform(Transform):
 
     Source: Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on vines and extended onion
     method", 2009.
+
+    >>> import retrograd as torch
+    >>> torch.distributions.CorrCholeskyTransform()(torch.tensor([0.5, 0.0, 0.0]))
+    tensor([[1.0000, 0.0000, 0.0000],
+            [0.4621, 0.8868, 0.0000],
+            [0.0000, 0.0000, 1.0000]])
     """
 
     domain = constraints.real_vector
@@ -528,7 +607,13 @@ class CorrCholeskyTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Composition of the transforms ``parts``; ``parts[0]`` is applied first."""
+    """Composition of the transforms ``parts``; ``parts[0]`` is applied first.
+
+    >>> import retrograd as torch
+    >>> from retrograd.distributions import AffineTransform, ComposeTransform, ExpTransform
+    >>> ComposeTransform([AffineTransform(0.0, 2.0), ExpTransform()])(torch.tensor([0.0, 0.5]))
+    tensor([1.0000, 2.7183])
+    """
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
@@ -604,6 +689,12 @@ class IndependentTransform(Transform):
     """Transform ``base_transform`` for larger events: the last batch dimensions become event dimensions.
 
     ``reinterpreted_batch_ndims`` is the number of these dimensions. ``log_abs_det_jacobian`` is summed over them.
+
+    >>> import retrograd as torch
+    >>> transform = torch.distributions.IndependentTransform(torch.distributions.ExpTransform(), 1)
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> transform.log_abs_det_jacobian(x, transform(x))
+    tensor(3.)
     """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
@@ -688,6 +779,11 @@ class CatTransform(_PartwiseTransform):
     """Transform that applies the transforms ``tseq`` to consecutive parts along ``dim``.
 
     ``lengths`` are the sizes of the parts along ``dim``, by default 1 each.
+
+    >>> import retrograd as torch
+    >>> from retrograd.distributions import AffineTransform, CatTransform, ExpTransform
+    >>> CatTransform([ExpTransform(), AffineTransform(0.0, 10.0)], lengths=[1, 2])(torch.tensor([0.0, 1.0, 2.0]))
+    tensor([ 1., 10., 20.])
     """
 
     def __init__(
@@ -741,7 +837,15 @@ class CatTransform(_PartwiseTransform):
 
 
 class StackTransform(_PartwiseTransform):
-    """Transform that applies ``tseq[i]`` to ``x.select(dim, i)`` of a tensor ``x`` and stacks the results."""
+    """Transform that applies ``tseq[i]`` to ``x.select(dim, i)`` of a tensor ``x`` and stacks the results.
+
+    >>> import retrograd as torch
+    >>> from retrograd.distributions import AffineTransform, ExpTransform, StackTransform
+    >>> transform = StackTransform([ExpTransform(), AffineTransform(0.0, 10.0)], dim=0)
+    >>> transform(torch.tensor([[0.0, 1.0], [2.0, 3.0]]))
+    tensor([[ 1.0000,  2.7183],
+            [20.0000, 30.0000]])
+    """
 
     def _size(self) -> tuple[int, str]:
         return len(self.transforms), "len(transforms)"
@@ -771,7 +875,14 @@ class StackTransform(_PartwiseTransform):
 
 
 class ReshapeTransform(Transform):
-    """Transform that reshapes each event from ``in_shape`` to ``out_shape``."""
+    """Transform that reshapes each event from ``in_shape`` to ``out_shape``.
+
+    >>> import retrograd as torch
+    >>> transform = torch.distributions.ReshapeTransform((4,), (2, 2))
+    >>> transform(torch.arange(4.0))
+    tensor([[0., 1.],
+            [2., 3.]])
+    """
 
     bijective = True
 

@@ -18,6 +18,11 @@ class Weibull(TransformedDistribution):
     """Weibull distribution of failure times with scale ``scale`` and shape ``concentration``.
 
     The failure rate increases with time if ``concentration`` is above 1, and decreases if ``concentration`` is below 1.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.Weibull(2.0, 1.0)
+    >>> distribution.mean, distribution.log_prob(torch.tensor(1.0))
+    (tensor(2.), tensor(-1.1931))
     """
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}

@@ -32,6 +32,14 @@ class Wishart(CovarianceBased, ExponentialFamily):
 
     Source of the sampling algorithm (Bartlett's decomposition): Odell and Feiveson, "A numerical procedure to generate
     a sample covariance matrix", 1966.
+
+    >>> import retrograd as torch
+    >>> distribution = torch.distributions.Wishart(torch.tensor(3.0), torch.eye(2))
+    >>> distribution.mean
+    tensor([[3., 0.],
+            [0., 3.]])
+    >>> distribution.log_prob(torch.eye(2))
+    tensor(-3.5310)
     """
 
     support = constraints.positive_definite
