@@ -172,6 +172,10 @@ def eigvalsh(input: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     """Return the eigenvalues, in ascending order, of ``input``, a Hermitian matrix or a batch of them.
 
     Only the lower triangle of ``input`` is read, or only the upper triangle if ``UPLO`` is "U".
+
+    >>> import retrograd as torch
+    >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+    tensor([1., 3.])
     """
     result: Tensor
     if _may_need_gradient(input):
@@ -233,6 +237,11 @@ def eig(input: Tensor, *, out: Any = None) -> Any:
     """Return the eigenvalues and the eigenvectors of ``input``, a square matrix or a batch, in a complex dtype.
 
     The eigenvectors are columns of norm 1.
+
+    >>> import retrograd as torch
+    >>> eigenvalues, eigenvectors = torch.linalg.eig(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    >>> eigenvalues
+    tensor([0.+1.j, 0.-1.j])
     """
     return _Eig(eig_block(input))
 
@@ -246,7 +255,12 @@ def eigvals_block(np: Any, self: Any, /) -> Any:
 
 @exported("linalg")
 def eigvals(input: Tensor, *, out: Any = None) -> Tensor:
-    """Return the eigenvalues of ``input``, a square matrix or a batch of them, in a complex dtype."""
+    """Return the eigenvalues of ``input``, a square matrix or a batch of them, in a complex dtype.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.eigvals(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+    tensor([0.+1.j, 0.-1.j])
+    """
     return eig_block(input)[0] if _may_need_gradient(input) else eigvals_block(input)
 
 
@@ -371,6 +385,10 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """Return the singular values, in descending order, of ``A``, a matrix or a batch of them.
 
     ``driver`` must be None, because PyTorch supports other values only for CUDA tensors.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, -5.0]]))
+    tensor([5., 3.])
     """
     if HANDLERS and (answer := intercept_locals(svdvals, locals())) is not GO_ON:
         return answer
@@ -496,6 +514,11 @@ def lobpcg(
     PyTorch computes the eigenvalues by an iteration that starts at ``X``. Here, they are computed by a full
     decomposition of the matrix. Therefore the elements of ``X`` and the parameters of the iteration, such as ``iK``,
     ``niter`` and ``tol``, have no effect.
+
+    >>> import retrograd as torch
+    >>> values, vectors = torch.lobpcg(torch.diag(torch.arange(1.0, 11.0)), k=2)
+    >>> values.round(decimals=2)
+    tensor([10.,  9.])
     """
     size = A._array.shape[-1]
     k = k if k is not None else (1 if X is None else X._array.shape[-1])

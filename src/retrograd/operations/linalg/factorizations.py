@@ -111,6 +111,14 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     The factor is lower triangular, or upper triangular if ``upper`` is true. ``info`` is 0 for a positive definite
     matrix, otherwise the order of the first leading minor that is not positive definite. If ``check_errors`` is true, a
     nonzero ``info`` raises LinAlgError.
+
+    >>> import retrograd as torch
+    >>> L, info = torch.linalg.cholesky_ex(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> L
+    tensor([[2., 0.],
+            [1., 2.]])
+    >>> info
+    tensor(0, dtype=torch.int32)
     """
     result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
@@ -537,6 +545,14 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     The pivots are LAPACK's (int32): row i was exchanged with row ``pivots[i]``, both counted from 1. Raises
     RuntimeError if a pivot is zero. ``pivot`` must be true, because PyTorch does not implement LU without pivoting on
     the CPU.
+
+    >>> import retrograd as torch
+    >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
+    >>> LU
+    tensor([[4.0000, 4.0000],
+            [0.2500, 1.0000]])
+    >>> pivots
+    tensor([2, 2], dtype=torch.int32)
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
@@ -551,6 +567,11 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
     ``info`` is the position of the first zero pivot, counted from 1, or 0 if no pivot is zero. If ``check_errors`` is
     true, raise RuntimeError instead of returning a nonzero ``info``. ``pivot`` must be true.
+
+    >>> import retrograd as torch
+    >>> LU, pivots, info = torch.linalg.lu_factor_ex(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))
+    >>> pivots, info
+    (tensor([2, 2], dtype=torch.int32), tensor(0, dtype=torch.int32))
     """
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
@@ -794,6 +815,14 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
 
     If ``hermitian`` is true, ``input = L D Lᴴ``, otherwise ``input = L D Lᵀ``. D is block diagonal with blocks of size
     1 and 2.
+
+    >>> import retrograd as torch
+    >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> LD
+    tensor([[4.0000, 0.0000],
+            [0.5000, 4.0000]])
+    >>> pivots
+    tensor([1, 2], dtype=torch.int32)
     """
     factors, pivots, info = ldl_factor_block(input, hermitian)
     _check_no_zero_block("linalg.ldl_factor", info._array)
@@ -808,6 +837,11 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     ``info`` is the position of the first zero block of D, counted from 1, or 0 if no block is zero. If ``check_errors``
     is true, raise RuntimeError instead of returning a nonzero ``info``. If ``hermitian`` is true, ``input = L D Lᴴ``,
     otherwise ``input = L D Lᵀ``.
+
+    >>> import retrograd as torch
+    >>> LD, pivots, info = torch.linalg.ldl_factor_ex(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> pivots, info
+    (tensor([1, 2], dtype=torch.int32), tensor(0, dtype=torch.int32))
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
@@ -856,7 +890,14 @@ ldl_solve_block.derivative(self=_ldl_solve_rule, B=_ldl_solve_rule)
 
 @exported("linalg")
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Any = None) -> Tensor:
-    """Return the solution X of ``A @ X = B``, from ``LD, pivots = ldl_factor(A, hermitian=hermitian)``."""
+    """Return the solution X of ``A @ X = B``, from ``LD, pivots = ldl_factor(A, hermitian=hermitian)``.
+
+    >>> import retrograd as torch
+    >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+    >>> torch.linalg.ldl_solve(LD, pivots, torch.tensor([[8.0], [12.0]]))
+    tensor([[1.],
+            [2.]])
+    """
     check_tensors("linalg_ldl_solve", LD=LD, pivots=pivots, B=B)
     factors, b = LD._array, B._array
     check_square("torch.linalg.ldl_solve", factors)

@@ -612,6 +612,10 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
 
     The first tensor may be a vector, which is a matrix with one row. The last tensor may be a vector, which is a matrix
     with one column. The dimension of size 1 of such a row or column is removed from the result.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4)])
+    tensor([12., 12.])
     """
     if isinstance(tensors, Tensor):
         raise TypeError("linalg_multi_dot(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")

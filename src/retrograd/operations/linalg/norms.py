@@ -56,6 +56,11 @@ def matrix_norm(
 
     ``ord`` is "fro" (Frobenius norm), "nuc" (sum of singular values), 2 or -2 (largest or smallest singular value), 1
     or -1 (largest or smallest column sum of absolute values), or inf or -inf (largest or smallest row sum).
+
+    >>> import retrograd as torch
+    >>> A = torch.tensor([[3.0, 0.0], [4.0, 0.0]])
+    >>> torch.linalg.matrix_norm(A), torch.linalg.matrix_norm(A, 1)
+    (tensor(5.), tensor(7.))
     """
     name = "linalg.matrix_norm"
     check_tensors("linalg_matrix_norm", input=input)
@@ -139,6 +144,10 @@ def cond(input: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     """Return the condition number of each matrix of ``input``: its norm times the norm of its inverse.
 
     ``p`` is the order of the norm, as in ``matrix_norm``. If ``p`` is None, the order is 2.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.cond(torch.tensor([[2.0, 0.0], [0.0, 0.5]]))
+    tensor(4.)
     """
     x = input._array
     if x.ndim < 2:
@@ -195,6 +204,10 @@ def matrix_rank(
     None, ``rtol`` is the machine epsilon times the larger of the numbers of rows and columns. If ``hermitian`` is true,
     the absolute values of the eigenvalues are used as singular values. If ``tol`` is not None, it replaces ``atol``,
     and ``rtol`` is 0.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
     """
     x = input._array
     check_matrix("torch.linalg.matrix_rank", x, "input")
@@ -213,7 +226,12 @@ def matrix_rank(
 
 @exported("linalg")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Any = None) -> Tensor:
-    """Return the dot product of ``conj(x)`` and ``y`` along the dimension ``dim``."""
+    """Return the dot product of ``conj(x)`` and ``y`` along the dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
     check_floating("linalg.vecdot", x._array)
     if x._array.dtype != y._array.dtype:
         raise RuntimeError(

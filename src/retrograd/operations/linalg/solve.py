@@ -103,7 +103,13 @@ _InvEx = named("linalg_inv_ex", ("inverse", "info"))
 
 @exported("linalg")
 def inv(A: Tensor, *, out: Any = None) -> Tensor:
-    """Return the inverse of ``A``, a square matrix or a batch of them. Raise LinAlgError if a matrix is singular."""
+    """Return the inverse of ``A``, a square matrix or a batch of them. Raise LinAlgError if a matrix is singular.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.inv(torch.tensor([[1.0, 2.0], [0.0, 4.0]]))
+    tensor([[ 1.0000, -0.5000],
+            [ 0.0000,  0.2500]])
+    """
     return inv_block(A)
 
 
@@ -122,6 +128,11 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 
     ``info`` is the position of the first zero pivot in the LU factorization, counted from 1, or 0 if no pivot is zero.
     If ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``.
+
+    >>> import retrograd as torch
+    >>> inverse, info = torch.linalg.inv_ex(torch.tensor([[1.0, 2.0], [0.0, 0.0]]))
+    >>> info  # U[1, 1] of the LU factorization is 0
+    tensor(2, dtype=torch.int32)
     """
     result = _InvEx(inv_ex_block(A))
     if check_errors:
@@ -242,6 +253,11 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     ``info`` is the position of the first zero pivot of ``A``, counted from 1, or 0 if no pivot is zero. If
     ``check_errors`` is true, raise LinAlgError instead of returning a nonzero ``info``. The system is ``A @ X = B``, or
     ``X @ A = B`` if ``left`` is false.
+
+    >>> import retrograd as torch
+    >>> result, info = torch.linalg.solve_ex(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 2.0]))
+    >>> result, info
+    (tensor([1.0000, 0.5000]), tensor(0, dtype=torch.int32))
     """
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
@@ -288,6 +304,12 @@ def solve_triangular(
 
     If ``upper`` is true, only the upper triangle of ``input`` is read, otherwise only the lower triangle. If
     ``unitriangular`` is true, the diagonal is not read, and its elements count as 1.
+
+    >>> import retrograd as torch
+    >>> A = torch.tensor([[2.0, 1.0], [0.0, 4.0]])
+    >>> torch.linalg.solve_triangular(A, torch.tensor([[5.0], [4.0]]), upper=True)
+    tensor([[2.],
+            [1.]])
     """
     check_tensors("linalg_solve_triangular", input=input, B=B)
     a, b = input._array, B._array
@@ -682,6 +704,11 @@ def pinv(
     singular value. If ``atol`` and ``rtol`` are both None, ``rtol`` is the machine epsilon times the larger of the
     numbers of rows and columns. ``rcond`` is an older name of ``rtol``. If ``hermitian`` is true, eigenvalues are used
     instead of singular values, and only the lower triangle of ``input`` is read.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.0000]])
     """
     check_tensors("linalg_pinv", input=input)
     x = input._array
@@ -766,6 +793,12 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
     values). Singular values up to ``rcond`` times the largest one count as zero. The residuals are empty if ``driver``
     is "gelsy", if ``input`` does not have full rank, or if ``input`` has no more rows than columns. The rank is empty
     if ``driver`` is "gels". The singular values are empty unless ``driver`` is "gelsd" or "gelss".
+
+    >>> import retrograd as torch
+    >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0], [5.0]])).solution.round(decimals=4)
+    tensor([[1.],
+            [2.]])
     """
     check_tensors("linalg_lstsq", input=input, b=b)
     a, right = input._array, b._array
@@ -807,6 +840,11 @@ def tensorinv(input: Tensor, ind: int = 2, *, out: Any = None) -> Tensor:
 
     ``input`` is reshaped to a matrix whose rows are its first ``ind`` dimensions, and this matrix is inverted. The
     result has the shape (*input.shape[ind:], *input.shape[:ind]).
+
+    >>> import retrograd as torch
+    >>> A = torch.eye(6).reshape(2, 3, 6)
+    >>> torch.linalg.tensorinv(A, ind=2).shape
+    torch.Size([6, 2, 3])
     """
     shape = input._array.shape
     if ind <= 0:
@@ -826,6 +864,11 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None, *, out: Any = No
     """Return the tensor X with ``tensordot(input, X, X.ndim) = other``.
 
     If ``dims`` is not None, the dimensions ``dims`` of ``input`` are first moved to its end.
+
+    >>> import retrograd as torch
+    >>> A = 2 * torch.eye(4).reshape(2, 2, 4)
+    >>> torch.linalg.tensorsolve(A, torch.ones(2, 2))
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
     ndim = input._array.ndim
     if dims is not None:

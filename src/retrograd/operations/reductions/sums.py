@@ -646,6 +646,12 @@ def vector_norm(
     """Return the vector norm ``sum(abs(input) ** ord) ** (1 / ord)`` over ``dim``, by default over all dimensions.
 
     ``ord=inf`` is the maximum of ``abs(input)``, ``-inf`` the minimum, and 0 the number of nonzero elements.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.vector_norm(torch.tensor([3.0, -4.0]))
+    tensor(5.)
+    >>> torch.linalg.vector_norm(torch.tensor([3.0, -4.0]), ord=float("inf"))
+    tensor(4.)
     """
     if dtype is not None:
         input = input.to(dtype)
