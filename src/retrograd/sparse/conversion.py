@@ -389,7 +389,13 @@ def from_scipy(matrix: Any) -> SparseTensor:
 
 
 def to_scipy(input: SparseTensor) -> Any:
-    """Return a sparse matrix as a SciPy array in the same format, which has a copy of its elements."""
+    """Return a sparse matrix as a SciPy array in the same format, which has a copy of its elements.
+
+    >>> import retrograd as torch
+    >>> torch.sparse.to_scipy(torch.eye(2).to_sparse()).toarray()
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     if input._pattern.dims != 2 or input._stored.dim() != 1:
         raise unsupported("to_scipy() of a tensor that is no matrix", input.layout)
     import scipy.sparse

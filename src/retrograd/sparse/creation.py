@@ -17,7 +17,13 @@ from .tensor import NAMES, Compressed, Coordinates, SparseTensor, implements, sp
 
 
 class check_sparse_tensor_invariants:
-    """Setting, context manager and decorator: whether new sparse tensors are checked for invalid indices."""
+    """Setting, context manager and decorator: whether new sparse tensors are checked for invalid indices.
+
+    >>> import retrograd as torch
+    >>> with torch.sparse.check_sparse_tensor_invariants():
+    ...     print(torch.sparse.check_sparse_tensor_invariants.is_enabled())
+    True
+    """
 
     enabled = False
 
@@ -306,6 +312,13 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: 
     """Return the matrix of ``shape`` whose diagonal ``offsets[k]`` has the elements ``diagonals[k]``.
 
     Element j of a row of ``diagonals`` is in column j. A positive offset is that of a diagonal above the main one.
+
+    >>> import retrograd as torch
+    >>> diagonals = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> torch.sparse.spdiags(diagonals, torch.tensor([0, 1]), (3, 3)).to_dense()
+    tensor([[1., 5., 0.],
+            [0., 2., 6.],
+            [0., 0., 3.]])
     """
     rows = diagonals.reshape(1, -1) if diagonals.ndim == 1 else diagonals
     shifts = offsets.reshape(-1)._array

@@ -493,7 +493,14 @@ def linear(input: Tensor, weight: Any, bias: Any = None) -> Any:
 def sampled_addmm(
     input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None
 ) -> SparseTensor:
-    """Return ``beta * input + alpha * (mat1 @ mat2)`` at the indices of ``input``, a sparse matrix."""
+    """Return ``beta * input + alpha * (mat1 @ mat2)`` at the indices of ``input``, a sparse matrix.
+
+    >>> import retrograd as torch
+    >>> input = torch.eye(2).to_sparse_csr()
+    >>> torch.sparse.sampled_addmm(input, torch.ones(2, 3), torch.ones(3, 2)).to_dense()
+    tensor([[4., 0.],
+            [0., 4.]])
+    """
     _refuse_out("sampled_addmm", out)
     _check_matrix(input, "sampled_addmm")
     if input._sizes != (mat1.shape[0], mat2.shape[1]) or mat1.shape[1] != mat2.shape[0]:

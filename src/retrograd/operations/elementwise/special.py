@@ -39,7 +39,12 @@ def lgamma(np: Any, self: Any, /) -> Any:
 @exported("special", "digamma", "psi")
 @pointwise(lambda F, g, self: g * F.polygamma(self, 1), floats=True, in_place="method", refuses=("digamma", "c"))
 def digamma(np: Any, self: Any, /) -> Any:
-    """Return the digamma function, the derivative of ``lgamma``, of each element of ``self``."""
+    """Return the digamma function, the derivative of ``lgamma``, of each element of ``self``.
+
+    >>> import retrograd as torch
+    >>> torch.special.psi(torch.tensor([1.0, 2.0]))
+    tensor([-0.5772,  0.4228])
+    """
     return special(np, "psi", self)
 
 
@@ -148,6 +153,10 @@ def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Any:
 
     For an element a, this is ``p * (p - 1) / 4 * log(π)`` plus the sum of ``lgamma(a - i / 2)`` for i from 0 to
     ``p - 1``.
+
+    >>> import retrograd as torch
+    >>> torch.special.multigammaln(torch.tensor([2.0, 3.0]), 2)
+    tensor([0.4516, 1.5502])
     """
     return mvlgamma_block(input, p)
 
@@ -218,6 +227,10 @@ def igamma(np: Any, self: Any, other: Any, /) -> Any:
     """Return the regularized lower incomplete gamma function P(a, x), where a is ``self`` and x is ``other``.
 
     P(a, x) is ``1 / Γ(a)`` times the integral of ``t ** (a - 1) * exp(-t)`` over t from 0 to x.
+
+    >>> import retrograd as torch
+    >>> torch.special.gammainc(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+    tensor([0.6321, 0.2642])
     """
     return _at_the_ends(np, self, other, special(np, "gammainc", self, other), 0, 1)
 
@@ -232,6 +245,10 @@ def igammac(np: Any, self: Any, other: Any, /) -> Any:
     """Return the regularized upper incomplete gamma function Q(a, x), where a is ``self`` and x is ``other``.
 
     Q(a, x) is ``1 / Γ(a)`` times the integral of ``t ** (a - 1) * exp(-t)`` over t from x to infinity.
+
+    >>> import retrograd as torch
+    >>> torch.special.gammaincc(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 1.0]))
+    tensor([0.3679, 0.7358])
     """
     return _at_the_ends(np, self, other, special(np, "gammaincc", self, other), 1, 0)
 

@@ -179,6 +179,12 @@ def istft(
     If no signal has exactly this transform, return the signal whose transform is closest to ``input`` in the
     least-squares sense. ``length`` is the number of elements of the signal. If ``return_complex`` is true, the signal
     is complex. The other arguments must be the same as in the call of :func:`stft`.
+
+    >>> import retrograd as torch
+    >>> x = torch.arange(8.0)
+    >>> spectrum = torch.stft(x, n_fft=4, window=torch.ones(4), return_complex=True)
+    >>> torch.istft(spectrum, n_fft=4, window=torch.ones(4), length=8)
+    tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     hop = n_fft >> 2 if hop_length is None else hop_length
     size = n_fft if win_length is None else win_length

@@ -262,6 +262,10 @@ def cosine(
 
     The elements are ``sin(π * (k + 0.5) / n)`` for k from 0 to ``M - 1``, where n is ``M``, or ``M + 1`` for the
     periodic window that ``sym=False`` selects.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.cosine(5)
+    tensor([0.3090, 0.8090, 1.0000, 0.8090, 0.3090])
     """
     options = {"dtype": _element_type("cosine", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M == 0:
@@ -280,6 +284,10 @@ def gaussian(
 
     ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
     last element.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.gaussian(5, std=1.0)
+    tensor([0.1353, 0.6065, 1.0000, 0.6065, 0.1353])
     """
     options = {"dtype": _element_type("gaussian", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if std <= 0:
@@ -302,6 +310,10 @@ def kaiser(
 
     ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
     last element.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.kaiser(5, beta=4.0)
+    tensor([0.0885, 0.6334, 1.0000, 0.6334, 0.0885])
     """
     kind = _element_type("kaiser", M, dtype, layout)
     if beta < 0:
@@ -323,6 +335,10 @@ def bartlett(
 
     ``sym=False`` returns a periodic window, for spectral analysis: a symmetric window of ``M + 1`` elements without its
     last element.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.bartlett(5)
+    tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
     options = {"dtype": _element_type("bartlett", M, dtype, layout), "device": device, "requires_grad": requires_grad}
     if M <= 1:
@@ -392,6 +408,10 @@ def general_hamming(
 
     Here k is the index of the element, from 0 to ``M - 1``, and n is ``M - 1``, or ``M`` for the periodic window that
     ``sym=False`` selects.
+
+    >>> import retrograd as torch
+    >>> torch.signal.windows.general_hamming(5, alpha=0.6)
+    tensor([0.2000, 0.6000, 1.0000, 0.6000, 0.2000])
     """
     return general_cosine(
         M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
