@@ -345,6 +345,13 @@ def test_mpi4py_is_named_if_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> No
     )  # fmt: skip
 
 
+def test_hash_store_of_several_processes() -> None:
+    fails(
+        ValueError, "a HashStore is in the memory of one process; several processes need a TCPStore or a FileStore",
+        lambda: dist.init_process_group(store=dist.HashStore(), rank=1, world_size=2),
+    )  # fmt: skip
+
+
 # -- Launchers ---------------------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,7 @@ from ..runtime.user_frame import warn
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .launched import mpi_rank
 from .store_server import connect, in_seconds
-from .stores import PrefixStore, Store, TCPStore
+from .stores import HashStore, PrefixStore, Store, TCPStore
 from .watch import Watch
 
 #: Names of the shared memory of MPICH and of Intel MPI.
@@ -72,6 +72,10 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, 
             mpi = _library(rank, size)  # meanwhile the coordinator starts
             if coordinator is not None:
                 meeting.publish({**address, "port": _port(coordinator)})
+        if isinstance(_without_prefixes(store), HashStore):
+            raise ValueError(
+                "a HashStore is in the memory of one process; several processes need a TCPStore or a FileStore"
+            )
         meeting.arrive()
         meeting.wait()
         if _world is None:
@@ -263,12 +267,15 @@ def _stop(coordinator: subprocess.Popen[bytes]) -> None:
 
 def _listening(store: Store) -> tuple[list[str], str]:
     """Return the names and addresses of this machine, best first, and the address on which to listen, "" for all."""
-    while isinstance(store, PrefixStore):
-        store = store.underlying_store
-    host = store.host if isinstance(store, TCPStore) else ""
+    root = _without_prefixes(store)
+    host = root.host if isinstance(root, TCPStore) else ""
     if host in ("localhost", "::1") or host.startswith("127."):
         return ["127.0.0.1"], "127.0.0.1"
     return list(dict.fromkeys([*filter(None, [host]), *own_addresses(host)])), ""
+
+
+def _without_prefixes(store: Store) -> Store:
+    return store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
 
 
 def own_addresses(target: str) -> list[str]:
