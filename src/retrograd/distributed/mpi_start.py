@@ -61,6 +61,10 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, 
     A second call returns the MPI of the first one.
     """
     global _starts, _world
+    if isinstance(_without_prefixes(store), HashStore):
+        raise ValueError(
+            "a HashStore is in the memory of one process; several processes need a TCPStore or a FileStore"
+        )
     meeting = Meeting(store, _starts, rank, size, timeout)
     _starts += 1
     coordinator = None
@@ -72,10 +76,6 @@ def start(store: Store, rank: int, size: int, timeout: timedelta) -> tuple[Any, 
             mpi = _library(rank, size)  # meanwhile the coordinator starts
             if coordinator is not None:
                 meeting.publish({**address, "port": _port(coordinator)})
-        if isinstance(_without_prefixes(store), HashStore):
-            raise ValueError(
-                "a HashStore is in the memory of one process; several processes need a TCPStore or a FileStore"
-            )
         meeting.arrive()
         meeting.wait()
         if _world is None:
