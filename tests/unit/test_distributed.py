@@ -21,6 +21,7 @@ import retrograd.distributed as dist
 from retrograd import multiprocessing, nn
 from retrograd.nn.parallel import DistributedDataParallel, gather, parallel_apply, scatter
 from retrograd.utils.data import DistributedSampler
+from tests.distributed.rank_processes import unused_port
 
 pytestmark = pytest.mark.thread_unsafe
 NOT_INITIALIZED = "Default process group has not been initialized, please make sure to call init_process_group."
@@ -76,15 +77,16 @@ def init(**arguments: Any) -> None:
 
 
 def test_init_by_url_environment_and_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29613"}
+    environment = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port())}
+    address = f"tcp://127.0.0.1:{unused_port()}"
     for name, value in environment.items():
         words = f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected"
         fails(ValueError, words, init)
         monkeypatch.setenv(name, value)
     file = (tmp_path / "store").as_uri()
     for arguments in (
-        {}, {"init_method": "env://"}, {"init_method": "tcp://127.0.0.1:29611", "rank": 0, "world_size": 1},
-        {"init_method": "tcp://127.0.0.1:29611?rank=0&world_size=1"}, {"init_method": file, "rank": 0, "world_size": 1},
+        {}, {"init_method": "env://"}, {"init_method": address, "rank": 0, "world_size": 1},
+        {"init_method": f"{address}?rank=0&world_size=1"}, {"init_method": file, "rank": 0, "world_size": 1},
         {"store": dist.HashStore(), "rank": 0, "world_size": 1}, {"rank": 0, "world_size": 1},
     ):  # fmt: skip
         init(**arguments)
