@@ -124,10 +124,11 @@ class Pending(Operation):
         super().__init__()
         self.engine, self.position, self._steps, self._header_values = engine, position, steps, header
         self.header: MPI.Request | None = None
+        self.number = 0
         self._posted = False
         self._requests: list[MPI.Request] = []
         self._statuses: list[MPI.Status] | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # an operation may fail while this thread makes progress with it
         self._done = self._asked = self._last = False
         self._futures: list[tuple[Future[Any], Any]] = []
         self._started = time.monotonic()
@@ -140,13 +141,13 @@ class Pending(Operation):
 
     def ready(self) -> bool:
         """Whether the header is complete. If the ranks have called different operations, the steps become others."""
-        assert self.header is not None
-        if not self.header.Test():
-            return False
-        self.header = None
-        first, second = self._header_values  # type: ignore[misc]
-        if first != ~second:
-            self._steps = self.engine._explain(self.position)
+        if self.header is not None:
+            if not self.header.Test():
+                return False
+            first, second = self._header_values  # type: ignore[misc]
+            if first != ~second:
+                self._steps = self.engine._explain(self.position, self.number)
+            self.header = None  # last, because an interrupt may come before
         return True
 
     def begin(self) -> None:
@@ -162,6 +163,12 @@ class Pending(Operation):
         except StopIteration as end:
             self.value, self._last = end.value, True
             return True
+        except KeyboardInterrupt as error:  # the step cannot go on; the traceback has the buffers of posted requests
+            _keep(error, error.__traceback__)
+            self._set_error(self.engine._fail(f"{self.position.describe()} was interrupted"))
+            self._done = True
+            self._complete()
+            raise
         if isinstance(waiting, tuple):
             self._requests, self._statuses = waiting
         elif waiting is not None:
@@ -588,7 +595,12 @@ class MPIEngine(Engine):
             fingerprint = (self._number & 0x3FFFFFFF) << 32 | crc32(f"{name}{detail}".encode())
             header = numpy.array((fingerprint, ~fingerprint), numpy.int64)
             pending = Pending(self, Position(name, detail), steps, header)
-            self._start(pending, pending.post_header, timeout)
+            pending.number = self._number
+            try:
+                self._start(pending, pending.post_header, timeout)
+            except BaseException:
+                self._number -= pending.header is None  # an interrupt before anything was posted
+                raise
             self._waiting.append(pending)
         return pending
 
@@ -619,12 +631,13 @@ class MPIEngine(Engine):
             return
         try:
             while self._waiting and self._waiting[0].ready():
+                first = self._waiting.popleft()
                 self._beginning += 1
-                self._waiting[0].begin()
-                self._waiting.popleft()
-        except Exception as error:  # of MPI
-            broken = self._fail(f"{self._waiting[0].position.describe()} failed: {error}")
-            self._waiting.popleft().fail(broken)
+                try:
+                    first.begin()
+                except Exception as error:
+                    words = _words(error) if isinstance(error, MPI.Exception) else str(error)
+                    first.fail(self._fail(f"{first.position.describe()} failed: {words}"))
         finally:
             self._posting.release()
 
@@ -669,9 +682,9 @@ class MPIEngine(Engine):
                 places.setdefault("in " + answers[rank], []).append(rank)
         return _who(places)
 
-    def _explain(self, position: Position) -> Steps:
+    def _explain(self, position: Position, number: int) -> Steps:
         """Exchange descriptions of the operations that the ranks have called, and raise the error."""
-        mine = position.describe().encode()[:_DESCRIPTION].ljust(_DESCRIPTION)
+        mine = f"{number} {position.describe()}".encode()[:_DESCRIPTION].ljust(_DESCRIPTION)
         rows = numpy.zeros((self.size, _DESCRIPTION), numpy.uint8)
         rows[self.rank] = numpy.frombuffer(mine, numpy.uint8)
         if self.rank == 0:
@@ -680,9 +693,11 @@ class MPIEngine(Engine):
         else:
             yield [self.comm.Isend([rows[self.rank].copy(), MPI.BYTE], 0, _EXPLAIN)]
             yield [self.comm.Irecv([rows, MPI.BYTE], 0, _EXPLAIN)]
+        said = [row.tobytes().decode(errors="replace").strip().split(" ", 1) for row in rows]
+        alike = len({call for _, call in said}) == 1
         calls: dict[str, list[int]] = {}
-        for rank, row in zip(self.ranks, rows, strict=True):
-            calls.setdefault("in " + row.tobytes().decode(errors="replace").strip(), []).append(rank)
+        for rank, (count, call) in zip(self.ranks, said, strict=True):
+            calls.setdefault(f"in operation {count} of the group, {call}" if alike else f"in {call}", []).append(rank)
         raise self._fail(f"Detected mismatch between collectives on ranks: {_who(calls)}.")
 
     # -- Reductions
