@@ -145,7 +145,7 @@ deeper()
     until(lambda: not running(int((folder / "grandchild.pid").read_text())))
 
 
-def test_killed_rank_and_one_that_ignores_sigterm(folder: Path, launch: Launch) -> None:
+def test_crashed_rank_and_one_that_ignores_sigterm(folder: Path, launch: Launch) -> None:
     text = """
 import signal
 if rank == 0:
@@ -154,13 +154,16 @@ if rank == 0:
     time.sleep(60)
 while not os.path.exists("ready.pid"):
     time.sleep(0.02)
-os.kill(os.getpid(), signal.SIGKILL)
+def crash():
+    os.kill(os.getpid(), signal.SIGSEGV)
+crash()
 """
     begun = time.monotonic()
     options = ["--nproc-per-node", "2", "--shutdown-timeout", "1"]
     code, _, err = launch(*options, program(folder, NOTE + text))
     assert code == 1 and time.monotonic() - begun < 20
-    assert "exitcode  : -9 (pid: " in err and "(SIGKILL)" in err and "rank      : 1 " in err
+    assert "exitcode  : -11 (pid: " in err and "(SIGSEGV)" in err and "rank      : 1 " in err
+    assert "in crash" in err  # Python's fault handler prints the line
 
 
 def test_restarts_after_failures(folder: Path, launch: Launch) -> None:

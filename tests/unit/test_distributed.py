@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib.util
 import io
 import pickle
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -570,3 +572,22 @@ def test_names_of_multiprocessing() -> None:
 
     assert multiprocessing.ProcessRaisedException is ProcessRaisedException and callable(multiprocessing.spawn)
     assert {"Process", "Queue", "Pool", "Manager", "get_context", "cpu_count"} <= set(dir(multiprocessing))
+
+
+def test_store_is_released_while_another_one_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector may release the last master of a port in a thread that creates another one."""
+    from retrograd.distributed import stores
+
+    class Server(stores.Server):
+        def __init__(self, *given: Any) -> None:
+            gc.collect()
+            super().__init__(*given)
+
+    abandoned: list[Any] = [dist.TCPStore("127.0.0.1", 0, is_master=True)]
+    abandoned.append(abandoned)
+    del abandoned
+    monkeypatch.setattr(stores, "Server", Server)
+    thread = threading.Thread(target=lambda: dist.TCPStore("127.0.0.1", 0, is_master=True), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()

@@ -184,7 +184,8 @@ def _close_file(keys: FileKeys, world_size: int, process: int) -> None:
 
 #: The servers of this process that further stores may use, by port.
 _SERVERS: dict[int, Server] = {}
-_servers_lock = threading.Lock()
+#: Reentrant, because the garbage collector may release another store at any point of a thread that holds the lock.
+_servers_lock = threading.RLock()
 #: Queue in which each store of a port leaves a value.
 _JOINED = b"\0joined"
 

@@ -146,7 +146,7 @@ class Nodes:
         if self.node == 0:
             keys = self._arrivals(store, attempt)
             counts = [json.loads(each)["ranks"] for each in store.multi_get(keys)]
-            members = {"counts": counts, "address": self._address(), "port": self.port}
+            members: dict[str, Any] = {"counts": counts, "address": self._address(), "port": self.port}
             store.set("members", json.dumps(members))
         else:
             self._wait(store, ["members"], {"members": "some"}, self._patience(attempt) + PULSE)

@@ -18,6 +18,7 @@ def main() -> int:
     parent = os.environ.pop(STARTED_BY, None)
     if parent is not None:
         end_with_parent(parent=int(parent))
+    ErrorHandler().initialize()
     try:
         return cli.run(sys.argv[1:])
     except (Exception, SystemExit) as error:
