@@ -302,7 +302,7 @@ def check_coverage(folder: Path) -> list[str]:
 
 #: Lines of programs that a checker rejects and that show what they are meant to show.
 UNDERSTOOD = (
-    r"\.op\.source",  # an attribute for those who read the implementation
+    r"\.op\.source",  # an attribute for readers of the implementation
     r"no_grad is torch\.no_grad",  # of two packages with the same stubs
     r"\(way \+ way\)\.unit",  # the operators of a subclass return a Tensor, as PyTorch's stubs say
     r"-= 0\.5 \* (slope|start)\.grad$",  # pyright: after `x.grad, y.grad = None, None` in a loop, a gradient may be None

@@ -1,4 +1,4 @@
-"""What ``dir``, completion and ``inspect.getsource`` show."""
+"""Names that ``dir`` and completion show, and the source that ``inspect.getsource`` shows."""
 
 import inspect
 import pickle

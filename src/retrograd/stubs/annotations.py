@@ -360,7 +360,7 @@ class Stub:
         if isinstance(bound, ast.ClassDef):
             value = getattr(importlib.import_module(source.module), name, None)
             if same := names.stand_in(source.module, name):
-                return self.public(*same)  # a public class stands for this one
+                return self.public(*same)  # a public class replaces this one
             for each in value.__mro__ if isinstance(value, type) else ():
                 if (home := names.home(each)) and each is not object:
                     return self.public(*home)

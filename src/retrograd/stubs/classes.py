@@ -528,7 +528,7 @@ def _element(text: str) -> str:
 
 
 def inferred(stub: Stub, node: ast.expr, source: Source, types: dict[str, str]) -> str:
-    """Return the type of an expression in ``__init__``, if its form tells it, else ``Any``."""
+    """Return the type of an expression in ``__init__``, if its form shows it, else ``Any``."""
     if isinstance(node, ast.Name) and node.id in types:
         return types[node.id]
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str):

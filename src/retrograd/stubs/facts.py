@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..runtime.codegen import parse_expression
 
-#: Parts of declarations that were asked for: names of parameters, ``return``, or an empty text for an attribute.
+#: Requested parts of declarations: names of parameters, ``return``, or an empty text for an attribute.
 asked: dict[str, set[str]] = {}
 #: Files that are not read, while they are recorded.
 ignored: set[str] = set()

@@ -14,7 +14,7 @@ from ..compat.lazy_imports import INTERNAL
 ROOT = __name__.partition(".")[0]
 #: Public modules that are not attributes of the package: programs import them.
 UNLISTED = ("extend", "import_hook")
-#: Internal classes, and the public classes that stand for them.
+#: Internal classes, and the public classes in their place.
 STAND_INS = {"retrograd.core.graph.Node": "retrograd.autograd.graph.Node"}
 
 
@@ -123,6 +123,6 @@ def home(value: object) -> tuple[str, str] | None:
 
 
 def stand_in(module: str, name: str) -> tuple[str, str] | None:
-    """Return the module and the name of the public class that stands for an internal class, or None."""
+    """Return the module and the name of the public class in place of an internal class, or None."""
     full = STAND_INS.get(f"{module}.{name}")
     return (full.rpartition(".")[0], name) if full is not None else None
