@@ -279,7 +279,12 @@ def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
 
 
 def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """Return the tensor on ``device``, as ``to(device)``: the method that the array API standard requires."""
+    """Return the tensor on ``device``, as ``to(device)``: the method that the array API standard requires.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).to_device("cpu")
+    tensor([1., 1.])
+    """
     if stream is not None:
         raise NotImplementedError("Tensor.to_device() does not take a stream")
     return self.to(device)

@@ -202,7 +202,12 @@ LEGACY_TYPES: dict[str, Any] = {}
 
 @public(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return ``input`` converted to the dtype and the device of ``other``, or ``input`` itself if both are the same."""
+    """Return ``input`` converted to the dtype and the device of ``other``, or ``input`` itself if both are the same.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([1.5]).type_as(torch.tensor([1]))
+    tensor([1])
+    """
     return to(input, other)
 
 
@@ -212,6 +217,12 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
     A legacy type is a class such as ``torch.FloatTensor``. ``dtype`` may also be a legacy type or the name of one. The
     other arguments have no effect.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([1.5]).type()
+    'torch.FloatTensor'
+    >>> torch.tensor([1.5]).type(torch.int64)
+    tensor([1])
     """
     if dtype is None:
         return legacy_type_name(input)
@@ -233,7 +244,13 @@ def legacy_type_name(x: Tensor) -> str:
 
 @public(function=False)
 def cpu(input: Tensor, *, memory_format: Any = preserve_format) -> Tensor:
-    """Return a copy of ``input`` on the CPU, or ``input`` itself if it is on the CPU."""
+    """Return a copy of ``input`` on the CPU, or ``input`` itself if it is on the CPU.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> x.cpu() is x
+    True
+    """
     return to(input, devices.CPU)
 
 
@@ -264,7 +281,12 @@ def numpy_array_of(x: Tensor) -> Any:
 
 @public(function=False)
 def item(input: Tensor) -> Any:
-    """Return the only element of ``input`` as a Python number. Raise RuntimeError unless ``input`` has one element."""
+    """Return the only element of ``input`` as a Python number. Raise RuntimeError unless ``input`` has one element.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([2.5]).item()
+    2.5
+    """
     array = input._array
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -278,6 +300,10 @@ def tolist(input: Tensor) -> Any:
     """Return the elements of ``input`` as nested lists of Python numbers.
 
     If ``input`` is 0-d, the result is a single number.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
     """
     array = numpy_array_of(input)
     return array.tolist() if array.dtype not in dtypes.EXTENSIONS else dtypes.native(array).tolist()
@@ -290,6 +316,13 @@ def numpy_(input: Tensor, *, force: bool = False) -> Any:
     Raise RuntimeError if ``input`` requires gradients and recording is on, and TypeError if it is on a GPU or has a dtype
     that NumPy lacks. With ``force=True``, these errors are not raised, and the elements of a tensor on a GPU are copied to
     the CPU.
+
+    >>> import retrograd as torch
+    >>> x = torch.zeros(2)
+    >>> array = x.numpy()
+    >>> array[0] = 9.0
+    >>> x
+    tensor([9., 0.])
     """
     if input.requires_grad and not force and is_grad_enabled():
         text = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -313,6 +346,12 @@ def as_subclass(input: Tensor, cls: Any) -> Tensor:
 
     For autograd, the result is a view of ``input``: a gradient of the result is passed on to ``input``. Raise TypeError
     if ``cls`` is not a subclass of Tensor.
+
+    >>> import retrograd as torch
+    >>> class Named(torch.Tensor):
+    ...     name = "no name"
+    >>> torch.ones(2).as_subclass(Named).name
+    'no name'
     """
     if not issubclass(cls, Tensor):
         raise TypeError(
@@ -338,7 +377,12 @@ Tensor._instance_of = staticmethod(_instance_of)
 
 @public()
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the only element of ``input`` is not zero. Raise RuntimeError unless ``input`` has one element."""
+    """Whether the only element of ``input`` is not zero. Raise RuntimeError unless ``input`` has one element.
+
+    >>> import retrograd as torch
+    >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
+    (False, True)
+    """
     if input._array.size != 1:
         what = "no values" if input._array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
@@ -347,19 +391,34 @@ def is_nonzero(input: Tensor) -> bool:
 
 @public()
 def numel(input: Tensor) -> int:
-    """Return the number of elements of ``input``."""
+    """Return the number of elements of ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.numel(torch.zeros(2, 3))
+    6
+    """
     return int(input._array.size)
 
 
 @public(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Whether ``input`` has a floating-point dtype."""
+    """Whether ``input`` has a floating-point dtype.
+
+    >>> import retrograd as torch
+    >>> torch.is_floating_point(torch.zeros(2)), torch.is_floating_point(torch.tensor([1, 2]))
+    (True, False)
+    """
     return input.is_floating_point()
 
 
 @public(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Whether ``input`` has a complex dtype."""
+    """Whether ``input`` has a complex dtype.
+
+    >>> import retrograd as torch
+    >>> torch.is_complex(torch.tensor([1j]))
+    True
+    """
     return input.is_complex()
 
 
@@ -369,6 +428,10 @@ def typename(obj: Any) -> str:
 
     For a tensor, return the name of its legacy type, such as ``torch.FloatTensor``. For a class or function, return the
     qualified name of ``obj`` itself.
+
+    >>> import retrograd as torch
+    >>> torch.typename(torch.zeros(2)), torch.typename("text")
+    ('torch.FloatTensor', 'str')
     """
     if isinstance(obj, Tensor):
         return legacy_type_name(obj)
@@ -379,5 +442,10 @@ def typename(obj: Any) -> str:
 
 @public(method=False)
 def is_tensor(obj: Any) -> bool:
-    """Whether ``obj`` is a Tensor."""
+    """Whether ``obj`` is a Tensor.
+
+    >>> import retrograd as torch
+    >>> torch.is_tensor(torch.zeros(2)), torch.is_tensor([0.0])
+    (True, False)
+    """
     return isinstance(obj, Tensor)

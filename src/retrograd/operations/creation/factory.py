@@ -225,6 +225,10 @@ def empty(
     """Return an uninitialised tensor of the shape ``shape``, which is passed as ints or as one sequence of ints.
 
     By default, the dtype is the default floating dtype.
+
+    >>> import retrograd as torch
+    >>> torch.empty(2, 3).shape
+    torch.Size([2, 3])
     """
     if HANDLERS and (answer := intercept_locals(empty, locals())) is not GO_ON:
         return answer
@@ -253,7 +257,13 @@ def empty_strided(
     size: Any, stride: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements."""
+    """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements.
+
+    >>> import retrograd as torch
+    >>> x = torch.empty_strided((2, 3), (1, 2))
+    >>> x.shape, x.stride()
+    (torch.Size([2, 3]), (1, 2))
+    """
     kind = numpy_dtype_for("empty_strided", dtype)
     if len(size) != len(stride):
         raise RuntimeError(
@@ -326,6 +336,11 @@ def full(
 
     If ``dtype`` is None, the dtype follows from the type of ``fill_value``. Raise RuntimeError if the dtype cannot hold
     ``fill_value``.
+
+    >>> import retrograd as torch
+    >>> torch.full((2, 3), 7.5)
+    tensor([[7.5000, 7.5000, 7.5000],
+            [7.5000, 7.5000, 7.5000]])
     """
     if HANDLERS and (answer := intercept_locals(full, locals())) is not GO_ON:
         return answer
@@ -343,7 +358,12 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, layout: Any = strided, device: Any = None, requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a 0-d tensor that holds the number ``s``. By default, the dtype is the default floating dtype."""
+    """Return a 0-d tensor that holds the number ``s``. By default, the dtype is the default floating dtype.
+
+    >>> import retrograd as torch
+    >>> torch.scalar_tensor(3)
+    tensor(3.)
+    """
     return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad)
 
 
@@ -461,6 +481,11 @@ def full_like(
     """Return a tensor of the shape of ``input`` with ``fill_value`` in every element.
 
     By default, the tensor has the dtype and the device of ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.full_like(torch.zeros(2, 3), 7.5)
+    tensor([[7.5000, 7.5000, 7.5000],
+            [7.5000, 7.5000, 7.5000]])
     """
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = empty_array_like(np, input, kind, order), as_python_number(fill_value)
@@ -504,6 +529,10 @@ def new_full(
     """Return a tensor of shape ``size`` with ``fill_value`` in every element.
 
     By default, the tensor has the dtype and the device of ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, dtype=torch.float64).new_full((3,), 7)
+    tensor([7., 7., 7.], dtype=torch.float64)
     """
     return copy_per_slice(input, full(size, fill_value, **_options(input, dtype, device), requires_grad=requires_grad))
 
@@ -516,6 +545,10 @@ def new_empty_strided(
     """Return an uninitialised tensor of shape ``size`` with the strides ``stride``, counted in elements.
 
     By default, the tensor has the dtype and the device of ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
     """
     return empty_strided(size, stride, **_options(input, dtype, device), requires_grad=requires_grad)
 

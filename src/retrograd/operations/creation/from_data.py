@@ -67,6 +67,10 @@ def new_tensor(
     """Return a tensor with a copy of ``data``.
 
     By default, the tensor has the dtype and the device of ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, dtype=torch.float64).new_tensor([1, 2])
+    tensor([1., 2.], dtype=torch.float64)
     """
     if isinstance(data, Tensor):
         _warn_of_copy("tensor.new_tensor")
@@ -304,7 +308,16 @@ def _check_array(array: Any) -> None:
 
 @public(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
-    """Return a tensor that shares the memory of the NumPy array ``ndarray``."""
+    """Return a tensor that shares the memory of the NumPy array ``ndarray``.
+
+    >>> import retrograd as torch
+    >>> import numpy
+    >>> array = numpy.array([1.0, 2.0])
+    >>> x = torch.from_numpy(array)
+    >>> array[0] = 9.0
+    >>> x
+    tensor([9., 2.], dtype=torch.float64)
+    """
     if not isinstance(ndarray, numpy.ndarray):
         raise TypeError(f"expected np.ndarray (got {type_name(ndarray)})")
     _check_array(ndarray)
@@ -324,6 +337,14 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
     The tensor shares the memory of ``data``, a tensor or NumPy array, if ``dtype`` and ``device`` do not require a
     copy. Other data are copied.
+
+    >>> import retrograd as torch
+    >>> import numpy
+    >>> array = numpy.array([1, 2])
+    >>> torch.as_tensor(array)  # shares the memory of the array
+    tensor([1, 2])
+    >>> torch.as_tensor([1.5, 2.5])
+    tensor([1.5000, 2.5000])
     """
     if isinstance(data, Tensor):
         return to(data, device, dtype)
@@ -340,6 +361,13 @@ def asarray(
 
     ``obj`` is a tensor, an array, an object with the buffer protocol, or data for :func:`tensor`. ``copy=True`` always
     copies. ``copy=False`` raises ValueError if a copy is necessary.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> torch.asarray(x) is x
+    True
+    >>> torch.asarray([1, 2], dtype=torch.float32)
+    tensor([1., 2.])
     """
     shared = _shared(obj, dtype)
     if shared is None:
@@ -395,6 +423,10 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
     The tensor has ``count`` elements, or all elements if ``count`` is -1. ``offset`` is the number of bytes before the
     first element.
+
+    >>> import retrograd as torch
+    >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+    tensor([1, 2], dtype=torch.int16)
     """
     kind = numpy_dtype_for("frombuffer", dtype)
     try:
@@ -469,6 +501,11 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """Return a tensor that shares the memory of ``ext_tensor``, an object with ``__dlpack__`` or a DLPack capsule.
 
     With ``copy=True``, the tensor is a copy.
+
+    >>> import retrograd as torch
+    >>> import numpy
+    >>> torch.from_dlpack(numpy.array([1.0, 2.0]))
+    tensor([1., 2.], dtype=torch.float64)
     """
     if isinstance(ext_tensor, Tensor):
         imported = ext_tensor.detach()
@@ -493,5 +530,12 @@ def from_file(
 
     With ``shared=True``, the file is created or extended if necessary, and writes to the tensor change the file.
     Otherwise writes to the tensor do not change the file.
+
+    >>> import retrograd as torch
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "data")
+    >>> _ = open(path, "wb").write(bytes([1, 2, 3]))
+    >>> torch.from_file(path, size=3, dtype=torch.uint8)
+    tensor([1, 2, 3], dtype=torch.uint8)
     """
     return wrap(map_file(filename, numpy_dtype_for("from_file", dtype), shared, size or 0))

@@ -27,6 +27,10 @@ def _new(input: Tensor, *args: Any, size: Any = None, device: Any = None) -> Ten
 
     ``size`` is a sequence of sizes, in place of ``args``. Raise RuntimeError if ``device`` is of another type than the
     device of ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, dtype=torch.float64).new([1, 2])
+    tensor([1., 2.], dtype=torch.float64)
     """
     if device is not None and devices.device(device).type != input.device.type:
         raise RuntimeError(
@@ -179,7 +183,14 @@ LEGACY_TYPES.update({f"torch.cuda.{name}": each for name, each in CUDA_TYPES.ite
 
 @public(method=False)
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default floating dtype to the dtype of ``t``, a legacy type such as ``torch.FloatTensor`` or its name."""
+    """Set the default floating dtype to the dtype of ``t``, a legacy type such as ``torch.FloatTensor`` or its name.
+
+    >>> import retrograd as torch
+    >>> torch.set_default_tensor_type(torch.DoubleTensor)
+    >>> torch.zeros(1).dtype
+    torch.float64
+    >>> torch.set_default_tensor_type(torch.FloatTensor)
+    """
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",

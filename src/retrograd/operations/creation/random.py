@@ -116,31 +116,65 @@ def _stream(generator: Generator | None) -> draws.Stream:
 
 @public(method=False)
 def manual_seed(seed: int) -> Generator:
-    """Set the seed of the default generator to ``seed``, and return the default generator."""
+    """Set the seed of the default generator to ``seed``, and return the default generator.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.rand(2)
+    tensor([0.4963, 0.7682])
+    """
     return default_generator.manual_seed(int(seed))
 
 
 @public(method=False)
 def seed() -> int:
-    """Set the seed of the default generator to a random number from the operating system, and return the seed."""
+    """Set the seed of the default generator to a random number from the operating system, and return the seed.
+
+    >>> import retrograd as torch
+    >>> seed = torch.seed()
+    >>> torch.initial_seed() == seed
+    True
+    """
     return default_generator.seed()
 
 
 @public(method=False)
 def initial_seed() -> int:
-    """Return the seed that was last set for the default generator."""
+    """Return the seed that was last set for the default generator.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(42)
+    >>> torch.initial_seed()
+    42
+    """
     return default_generator.initial_seed()
 
 
 @public(method=False)
 def get_rng_state() -> Tensor:
-    """Return the state of the default generator as a uint8 tensor."""
+    """Return the state of the default generator as a uint8 tensor.
+
+    >>> import retrograd as torch
+    >>> state = torch.get_rng_state()
+    >>> x = torch.rand(2)
+    >>> torch.set_rng_state(state)
+    >>> torch.equal(torch.rand(2), x)
+    True
+    """
     return default_generator.get_state()
 
 
 @public(method=False)
 def set_rng_state(new_state: Tensor) -> None:
-    """Set the state of the default generator to ``new_state``, a tensor that :func:`get_rng_state` returned."""
+    """Set the state of the default generator to ``new_state``, a tensor that :func:`get_rng_state` returned.
+
+    >>> import retrograd as torch
+    >>> state = torch.get_rng_state()
+    >>> x = torch.rand(2)
+    >>> torch.set_rng_state(state)
+    >>> torch.equal(torch.rand(2), x)
+    True
+    """
     default_generator.set_state(new_state)
 
 
@@ -149,6 +183,13 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
     """Context manager that restores the state of the default generator at the end of the ``with`` block.
 
     If ``enabled`` is false, the state is not restored. The other arguments have no effect.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> with torch.random.fork_rng():
+    ...     x = torch.rand(2)
+    >>> torch.equal(torch.rand(2), x)
+    True
     """
     before = default_generator.get_state()
     try:
@@ -330,6 +371,14 @@ def randint(
     """Return random integers from ``low`` (by default 0) to ``high - 1``. The default dtype is int64.
 
     The shape of the result is ``size``. Call the function as ``randint(high, size)`` or ``randint(low, high, size)``.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randint(10, (5,))
+    tensor([4, 9, 3, 0, 3])
+    >>> torch.randint(3, 5, (2, 4))
+    tensor([[4, 4, 4, 4],
+            [4, 4, 3, 3]])
     """
     bounds = list(given)
     if size is None and bounds:
@@ -368,6 +417,11 @@ def randint_like(
     """Return random integers from ``low`` to ``high - 1`` in a tensor with the shape and dtype of ``input``.
 
     ``randint_like(input, high)`` draws integers from 0 to ``high - 1``; ``high`` may then be a tensor with one element.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randint_like(torch.zeros(4), 10)
+    tensor([4., 9., 3., 0.])
     """
     if low is None or high is None:
         low, high = 0, low if high is None else high
@@ -404,7 +458,13 @@ def randperm(
     n: int, *, generator: Generator | None = None, out: Tensor | None = None, dtype: Any = None, layout: Any = strided,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a random permutation of the integers from 0 to ``n - 1``. The default dtype is int64."""
+    """Return a random permutation of the integers from 0 to ``n - 1``. The default dtype is int64.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randperm(5)
+    tensor([4, 0, 1, 3, 2])
+    """
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = numpy_dtype_for("randperm", dtype, dtypes.int64)
@@ -626,6 +686,11 @@ def multinomial(
 
     ``input`` is 1-d (one row) or 2-d (several rows), and the weights are not negative. An index is drawn with a
     probability proportional to its weight. If ``replacement`` is false, no index is drawn twice for a row.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.multinomial(torch.tensor([0.1, 0.2, 0.7]), 8, replacement=True)
+    tensor([2, 2, 2, 2, 2, 2, 1, 2])
     """
     weights = input._array
     if weights.ndim not in (1, 2):
@@ -806,6 +871,11 @@ def random_(
     ``random_(from, to)`` draws integers from ``from`` to ``to - 1``, and ``random_(to)`` from 0 to ``to - 1``.
     ``random_()`` draws integers from 0 to the largest integer of the dtype. For a floating dtype, this is the largest
     integer up to which the dtype represents all integers exactly.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.empty(5).random_(10)
+    tensor([4., 9., 3., 0., 3.])
     """
     low = rest.pop("from", from_)
     kind, stream = input._array.dtype, _stream(generator)

@@ -43,6 +43,12 @@ def arange(
 
     ``arange(end)`` starts at 0. If ``dtype`` is None, the result has dtype int64 if all arguments are integers, else
     the default floating dtype.
+
+    >>> import retrograd as torch
+    >>> torch.arange(5)
+    tensor([0, 1, 2, 3, 4])
+    >>> torch.arange(1.0, 2.0, 0.25)
+    tensor([1.0000, 1.2500, 1.5000, 1.7500])
     """
     if end is None:
         if step.__class__ is not int or step != 1:
@@ -84,6 +90,10 @@ def _range(
     """Return the values from ``start`` to ``end``, both included, in steps of ``step``, as a 1-d tensor.
 
     The function is deprecated, as in PyTorch.
+
+    >>> import retrograd as torch
+    >>> torch.range(1, 2, 0.25)
+    tensor([1.0000, 1.2500, 1.5000, 1.7500, 2.0000])
     """
     warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
@@ -216,6 +226,10 @@ def logspace(
     """Return the values ``base ** x`` for ``steps`` exponents x, as a 1-d tensor.
 
     The exponents are evenly spaced from ``start`` to ``end``, both included.
+
+    >>> import retrograd as torch
+    >>> torch.logspace(0, 3, steps=4)
+    tensor([   1.,   10.,  100., 1000.])
     """
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
     np = array_module_for(device)

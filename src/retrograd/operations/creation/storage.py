@@ -162,32 +162,60 @@ class UntypedStorage:
 
 @public(function=False)
 def untyped_storage(input: Tensor) -> UntypedStorage:
-    """Return the storage of ``input``: the memory that ``input`` shares with its views, as bytes."""
+    """Return the storage of ``input``: the memory that ``input`` shares with its views, as bytes.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([1.0, 2.0]).untyped_storage().nbytes()
+    8
+    """
     return UntypedStorage(input._array)
 
 
 @public(function=True)
 def get_device(input: Tensor) -> int:
-    """Return the index of the GPU on which ``input`` is, or -1 if ``input`` is on the CPU."""
+    """Return the index of the GPU on which ``input`` is, or -1 if ``input`` is on the CPU.
+
+    >>> import retrograd as torch
+    >>> torch.get_device(torch.zeros(2))
+    -1
+    """
     place = input.device
     return -1 if place.index is None else place.index
 
 
 @public()
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype of ``input`` can represent negative numbers."""
+    """Whether the dtype of ``input`` can represent negative numbers.
+
+    >>> import retrograd as torch
+    >>> torch.is_signed(torch.tensor([1, 2])), torch.is_signed(torch.tensor([1, 2], dtype=torch.uint8))
+    (True, False)
+    """
     return input._array.dtype.kind not in "bu"
 
 
 @public(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Whether ``input`` was created in inference mode."""
+    """Whether ``input`` was created in inference mode.
+
+    >>> import retrograd as torch
+    >>> with torch.inference_mode():
+    ...     x = torch.zeros(2)
+    >>> torch.is_inference(x)
+    True
+    """
     return input.is_inference()
 
 
 @public(method=False)
 def detach(input: Tensor) -> Tensor:
-    """Return a view of ``input`` that is detached from the graph and does not require gradients."""
+    """Return a view of ``input`` that is detached from the graph and does not require gradients.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> torch.detach(x * 2).requires_grad
+    False
+    """
     return input.detach()
 
 
@@ -199,7 +227,12 @@ def detach_(input: Tensor) -> Tensor:
 
 @public(method=False)
 def is_storage(obj: Any) -> bool:
-    """Whether ``obj`` is an ``UntypedStorage``."""
+    """Whether ``obj`` is an ``UntypedStorage``.
+
+    >>> import retrograd as torch
+    >>> torch.is_storage(torch.zeros(2).untyped_storage())
+    True
+    """
     return isinstance(obj, UntypedStorage)
 
 
@@ -208,6 +241,11 @@ def const_data_ptr(input: Tensor) -> int:
     """Return the address of the first element of ``input``, as ``data_ptr`` does.
 
     In PyTorch, the caller may only read the memory at this address.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> x.const_data_ptr() == x.data_ptr()
+    True
     """
     return input.data_ptr()
 
@@ -233,6 +271,10 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     Floating-point elements are first converted to float64, other elements to int64. The hash is the bitwise exclusive
     OR of the 64 bits of these numbers. If ``keepdim`` is true, the reduced dimensions are kept with size 1. ``mode``
     must be 0. Raise RuntimeError for complex dtypes.
+
+    >>> import retrograd as torch
+    >>> torch.hash_tensor(torch.tensor([1, 2, 3])) == torch.hash_tensor(torch.tensor([1, 2, 3]))
+    tensor(True)
     """
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
@@ -253,7 +295,12 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
 
 @public(function=False)
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Whether the memory of ``input`` is pinned (page-locked): always False, as pinning is not supported."""
+    """Whether the memory of ``input`` is pinned (page-locked): always False, as pinning is not supported.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).is_pinned()
+    False
+    """
     if device is not None:
         warn(
             "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this argument.",
@@ -281,6 +328,11 @@ def is_shared(input: Tensor) -> bool:
     """Whether child processes that are created by ``fork`` share the memory of ``input``.
 
     The result for a tensor on a GPU is always True.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> x.is_shared(), x.share_memory_().is_shared()
+    (False, True)
     """
     return input.is_cuda or _is_mapped(input._array)
 
@@ -298,6 +350,10 @@ def share_memory_(input: Tensor) -> Tensor:
     """Move the elements of ``input`` to memory that is shared with child processes; return ``input``.
 
     Child processes must be created by ``fork``. Existing views of ``input`` keep the old memory.
+
+    >>> import retrograd as torch
+    >>> torch.ones(2).share_memory_()
+    tensor([1., 1.])
     """
     if input.is_meta:
         raise RuntimeError("_share_fd_: only available on CPU")
@@ -328,6 +384,10 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 
     ``other`` is the tensor for ``input`` in the state dict that ``load_state_dict`` loads. If ``assign`` is true,
     return ``other.detach()``. Otherwise copy ``other`` into ``input``, and return ``input.detach()``.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2).module_load(torch.ones(2))
+    tensor([1., 1.])
     """
     return other.detach() if assign else input.copy_(other).detach()
 
@@ -366,7 +426,12 @@ def export_device(input: Tensor) -> tuple[Any, int]:
 
 @public(method=False)
 def to_dlpack(input: Tensor) -> Any:
-    """Return a DLPack capsule that shares the memory of ``input``. A capsule can be consumed only once."""
+    """Return a DLPack capsule that shares the memory of ``input``. A capsule can be consumed only once.
+
+    >>> import retrograd as torch
+    >>> torch.from_dlpack(torch.to_dlpack(torch.tensor([1.0, 2.0])))
+    tensor([1., 2.])
+    """
     return export(input.detach())
 
 
@@ -378,6 +443,11 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """Return the ``pow``-norm of ``v`` over all dimensions except ``dim``.
 
     The reduced dimensions are kept with size 1. ``dim=-1`` returns the norm over all dimensions as a 0-d tensor.
+
+    >>> import retrograd as torch
+    >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0], [6.0, 8.0]]), 2, 0)
+    tensor([[ 5.],
+            [10.]])
     """
     if dim == -1:
         return vector_norm(v, pow)
@@ -387,14 +457,24 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 
 @public(method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return ``linalg.vector_norm(input, 2, dim, keepdim)``. The function is deprecated."""
+    """Return ``linalg.vector_norm(input, 2, dim, keepdim)``. The function is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.frobenius_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]), dim=(0, 1))
+    tensor(5.)
+    """
     _warn_of_norm("frobenius", "vector_norm(A, 2., dim, keepdim)")
     return vector_norm(input, 2, dim, keepdim)
 
 
 @public(method=False)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False, *, out: Any = None) -> Tensor:
-    """Return ``linalg.matrix_norm(input, "nuc", dim, keepdim)``. The function is deprecated."""
+    """Return ``linalg.matrix_norm(input, "nuc", dim, keepdim)``. The function is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(7.)
+    """
     _warn_of_norm("nuclear", "matrix_norm(A, 'nuc', dim, keepdim)")
     dim, keepdim = ((-2, -1), dim) if isinstance(dim, bool) else (dim, keepdim)
     return matrix_norm(input, "nuc", dim, keepdim)
@@ -409,14 +489,26 @@ def _warn_of_norm(name: str, new: str) -> None:
 
 @public(function=False)
 def resize(input: Tensor, *sizes: Any) -> Tensor:
-    """Return ``input`` reshaped to ``sizes``, as :func:`reshape` does. The method is deprecated."""
+    """Return ``input`` reshaped to ``sizes``, as :func:`reshape` does. The method is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.arange(4).resize(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
     warn("non-inplace resize is deprecated")
     return _resized(input, sizes)
 
 
 @public(function=False)
 def resize_as(input: Tensor, tensor: Tensor) -> Tensor:
-    """Return ``input`` reshaped to the shape of ``tensor``, as :func:`reshape` does. The method is deprecated."""
+    """Return ``input`` reshaped to the shape of ``tensor``, as :func:`reshape` does. The method is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.arange(4).resize_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     warn("non-inplace resize_as is deprecated")
     return _resized(input, tuple(tensor.size()))
 

@@ -111,7 +111,12 @@ class TypedStorage:
 
 @public(function=False)
 def storage(input: Tensor) -> TypedStorage:
-    """Return the storage of ``input`` as elements (deprecated): the memory that ``input`` shares with its views."""
+    """Return the storage of ``input`` as elements (deprecated): the memory that ``input`` shares with its views.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([1.0, 2.0]).storage().tolist()
+    [1.0, 2.0]
+    """
     warn(_DEPRECATED)
     return TypedStorage(wrap_storage=UntypedStorage(input._array), dtype=input.dtype)
 

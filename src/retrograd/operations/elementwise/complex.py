@@ -155,7 +155,12 @@ NoImaginaryPart.__qualname__ = "RuntimeError"
 
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
-    """Return a view of the imaginary part of ``input``. Raise RuntimeError for a real tensor."""
+    """Return a view of the imaginary part of ``input``. Raise RuntimeError for a real tensor.
+
+    >>> import retrograd as torch
+    >>> torch.imag(torch.tensor([1 + 2j, 3 - 4j]))
+    tensor([ 2., -4.])
+    """
     if not input.is_complex():
         raise NoImaginaryPart("imag is not implemented for tensors with non-complex dtypes.")
     return _part(input, 1)
@@ -188,6 +193,10 @@ def conj(input: Tensor) -> Tensor:
 
     If ``input`` is a real tensor, return ``input`` itself. PyTorch instead returns a lazy view of a complex tensor: its
     elements are conjugated when they are used.
+
+    >>> import retrograd as torch
+    >>> torch.conj(torch.tensor([1 + 2j])).resolve_conj()
+    tensor([1.-2.j])
     """
     return conj_block(input) if input.is_complex() else input
 
@@ -208,6 +217,10 @@ def resolve_conj(input: Tensor) -> Tensor:
     In PyTorch, ``conj`` returns a view whose elements are conjugated later, and ``resolve_conj`` returns a tensor with
     the conjugated elements. In retrograd, ``conj`` conjugates immediately. ``resolve_neg`` is the same function, for
     lazy negation.
+
+    >>> import retrograd as torch
+    >>> torch.resolve_neg(torch.tensor([1.0, 2.0]))
+    tensor([1., 2.])
     """
     return _tensor(input)
 
@@ -218,6 +231,10 @@ def is_conj(input: Tensor) -> bool:
 
     In PyTorch, ``conj`` returns a view whose elements are conjugated later, and ``is_conj`` returns True for this view.
     In retrograd, ``conj`` conjugates immediately. ``is_neg`` is the same function, for lazy negation.
+
+    >>> import retrograd as torch
+    >>> torch.is_conj(torch.tensor([1j]))
+    False
     """
     return _tensor(input) is None
 

@@ -130,7 +130,15 @@ zero_block.derivative(self=lambda F, g: F.zeros_as(g))
 
 @public(fast_path=zero_block, in_place=True)
 def zero_(input: Tensor) -> Tensor:
-    """Overwrite every element of ``input`` with 0 and return ``input``."""
+    """Overwrite every element of ``input`` with 0 and return ``input``.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(2)
+    >>> torch.zero_(x)
+    tensor([0., 0.])
+    >>> x
+    tensor([0., 0.])
+    """
     return modify(zero_block.op, (input,), ())
 
 

@@ -96,6 +96,11 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
     The elements keep their order in the storage. If the storage is too small, it is reallocated, and the new elements
     are undefined. Raises RuntimeError if ``input`` requires gradients, except in inference mode.
+
+    >>> import retrograd as torch
+    >>> torch.arange(6).resize_(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
     """
     if input.requires_grad and not in_inference():
         raise RuntimeError("cannot resize variables that require grad")
@@ -114,7 +119,13 @@ def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 @public()
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Resize ``input`` in place to the shape of ``the_template`` and return ``input``."""
+    """Resize ``input`` in place to the shape of ``the_template`` and return ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.resize_as_(torch.arange(4), torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return resize_(input, the_template._array.shape)
 
 
@@ -158,6 +169,11 @@ def set_(
 
     Raises RuntimeError if ``input`` and ``source`` have different dtypes. Also raises RuntimeError if gradients are
     enabled and ``input`` or ``source`` requires gradients.
+
+    >>> import retrograd as torch
+    >>> x = torch.arange(4)
+    >>> torch.empty(0, dtype=torch.int64).set_(x)
+    tensor([0, 1, 2, 3])
     """
     place = None
     if source is not None and (storage_offset is not None or not isinstance(source, Tensor)):
@@ -182,7 +198,13 @@ def set_(
 
 @public(function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Whether ``input`` and ``tensor`` have the same storage, storage offset, shape and strides."""
+    """Whether ``input`` and ``tensor`` have the same storage, storage offset, shape and strides.
+
+    >>> import retrograd as torch
+    >>> x = torch.zeros(2)
+    >>> x.is_set_to(x.detach())
+    True
+    """
     return (
         memory_owner(input._array) is memory_owner(tensor._array)
         and input.storage_offset() == tensor.storage_offset()
@@ -193,7 +215,12 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
 
 @public()
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether ``input`` and ``other`` have the same shape."""
+    """Whether ``input`` and ``other`` have the same shape.
+
+    >>> import retrograd as torch
+    >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
+    True
+    """
     return input._array.shape == other._array.shape
 
 
@@ -203,6 +230,10 @@ def dim_order(input: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]
 
     The first item is the dimension whose neighbouring elements are farthest apart in memory. ``ambiguity_check`` has no
     effect.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(1, 2, 3, 4).to(memory_format=torch.channels_last).dim_order()
+    (0, 2, 3, 1)
     """
     steps = input.stride()
     return tuple(sorted(range(len(steps)), key=lambda dim: -steps[dim]))

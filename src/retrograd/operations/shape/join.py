@@ -336,7 +336,13 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False, aliases=("row_stack",))
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return ``tensors`` joined along the first dimension; 0-d and 1-d tensors are treated as single rows."""
+    """Return ``tensors`` joined along the first dimension; 0-d and 1-d tensors are treated as single rows.
+
+    >>> import retrograd as torch
+    >>> torch.vstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+    tensor([[1, 2],
+            [3, 4]])
+    """
     given = [atleast_2d(each) for each in _tensors("vstack", tensors)]
     if not given:
         raise RuntimeError("vstack expects a non-empty TensorList")
@@ -348,6 +354,11 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Return ``tensors`` joined along the third dimension.
 
     Tensors with fewer than three dimensions are first extended by :func:`atleast_3d`.
+
+    >>> import retrograd as torch
+    >>> torch.dstack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+    tensor([[[1, 3],
+             [2, 4]]])
     """
     given = [atleast_3d(each) for each in _tensors("dstack", tensors)]
     if not given:
@@ -357,7 +368,13 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 @public(method=False)
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
-    """Return ``tensors`` joined along the second dimension; 0-d and 1-d tensors are treated as single columns."""
+    """Return ``tensors`` joined along the second dimension; 0-d and 1-d tensors are treated as single columns.
+
+    >>> import retrograd as torch
+    >>> torch.column_stack((torch.tensor([1, 2]), torch.tensor([3, 4])))
+    tensor([[1, 3],
+            [2, 4]])
+    """
     given = [
         reshape(each, (each._array.size, 1)) if each._array.ndim <= 1 else each
         for each in _tensors("column_stack", tensors)
@@ -442,6 +459,11 @@ def tile(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 
     ``dims`` are ints or one sequence of ints. If there are fewer ints than dimensions of ``input``, they apply to the
     last dimensions. If there are more, new dimensions are added in front.
+
+    >>> import retrograd as torch
+    >>> torch.tile(torch.tensor([1, 2]), (2, 2))
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
     """
     times = parse_int_arguments("tile", dims, "dims", kwargs)
     return repeat(input, (1,) * (input._array.ndim - len(times)) + times)

@@ -206,7 +206,13 @@ def flip(input: Tensor, *dims: Any, **kwargs: Any) -> Tensor:
 
 @public()
 def fliplr(input: Tensor) -> Tensor:
-    """Return a copy of ``input`` with its second dimension (the columns of a matrix) in reverse order."""
+    """Return a copy of ``input`` with its second dimension (the columns of a matrix) in reverse order.
+
+    >>> import retrograd as torch
+    >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip_block(input, (1,))
@@ -214,7 +220,13 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public()
 def flipud(input: Tensor) -> Tensor:
-    """Return a copy of ``input`` with its first dimension (the rows of a matrix) in reverse order."""
+    """Return a copy of ``input`` with its first dimension (the rows of a matrix) in reverse order.
+
+    >>> import retrograd as torch
+    >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip_block(input, (0,))

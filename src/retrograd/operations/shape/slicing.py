@@ -230,6 +230,10 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     """Return consecutive slices of ``input`` along dimension ``dim``, as a tuple of views.
 
     Slice ``i`` has the size ``split_sizes[i]`` along ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.split_with_sizes(torch.arange(5), [2, 3])
+    (tensor([0, 1]), tensor([2, 3, 4]))
     """
     return _by_sizes(split_uneven, input, split_sizes, dim)
 
@@ -244,6 +248,10 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
 
     The slices share the memory of ``input``. Autograd does not notice that an in-place operation on one slice changes
     ``input``, too, so that gradients may be wrong without an error.
+
+    >>> import retrograd as torch
+    >>> torch.unsafe_split_with_sizes(torch.arange(5), [2, 3])
+    (tensor([0, 1]), tensor([2, 3, 4]))
     """
     return _by_sizes(unsafe_split_uneven, input, split_sizes, dim)
 
@@ -287,6 +295,10 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
 
     The slices share the memory of ``input``. Autograd does not notice that an in-place operation on one slice changes
     ``input``, too, so that gradients may be wrong without an error.
+
+    >>> import retrograd as torch
+    >>> torch.unsafe_split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
     return _by_size(unsafe_split_even, input, split_size, dim)
 
@@ -322,6 +334,10 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 
     The slices share the memory of ``input``. Autograd does not notice that an in-place operation on one slice changes
     ``input``, too, so that gradients may be wrong without an error.
+
+    >>> import retrograd as torch
+    >>> torch.unsafe_chunk(torch.arange(5), 2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
     """
     return _by_count(unsafe_split_even, unsafe_split_uneven, input, chunks, dim)
 

@@ -104,7 +104,12 @@ for _name, _function in {
 
 @public()
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Any = None) -> Tensor:
-    """Return a copy of ``length`` consecutive elements of ``input`` along ``dim``, from index ``start`` on."""
+    """Return a copy of ``length`` consecutive elements of ``input`` along ``dim``, from index ``start`` on.
+
+    >>> import retrograd as torch
+    >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
     shown = narrow(input, dim, start, length)
     result = copy_of_view(shown, input)
     if result._grad_edge is not None:
@@ -185,7 +190,12 @@ def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Return a copy of ``input`` with ``src`` written to the slice ``start:end:step`` of dimension ``dim``."""
+    """Return a copy of ``input`` with ``src`` written to the slice ``start:end:step`` of dimension ``dim``.
+
+    >>> import retrograd as torch
+    >>> torch.slice_scatter(torch.zeros(5), torch.ones(2), start=1, end=3)
+    tensor([0., 1., 1., 0., 0.])
+    """
     at = normalize_dim(dim, input._array.ndim)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -198,6 +208,11 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     """Return a copy of ``input`` with ``src`` written to the diagonal of dimensions ``dim1`` and ``dim2``.
 
     ``offset`` selects the diagonal: 0 is the main diagonal, positive numbers are above it, negative numbers below.
+
+    >>> import retrograd as torch
+    >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.tensor([1.0, 2.0]))
+    tensor([[1., 0.],
+            [0., 2.]])
     """
     ndim = input._array.ndim
     first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
@@ -262,6 +277,11 @@ def slice_inverse(
 
     The view has the shape, strides and storage offset of ``src``. ``dim``, ``start``, ``end`` and ``step`` describe the
     slice and have no effect.
+
+    >>> import retrograd as torch
+    >>> x = torch.arange(4)
+    >>> torch.slice_inverse(x[1:3], x, 0, 1, 3, 1)
+    tensor([0, 1, 2, 3])
     """
     if (special := innermost_batch((input, src))) is not None:
         raise special.refuse_out("slice_inverse")

@@ -327,7 +327,13 @@ ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshap
 
 @public(function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """Return ``input`` in the shape of ``other``: a view if the strides allow one, else a copy."""
+    """Return ``input`` in the shape of ``other``: a view if the strides allow one, else a copy.
+
+    >>> import retrograd as torch
+    >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return reshape(input, other._array.shape)
 
 
@@ -576,7 +582,12 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public()
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Return a view of ``input`` with dimensions ``axis0`` and ``axis1`` exchanged, like :func:`transpose`."""
+    """Return a view of ``input`` with dimensions ``axis0`` and ``axis1`` exchanged, like :func:`transpose`.
+
+    >>> import retrograd as torch
+    >>> torch.swapaxes(torch.zeros(2, 3, 4), 0, 2).shape
+    torch.Size([4, 3, 2])
+    """
     return transpose(input, axis0, axis1)
 
 
@@ -682,6 +693,11 @@ def adjoint(input: Tensor) -> Tensor:
 
     For a real tensor, this is a view with these dimensions exchanged. For a complex tensor, it is ``conj()`` of this
     view.
+
+    >>> import retrograd as torch
+    >>> torch.adjoint(torch.tensor([[1 + 2j, 3.0]]))
+    tensor([[1.-2.j],
+            [3.-0.j]])
     """
     return _adjoint(input, "adjoint()")
 
