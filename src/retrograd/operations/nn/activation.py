@@ -131,7 +131,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """Overwrite ``input`` with :func:`leaky_relu` of the arguments, and return ``input``."""
+    """Overwrite ``input`` with :func:`leaky_relu` of the arguments, and return ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.leaky_relu_(torch.tensor([-1.0, 2.0]), 0.1)
+    tensor([-0.1000,  2.0000])
+    """
     return leaky_relu(input, negative_slope, True)
 
 
@@ -376,7 +381,12 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def elu_(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
-    """Overwrite ``input`` with ``scale * elu(input_scale * input, alpha)``, and return ``input``."""
+    """Overwrite ``input`` with ``scale * elu(input_scale * input, alpha)``, and return ``input``.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.elu_(torch.tensor([-1.0, 2.0]))
+    tensor([-0.6321,  2.0000])
+    """
     return _in_place_slope("elu", _call(elu_block, True, input, alpha, scale, input_scale), alpha)
 
 

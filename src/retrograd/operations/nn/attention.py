@@ -219,6 +219,12 @@ def scaled_dot_product_attention(
     ``value``. Each attention weight is set to 0 with probability ``dropout_p``.
 
     Attention of 4-d inputs without dropout is computed in blocks, without allocating the matrix of all scores.
+
+    >>> import retrograd as torch
+    >>> query, key = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> value = torch.tensor([[10.0], [20.0]])
+    >>> torch.nn.functional.scaled_dot_product_attention(query, key, value)
+    tensor([[13.3024]])
     """
     if HANDLERS and (answer := intercept_locals(scaled_dot_product_attention, locals())) is not GO_ON:
         return answer
@@ -378,6 +384,14 @@ def multi_head_attention_forward(
     The first result is the output (L, batch, E). If ``need_weights`` is false, the second result is None. Otherwise the
     second result holds the attention weights, averaged over the heads, of shape (batch, L, S). If
     ``average_attn_weights`` is false, the weights are not averaged and have shape (batch, heads, L, S).
+
+    >>> import retrograd as torch
+    >>> x, weights = torch.ones(5, 1, 4), (torch.ones(12, 4), torch.zeros(12), None, None)
+    >>> output, attention = torch.nn.functional.multi_head_attention_forward(
+    ...     x, x, x, 4, 2, *weights, False, 0.0, torch.eye(4), torch.zeros(4)
+    ...   )
+    >>> output.shape, attention.shape
+    (torch.Size([5, 1, 4]), torch.Size([1, 5, 5]))
     """
     batched = _check_heads(query, key, value, key_padding_mask, attn_mask, num_heads)
     if is_causal and attn_mask is None:

@@ -263,6 +263,11 @@ def linear_cross_entropy(
     ``linear_weight`` has shape (C, features). With the shape (C, …, features), each input has several vectors of C
     scores, and a loss for each of them. ``options`` has no effect. In PyTorch, ``options`` chooses an implementation
     that saves memory.
+
+    >>> import retrograd as torch
+    >>> input, weight = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    >>> torch.nn.functional.linear_cross_entropy(input, weight, torch.tensor([0]))
+    tensor(0.1269)
     """
     outs = linear_weight.shape[:-1]
     _check_linear(input, linear_weight, linear_bias)

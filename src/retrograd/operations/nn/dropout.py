@@ -217,6 +217,11 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     Dropped elements are set to the limit of selu at minus infinity instead of 0. Then all elements are scaled and
     shifted, so that mean 0 and variance 1 are preserved. If ``training`` is false, ``input`` is returned unchanged. If
     ``inplace`` is true, ``input`` is overwritten by the result.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.alpha_dropout(torch.zeros(4), p=0.5, training=True)
+    tensor([-0.7792, -0.7792,  0.7792, -0.7792])
     """
     _check(p)
     return _drop_alpha(input, p, training, inplace)
@@ -226,6 +231,14 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     """Return ``input`` after :func:`alpha_dropout`, with whole channels dropped instead of single elements.
 
     Each channel of each sample is dropped with probability ``p``.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.feature_alpha_dropout(torch.zeros(1, 4, 2), training=True)[0]
+    tensor([[-0.7792, -0.7792],
+            [-0.7792, -0.7792],
+            [ 0.7792,  0.7792],
+            [-0.7792, -0.7792]])
     """
     _check(p)
     return _drop_alpha(input, p, training, inplace, True)
@@ -253,6 +266,14 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     ``input`` has shape (N, C, L) or (C, L). If ``training`` is false, ``input`` is returned unchanged. If ``inplace``
     is true, ``input`` is overwritten by the result.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout1d(torch.ones(1, 4, 2))[0]
+    tensor([[0., 0.],
+            [0., 0.],
+            [2., 2.],
+            [0., 0.]])
     """
     _check(p)
     if input.ndim not in (2, 3):
@@ -269,6 +290,11 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     ``input`` has shape (N, C, H, W), or (N, C, L) with a warning. If ``training`` is false, ``input`` is returned
     unchanged. If ``inplace`` is true, ``input`` is overwritten by the result.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout2d(torch.ones(1, 4, 2, 2)).sum((2, 3))
+    tensor([[0., 0., 8., 0.]])
     """
     _check(p)
     if input.ndim not in (3, 4):
@@ -288,6 +314,11 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
     ``input`` has shape (N, C, D, H, W) or (C, D, H, W). If ``training`` is false, ``input`` is returned unchanged. If
     ``inplace`` is true, ``input`` is overwritten by the result.
+
+    >>> import retrograd as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout3d(torch.ones(1, 4, 2, 2, 2)).sum((2, 3, 4))
+    tensor([[ 0.,  0., 16.,  0.]])
     """
     _check(p)
     if input.ndim not in (4, 5):

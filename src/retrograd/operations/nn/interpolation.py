@@ -180,13 +180,24 @@ def _deprecated(name: str) -> None:
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """Return :func:`interpolate` of the arguments. This name is deprecated."""
+    """Return :func:`interpolate` of the arguments. This name is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.upsample(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Return :func:`interpolate` of ``input`` with mode ``"nearest"``. This name is deprecated."""
+    """Return :func:`interpolate` of ``input`` with mode ``"nearest"``. This name is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.upsample_nearest(torch.tensor([[[[1.0, 3.0]]]]), scale_factor=2)
+    tensor([[[[1., 1., 3., 3.],
+              [1., 1., 3., 3.]]]])
+    """
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, "nearest")
 
@@ -195,6 +206,10 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     """Return :func:`interpolate` of ``input`` with mode ``"bilinear"`` and ``align_corners=True``.
 
     This name is deprecated.
+
+    >>> import retrograd as torch
+    >>> torch.nn.functional.upsample_bilinear(torch.tensor([[[[1.0, 3.0]]]]), size=(1, 3))
+    tensor([[[[1., 2., 3.]]]])
     """
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, "bilinear", True)
