@@ -210,7 +210,14 @@ def _backward_of(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the gradients of ``self`` to the ``grad`` of the graph's leaves (see :func:`autograd.backward`)."""
+    """Add the gradients of ``self`` to the ``grad`` of the graph's leaves (see :func:`autograd.backward`).
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> x.square().sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
     plain = gradient is None or gradient.__class__ is Tensor
     if plain and inputs is None and create_graph is False and self.__class__ is Tensor and not active_levels():
         edge = self._grad_edge if self._view is None else Tensor._current(self)

@@ -38,6 +38,12 @@ def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:  # Note [A
     """Enable or disable anomaly detection in the whole process.
 
     If ``check_nan`` is true, a gradient that contains NaN raises RuntimeError while anomaly detection is enabled.
+
+    >>> import retrograd as torch
+    >>> torch.set_anomaly_enabled(True)
+    >>> torch.is_anomaly_enabled()
+    True
+    >>> torch.set_anomaly_enabled(False)
     """
     for position, (name, value) in enumerate((("enabled", enabled), ("check_nan", check_nan))):
         if value.__class__ is not bool:
@@ -50,12 +56,24 @@ def set_anomaly_enabled(enabled: Any, check_nan: Any = True) -> None:  # Note [A
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is enabled (see :class:`autograd.detect_anomaly`)."""
+    """Whether anomaly detection is enabled (see :class:`autograd.detect_anomaly`).
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.detect_anomaly():
+    ...     print(torch.is_anomaly_enabled())
+    True
+    """
     return setting.enabled
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether a NaN in a gradient is an error while anomaly detection is enabled (setting ``check_nan``)."""
+    """Whether a NaN in a gradient is an error while anomaly detection is enabled (setting ``check_nan``).
+
+    >>> import retrograd as torch
+    >>> with torch.autograd.detect_anomaly(check_nan=False):
+    ...     print(torch.is_anomaly_check_nan_enabled())
+    False
+    """
     return setting.check_nan
 
 

@@ -32,6 +32,13 @@ class device:
     """Device of a tensor's memory: ``device("cpu")``, ``device("cuda:1")``, ``device("cuda", 1)``, ``device(1)``.
 
     As a context manager, it sets the default device within the block.
+
+    >>> import retrograd as torch
+    >>> device = torch.device("cuda", 1)
+    >>> device.type, device.index
+    ('cuda', 1)
+    >>> torch.zeros(1, device="cpu").device == torch.device("cpu")
+    True
     """
 
     __slots__ = ("index", "type")
@@ -168,7 +175,12 @@ def _set_default(**fields: object) -> None:
 
 
 def get_default_device() -> device:
-    """Return the device of tensors created without ``device=``."""
+    """Return the device of tensors created without ``device=``.
+
+    >>> import retrograd as torch
+    >>> torch.get_default_device()
+    device(type='cpu')
+    """
     if not default_changed:
         return CPU
     stack = _defaults.stack
@@ -177,7 +189,14 @@ def get_default_device() -> device:
 
 @strips_frames
 def set_default_device(device: Any) -> None:  # Note [Any in public signatures]
-    """Set the device of tensors created without ``device=`` (None: the CPU)."""
+    """Set the device of tensors created without ``device=`` (None: the CPU).
+
+    >>> import retrograd as torch
+    >>> torch.set_default_device("meta")
+    >>> torch.zeros(2).device
+    device(type='meta')
+    >>> torch.set_default_device(None)
+    """
     if HANDLERS and (answer := intercepted(set_default_device, device)) is not GO_ON:
         return answer
     default = CPU if device is None else as_device(device)

@@ -219,7 +219,12 @@ default: Final = _Default()
 
 
 def get_default_dtype() -> dtype:
-    """Return the dtype of tensors created from Python floats: ``float32`` unless set by :func:`set_default_dtype`."""
+    """Return the dtype of tensors created from Python floats: ``float32`` unless set by :func:`set_default_dtype`.
+
+    >>> import retrograd as torch
+    >>> torch.get_default_dtype()
+    torch.float32
+    """
     return default.floating
 
 
@@ -228,6 +233,12 @@ def set_default_dtype(d: dtype) -> None:
 
     Tensors created from Python complex numbers get the dtype ``complex128`` if ``d`` is ``float64``, and else
     ``complex64``. Raises TypeError if ``d`` is not a floating dtype.
+
+    >>> import retrograd as torch
+    >>> torch.set_default_dtype(torch.float64)
+    >>> torch.tensor([1.5]).dtype
+    torch.float64
+    >>> torch.set_default_dtype(torch.float32)
     """
     if not isinstance(d, dtype):
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
@@ -337,6 +348,10 @@ class finfo:
     """Limits of a floating dtype, as ``torch.finfo``.
 
     The attributes are ``bits``, ``eps``, ``max``, ``min``, ``tiny``, ``smallest_normal``, ``resolution`` and ``dtype``.
+
+    >>> import retrograd as torch
+    >>> torch.finfo(torch.float16).max, torch.finfo(torch.float32).eps
+    (65504.0, 1.1920928955078125e-07)
     """
 
     __module__ = shown_in("torch", __name__)
@@ -373,7 +388,12 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer dtype, as ``torch.iinfo``, with the attributes ``bits``, ``max``, ``min`` and ``dtype``."""
+    """Limits of an integer dtype, as ``torch.iinfo``, with the attributes ``bits``, ``max``, ``min`` and ``dtype``.
+
+    >>> import retrograd as torch
+    >>> torch.iinfo(torch.int8).min, torch.iinfo(torch.int8).max
+    (-128, 127)
+    """
 
     __module__ = shown_in("torch", __name__)
 

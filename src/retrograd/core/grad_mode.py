@@ -85,12 +85,24 @@ def set_hooked(feature: str, hooked: bool) -> None:
 
 
 def is_grad_enabled() -> bool:
-    """Whether grad mode is enabled in this thread (inference mode may still prevent recording)."""
+    """Whether grad mode is enabled in this thread (inference mode may still prevent recording).
+
+    >>> import retrograd as torch
+    >>> with torch.no_grad():
+    ...     print(torch.is_grad_enabled())
+    False
+    """
     return _grad.get() is not False
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether :class:`inference_mode` is enabled in this thread."""
+    """Whether :class:`inference_mode` is enabled in this thread.
+
+    >>> import retrograd as torch
+    >>> with torch.inference_mode():
+    ...     print(torch.is_inference_mode_enabled())
+    True
+    """
     return _inference.get()
 
 

@@ -139,6 +139,10 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether PyTorch's casting rules allow a conversion of the dtype ``from_`` to the dtype ``to``.
 
     Conversions from complex to real, from floating to integer, and from integer to bool are not allowed.
+
+    >>> import retrograd as torch
+    >>> torch.can_cast(torch.int64, torch.float32), torch.can_cast(torch.float32, torch.int64)
+    (True, False)
     """
     if HANDLERS and (answer := intercepted(can_cast, from_, to)) is not GO_ON:
         return answer

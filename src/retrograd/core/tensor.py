@@ -45,7 +45,12 @@ new = object.__new__
 
 
 class layout:
-    """Layout of a tensor's elements in memory: ``torch.strided`` or, of sparse tensors, ``torch.sparse_coo`` and others."""
+    """Layout of a tensor's elements in memory: ``torch.strided`` or, of sparse tensors, ``torch.sparse_coo`` and others.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2).layout, torch.eye(2).to_sparse().layout
+    (torch.strided, torch.sparse_coo)
+    """
 
     __slots__ = ("name",)
     __module__ = shown_in("torch", __name__)
@@ -61,7 +66,12 @@ class layout:
 
 
 class memory_format(layout):
-    """Order of the elements in memory: ``torch.contiguous_format`` and others."""
+    """Order of the elements in memory: ``torch.contiguous_format`` and others.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(1, 2, 3, 4).contiguous(memory_format=torch.channels_last).stride()
+    (24, 1, 8, 2)
+    """
 
     __slots__ = ()
     __module__ = shown_in("torch", __name__)
@@ -94,6 +104,15 @@ class Tensor:
 
     Create a tensor by :func:`retrograd.tensor` or another factory function; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
     PyTorch's legacy constructors. See https://docs.pytorch.org/docs/stable/tensors.html.
+
+    >>> import retrograd as torch
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> x.shape, x.dtype
+    (torch.Size([2, 2]), torch.float32)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.],
+            [6., 8.]])
     """
 
     __slots__ = (
@@ -220,13 +239,24 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
-        """Size of every dimension."""
+        """Size of every dimension.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, 3).shape
+        torch.Size([2, 3])
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("shape", self)) is not GO_ON:
             return answer
         return size_of(Size, self._array.shape)
 
     def size(self, dim: int | None = None, **names: int) -> Any:  # Note [Any in public signatures]
-        """Return the shape, or the size of dimension ``dim``."""
+        """Return the shape, or the size of dimension ``dim``.
+
+        >>> import retrograd as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.size(), x.size(1)
+        (torch.Size([2, 3]), 3)
+        """
         if names:
             if dim is not None or names.keys() != {"axis"}:
                 raise TypeError(f"size() got an unexpected keyword argument '{next(iter(names))}'")
@@ -245,7 +275,13 @@ class Tensor:
             raise strip_frames(error) or error from None
 
     def stride(self, dim: int | None = None) -> Any:  # Note [Any in public signatures]
-        """Return the strides in elements, or the stride of dimension ``dim``."""
+        """Return the strides in elements, or the stride of dimension ``dim``.
+
+        >>> import retrograd as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.stride(), x.T.stride()
+        ((3, 1), (1, 3))
+        """
         strides = element_strides(self._array)
         try:
             return strides if dim is None else strides[normalize_dim(dim, len(strides))]
@@ -253,72 +289,138 @@ class Tensor:
             raise strip_frames(error) or error from None
 
     def storage_offset(self) -> int:
-        """Return the offset of the first element in the tensor's memory, in elements."""
+        """Return the offset of the first element in the tensor's memory, in elements.
+
+        >>> import retrograd as torch
+        >>> torch.arange(5)[2:].storage_offset()
+        2
+        """
         return offset_in_memory(self._array)
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, 3).ndim
+        2
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("ndim", self)) is not GO_ON:
             return answer
         return self._array.ndim
 
     def dim(self) -> int:
-        """Return the number of dimensions."""
+        """Return the number of dimensions.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, 3).ndimension()
+        2
+        """
         if (HANDLERS or OVERRIDING) and (answer := intercepted(Tensor.dim, self)) is not GO_ON:
             return answer
         return self._array.ndim
 
     def numel(self) -> int:
-        """Return the number of elements."""
+        """Return the number of elements.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, 3).nelement()
+        6
+        """
         return self._array.size
 
     nelement = numel
     ndimension = dim
 
     def element_size(self) -> int:
-        """Return the number of bytes per element."""
+        """Return the number of bytes per element.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, dtype=torch.float64).element_size()
+        8
+        """
         return self._array.itemsize
 
     @property
     def itemsize(self) -> int:
-        """Number of bytes per element."""
+        """Number of bytes per element.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, dtype=torch.float64).itemsize
+        8
+        """
         return self._array.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Number of bytes of all elements."""
+        """Number of bytes of all elements.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2, 3).nbytes
+        24
+        """
         return self._array.nbytes
 
     @property
     def dtype(self) -> dtype:
-        """Data type of the elements."""
+        """Data type of the elements.
+
+        >>> import retrograd as torch
+        >>> torch.tensor([1, 2]).dtype
+        torch.int64
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("dtype", self)) is not GO_ON:
             return answer
         return dtypes.dtype_of(self._array.dtype)
 
     @property
     def device(self) -> device:
-        """Device of the memory."""
+        """Device of the memory.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2).device
+        device(type='cpu')
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("device", self)) is not GO_ON:
             return answer
         return devices.device_of(self._array)
 
     @property
     def layout(self) -> layout:
-        """Layout of the memory: ``torch.strided``, or that of a sparse tensor."""
+        """Layout of the memory: ``torch.strided``, or that of a sparse tensor.
+
+        >>> import retrograd as torch
+        >>> torch.zeros(2).layout
+        torch.strided
+        """
         return strided
 
     def is_floating_point(self) -> bool:
-        """Whether the elements are floating-point numbers."""
+        """Whether the elements are floating-point numbers.
+
+        >>> import retrograd as torch
+        >>> torch.tensor([1.0]).is_floating_point(), torch.tensor([1]).is_floating_point()
+        (True, False)
+        """
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the elements are complex numbers."""
+        """Whether the elements are complex numbers.
+
+        >>> import retrograd as torch
+        >>> torch.tensor([1j]).is_complex()
+        True
+        """
         return self.dtype.is_complex
 
     def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:  # Note [Any in public signatures]
-        """Whether the elements are stored without gaps in the order of ``memory_format``."""
+        """Whether the elements are stored without gaps in the order of ``memory_format``.
+
+        >>> import retrograd as torch
+        >>> x = torch.zeros(2, 3)
+        >>> x.is_contiguous(), x.T.is_contiguous()
+        (True, False)
+        """
         if memory_format is channels_last or memory_format is channels_last_3d:
             array = self._array
             return array.ndim == (4 if memory_format is channels_last else 5) and bool(
@@ -327,7 +429,13 @@ class Tensor:
         return bool(self._array.flags.c_contiguous)
 
     def data_ptr(self) -> int:
-        """Return the address of the first element."""
+        """Return the address of the first element.
+
+        >>> import retrograd as torch
+        >>> x = torch.zeros(4)
+        >>> x[1:].data_ptr() - x.data_ptr()  # bytes
+        4
+        """
         return address(self._array)
 
     is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether the memory is on a GPU.")
@@ -352,7 +460,13 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether operations on this tensor are recorded, so that gradients can be computed."""
+        """Whether operations on this tensor are recorded, so that gradients can be computed.
+
+        >>> import retrograd as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (x * 2).requires_grad
+        True
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("requires_grad", self)) is not GO_ON:
             return answer
         edge, base = self._grad_edge, self._view
@@ -380,6 +494,10 @@ class Tensor:
         """Set :attr:`requires_grad` in place and return the tensor.
 
         Raises RuntimeError for a tensor of integers or booleans, and for False on a tensor that is not a leaf.
+
+        >>> import retrograd as torch
+        >>> torch.ones(2).requires_grad_()
+        tensor([1., 1.], requires_grad=True)
         """
         if requires_grad.__class__ is not bool:
             kind = type(requires_grad).__name__
@@ -418,7 +536,13 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the tensor is a leaf of the graph, that is, not the result of a recorded operation."""
+        """Whether the tensor is a leaf of the graph, that is, not the result of a recorded operation.
+
+        >>> import retrograd as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> x.is_leaf, (x * 2).is_leaf
+        (True, False)
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("is_leaf", self)) is not GO_ON:
             return answer
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
@@ -426,7 +550,13 @@ class Tensor:
 
     @property
     def grad_fn(self) -> Node | None:
-        """Graph node that computed this tensor; None for a leaf."""
+        """Graph node that computed this tensor; None for a leaf.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> (x**2).grad_fn.name()
+        'PowBackward0'
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("grad_fn", self)) is not GO_ON:
             return answer
         node = self._grad_edge if self._view is None else Tensor._current(self, True)
@@ -466,7 +596,13 @@ class Tensor:
 
     @property
     def output_nr(self) -> int:
-        """Index of this tensor among the results of its node."""
+        """Index of this tensor among the results of its node.
+
+        >>> import retrograd as torch
+        >>> first, second = torch.ones(2, requires_grad=True).unbind()
+        >>> second.output_nr
+        1
+        """
         return 0 if self._grad_edge is None else self._grad_edge.position
 
     @property
@@ -475,6 +611,12 @@ class Tensor:
 
         Only leaves that require gradients, and tensors that retain their gradient (see :meth:`retain_grad`), have a
         gradient.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> (x**2).backward()
+        >>> x.grad
+        tensor(6.)
         """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("grad", self)) is not GO_ON:
             return answer
@@ -529,7 +671,14 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
-        """Whether a tensor that is not a leaf retains its gradient in :attr:`grad` (see :meth:`retain_grad`)."""
+        """Whether a tensor that is not a leaf retains its gradient in :attr:`grad` (see :meth:`retain_grad`).
+
+        >>> import retrograd as torch
+        >>> y = torch.ones(2, requires_grad=True) * 2
+        >>> y.retain_grad()
+        >>> y.retains_grad
+        True
+        """
         node = self._grad_edge
         return not _without_node(self) and node.hooks is not None and node.hooks.retaining is not None  # type: ignore[union-attr]
 
@@ -539,6 +688,13 @@ class Tensor:
         This method registers a hook that stores the gradient. Hooks run in the order of registration, so the retained
         gradient includes the changes by hooks registered before (see ``autograd.graph.set_retain_grad_last`` for
         PyTorch 2's order).
+
+        >>> import retrograd as torch
+        >>> y = torch.tensor(3.0, requires_grad=True) * 2
+        >>> y.retain_grad()
+        >>> (y**2).backward()
+        >>> y.grad
+        tensor(12.)
         """
         if not self.requires_grad:
             raise RuntimeError(with_remedy("can't retain_grad on Tensor that has requires_grad=False", REQUIRE))
@@ -579,7 +735,14 @@ class Tensor:
         return Handle((hooks.earlier or hooks).tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
-        """Register ``hook(leaf)``, called after a gradient has been accumulated in the ``grad`` of this leaf."""
+        """Register ``hook(leaf)``, called after a gradient has been accumulated in the ``grad`` of this leaf.
+
+        >>> import retrograd as torch
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> (x**2).backward()
+        tensor(6.)
+        """
         if not self.requires_grad:
             raise RuntimeError(with_remedy("cannot register a hook on a tensor that doesn't require gradient", REQUIRE))
         if not self.is_leaf:
@@ -589,7 +752,13 @@ class Tensor:
 
     @property
     def data(self) -> Tensor:
-        """Tensor that shares the memory of this tensor, outside the graph and with its own version counter."""
+        """Tensor that shares the memory of this tensor, outside the graph and with its own version counter.
+
+        >>> import retrograd as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> x.data
+        tensor([1., 1.])
+        """
         if (HANDLERS or OVERRIDING) and (answer := _intercepted_read("data", self)) is not GO_ON:
             return answer
         out = wrap(self._array)
@@ -635,7 +804,13 @@ class Tensor:
                 note_other_shape()
 
     def detach(self) -> Tensor:
-        """Return a tensor that shares the memory of this tensor and is not part of the graph."""
+        """Return a tensor that shares the memory of this tensor and is not part of the graph.
+
+        >>> import retrograd as torch
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (x * 2).detach().requires_grad
+        False
+        """
         if (HANDLERS or OVERRIDING) and (answer := intercepted(Tensor.detach, self)) is not GO_ON:
             return answer
         out = wrap(self._array)
@@ -646,6 +821,13 @@ class Tensor:
         """Detach this tensor from the graph in place: it becomes a leaf that requires no gradient.
 
         In inference mode nothing is changed.
+
+        >>> import retrograd as torch
+        >>> x = torch.ones(2, requires_grad=True) * 2
+        >>> x.detach_()
+        tensor([2., 2.])
+        >>> x.is_leaf
+        True
         """
         if in_inference():
             return self
@@ -670,7 +852,14 @@ class Tensor:
         return self._view is not None
 
     def is_inference(self) -> bool:
-        """Whether the tensor was created in :class:`inference_mode`."""
+        """Whether the tensor was created in :class:`inference_mode`.
+
+        >>> import retrograd as torch
+        >>> with torch.inference_mode():
+        ...     x = torch.zeros(2)
+        >>> x.is_inference()
+        True
+        """
         return self._version_counter is None
 
     def __hash__(self) -> int:

@@ -77,6 +77,10 @@ def get_num_threads() -> int:
 
     If the BLAS has no function that returns this number (Apple's Accelerate), the result is the value of
     ``VECLIB_MAXIMUM_THREADS`` or ``OMP_NUM_THREADS``, or else the number of processors.
+
+    >>> import retrograd as torch
+    >>> torch.get_num_threads() >= 1
+    True
     """
     for get, _ in _controls():
         return int(get())
@@ -284,7 +288,12 @@ _fork = _Fork()
 
 
 def get_num_interop_threads() -> int:
-    """Return 1, because operations never run concurrently: each operation runs when it is called."""
+    """Return 1, because operations never run concurrently: each operation runs when it is called.
+
+    >>> import retrograd as torch
+    >>> torch.get_num_interop_threads()
+    1
+    """
     return 1
 
 
@@ -292,6 +301,11 @@ def set_num_interop_threads(num: int) -> None:
     """Accept the setting without effect, because operations run one after the other.
 
     Raises RuntimeError unless ``num`` is a positive int.
+
+    >>> import retrograd as torch
+    >>> torch.set_num_interop_threads(1)
+    >>> torch.get_num_interop_threads()
+    1
     """
     _positive("set_num_interop_threads", num)
 
