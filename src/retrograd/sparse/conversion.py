@@ -43,7 +43,13 @@ def is_coo(x: Tensor) -> bool:
 
 @implements()
 def coalesce(self: Any) -> SparseTensor:
-    """Return the tensor with sorted indices, in which elements with the same index are added."""
+    """Return the tensor with sorted indices, in which elements with the same index are added.
+
+    >>> import retrograd as torch
+    >>> x = torch.sparse_coo_tensor([[0, 0, 1]], [1.0, 2.0, 3.0], (2,))
+    >>> x.coalesce().values()
+    tensor([3., 3.])
+    """
     if not is_coo(self):
         raise expected("coalesce", "coordinate ", self)
     return coalesced(self)
@@ -61,7 +67,12 @@ def coalesced(x: SparseTensor) -> SparseTensor:
 
 @implements()
 def is_coalesced(self: Any) -> bool:
-    """Return whether the indices are known to be sorted and distinct."""
+    """Return whether the indices are known to be sorted and distinct.
+
+    >>> import retrograd as torch
+    >>> torch.sparse_coo_tensor([[0, 0]], [1.0, 2.0], (2,)).is_coalesced()
+    False
+    """
     if not is_coo(self):
         raise expected("is_coalesced", "coordinate ", self)
     return bool(self._pattern.coalesced)
@@ -69,7 +80,13 @@ def is_coalesced(self: Any) -> bool:
 
 @implements()
 def indices(self: Any) -> Tensor:
-    """Return the indices of a coalesced tensor, of shape (sparse dimensions, elements)."""
+    """Return the indices of a coalesced tensor, of shape (sparse dimensions, elements).
+
+    >>> import retrograd as torch
+    >>> torch.eye(2).to_sparse().indices()
+    tensor([[0, 1],
+            [0, 1]])
+    """
     if not is_coo(self):
         raise expected("indices", "coordinate ", self)
     if not self._pattern.coalesced:
@@ -79,7 +96,12 @@ def indices(self: Any) -> Tensor:
 
 @implements()
 def values(self: Any) -> Tensor:
-    """Return the values of a coalesced tensor, of shape (elements, *dense sizes), as part of the graph."""
+    """Return the values of a coalesced tensor, of shape (elements, *dense sizes), as part of the graph.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([0.0, 2.0, 3.0]).to_sparse().values()
+    tensor([2., 3.])
+    """
     if self.layout is strided:
         raise expected("values", "", self)
     if not self._pattern.coalesced:
@@ -137,13 +159,23 @@ row_indices = _of_compressed("row_indices", "column", sparse_csc, "plain")
 
 @implements()
 def sparse_dim(self: Any) -> int:
-    """Return the number of sparse dimensions, 0 for a dense tensor."""
+    """Return the number of sparse dimensions, 0 for a dense tensor.
+
+    >>> import retrograd as torch
+    >>> torch.eye(2).to_sparse().sparse_dim()
+    2
+    """
     return 0 if self.layout is strided else int(self._pattern.dims)
 
 
 @implements()
 def dense_dim(self: Any) -> int:
-    """Return the number of dense dimensions."""
+    """Return the number of dense dimensions.
+
+    >>> import retrograd as torch
+    >>> torch.eye(2).to_sparse(1).dense_dim()
+    1
+    """
     return int(self.dim() - sparse_dim(self))
 
 
@@ -155,6 +187,10 @@ def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -
     """Return the dense tensor with the same elements; elements that are not stored are 0.
 
     ``masked_grad=False``, the gradient with respect to elements that are not stored, is not supported.
+
+    >>> import retrograd as torch
+    >>> torch.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,)).to_dense()
+    tensor([1., 0., 2.])
     """
     if self.layout is strided:
         return self if dtype is None else self.to(dtype)
@@ -172,6 +208,12 @@ def to_sparse(
     """Return the tensor in coordinate format, with ``sparse_dim`` sparse dimensions, or in the given ``layout``.
 
     Zeros of a dense tensor, or slices of zeros, are not stored.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([0.0, 2.0]).to_sparse()
+    tensor(indices=tensor([[1]]),
+           values=tensor([2.]),
+           size=(2,), nnz=1, layout=torch.sparse_coo)
     """
     if isinstance(sparse_dim, layout_class):
         sparse_dim, layout = None, sparse_dim
@@ -216,19 +258,36 @@ def _from_dense(x: Tensor, dims: int | None) -> SparseTensor:
 
 @implements()
 def to_sparse_coo(self: Any) -> SparseTensor:
-    """Return the tensor in coordinate format."""
+    """Return the tensor in coordinate format.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([0.0, 2.0]).to_sparse_coo()
+    tensor(indices=tensor([[1]]),
+           values=tensor([2.]),
+           size=(2,), nnz=1, layout=torch.sparse_coo)
+    """
     return to_sparse(self)
 
 
 @implements()
 def to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """Return the matrix in compressed row format."""
+    """Return the matrix in compressed row format.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr().values()
+    tensor([2., 3.])
+    """
     return to_compressed(self, sparse_csr, dense_dim)
 
 
 @implements()
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """Return the matrix in compressed column format."""
+    """Return the matrix in compressed column format.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csc().values()
+    tensor([3., 2.])
+    """
     return to_compressed(self, sparse_csc, dense_dim)
 
 
@@ -344,7 +403,12 @@ def contiguous(input: SparseTensor, *, memory_format: Any = None) -> Any:
 
 @implements()
 def sparse_mask(self: Tensor, mask: SparseTensor) -> SparseTensor:
-    """Return the elements of ``self`` at the indices of ``mask``, a sparse tensor of the same shape."""
+    """Return the elements of ``self`` at the indices of ``mask``, a sparse tensor of the same shape.
+
+    >>> import retrograd as torch
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(torch.eye(2).to_sparse()).values()
+    tensor([1., 4.])
+    """
     if not isinstance(mask, SparseTensor):
         raise unsupported("sparse_mask() with a dense mask", strided)
     if tuple(self.shape) != mask._sizes:

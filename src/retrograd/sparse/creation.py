@@ -195,6 +195,12 @@ def sparse_compressed_tensor(
 
     For ``sparse_csr``, row i has the elements ``values[k]`` in the columns ``plain_indices[k]``, for k from
     ``compressed_indices[i]`` to ``compressed_indices[i + 1] - 1``. For ``sparse_csc`` rows and columns are exchanged.
+
+    >>> import retrograd as torch
+    >>> compressed, plain, values = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.tensor([5.0, 6.0])
+    >>> torch.sparse_compressed_tensor(compressed, plain, values, (2, 2), layout=torch.sparse_csr).to_dense()
+    tensor([[0., 5.],
+            [6., 0.]])
     """
     _check_device(device)
     if layout not in NAMES:
@@ -271,7 +277,14 @@ def sparse_csr_tensor(
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any
 ) -> SparseTensor:
-    """Return a matrix in compressed column format; see :func:`sparse_compressed_tensor`."""
+    """Return a matrix in compressed column format; see :func:`sparse_compressed_tensor`.
+
+    >>> import retrograd as torch
+    >>> columns, rows, values = torch.tensor([0, 1, 2]), torch.tensor([1, 0]), torch.tensor([5.0, 6.0])
+    >>> torch.sparse_csc_tensor(columns, rows, values, (2, 2)).to_dense()
+    tensor([[0., 6.],
+            [5., 0.]])
+    """
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=sparse_csc, **options)
 
 

@@ -355,7 +355,13 @@ def _sparse_product(a: SparseTensor, b: SparseTensor, node: str) -> SparseTensor
 
 @implements("spmm")
 def spmm(input: Any, mat2: Any) -> Any:
-    """Return the product of two matrices, as :func:`mm`."""
+    """Return the product of two matrices, as :func:`mm`.
+
+    >>> import retrograd as torch
+    >>> torch.dsmm(torch.eye(2), torch.ones(2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     return mm(input, mat2) if _is_sparse(input, mat2) else FUNCTIONS["mm"](input, mat2)
 
 
@@ -462,7 +468,13 @@ def hspmm(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
 
 @implements()
 def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
-    """Return the product of a sparse and a dense matrix as a sparse matrix."""
+    """Return the product of a sparse and a dense matrix as a sparse matrix.
+
+    >>> import retrograd as torch
+    >>> torch.smm(torch.eye(2).to_sparse(), torch.ones(2, 2)).to_dense()
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     _check_sparse(input)
     dense = _mm(input, mat2, "MmBackward0")
     rows = numpy.unique(input._pattern.coordinates()[0])
@@ -473,7 +485,14 @@ def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
 
 @implements()
 def sspaddmm(input: SparseTensor, mat1: SparseTensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> SparseTensor:
-    """Return ``beta * input + alpha * (mat1 @ mat2)`` for sparse ``input`` and ``mat1``, as a sparse matrix."""
+    """Return ``beta * input + alpha * (mat1 @ mat2)`` for sparse ``input`` and ``mat1``, as a sparse matrix.
+
+    >>> import retrograd as torch
+    >>> matrix = torch.eye(2).to_sparse()
+    >>> torch.sspaddmm(matrix, matrix, torch.ones(2, 2)).to_dense()
+    tensor([[2., 1.],
+            [1., 2.]])
+    """
     _check_sparse(input)
     return add(mul(input, beta), smm(mat1, mat2), alpha=alpha)
 

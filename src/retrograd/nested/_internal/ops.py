@@ -611,7 +611,14 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 @implements()
 def to_padded_tensor(self: Any, padding: float, output_size: Any = None) -> Tensor:
-    """Return an ordinary tensor of shape (batch, …) with ``padding`` after the elements of each component."""
+    """Return an ordinary tensor of shape (batch, …) with ``padding`` after the elements of each component.
+
+    >>> import retrograd as torch
+    >>> x = torch.nested.nested_tensor([torch.ones(1), torch.ones(3)])
+    >>> x.to_padded_tensor(0.0)
+    tensor([[1., 0., 0.],
+            [1., 1., 1.]])
+    """
     if not isinstance(self, Nested):
         raise NotImplementedError(
             "Could not run 'aten::to_padded_tensor' with arguments from the 'CPU' backend: the tensor is not nested."
