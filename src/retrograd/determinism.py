@@ -31,6 +31,12 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
     The setting has no effect, because all operations are deterministic. See
     https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
+
+    >>> import retrograd as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> torch.are_deterministic_algorithms_enabled()
+    True
+    >>> torch.use_deterministic_algorithms(False)
     """
     for name, place, value in (("mode", " (position 1)", mode), ("warn_only", "", warn_only)):
         if value.__class__ is not bool:
@@ -41,17 +47,38 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` was last called with ``mode=True``."""
+    """Whether :func:`use_deterministic_algorithms` was last called with ``mode=True``.
+
+    >>> import retrograd as torch
+    >>> torch.use_deterministic_algorithms(True)
+    >>> torch.are_deterministic_algorithms_enabled()
+    True
+    >>> torch.use_deterministic_algorithms(False)
+    """
     return _state.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether :func:`use_deterministic_algorithms` was last called with ``warn_only=True``."""
+    """Whether :func:`use_deterministic_algorithms` was last called with ``warn_only=True``.
+
+    >>> import retrograd as torch
+    >>> torch.use_deterministic_algorithms(True, warn_only=True)
+    >>> torch.is_deterministic_algorithms_warn_only_enabled()
+    True
+    >>> torch.use_deterministic_algorithms(False)
+    """
     return _state.warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set the determinism mode to ``debug_mode``: 0 or "default", 1 or "warn", 2 or "error"."""
+    """Set the determinism mode to ``debug_mode``: 0 or "default", 1 or "warn", 2 or "error".
+
+    >>> import retrograd as torch
+    >>> torch.set_deterministic_debug_mode("warn")
+    >>> torch.get_deterministic_debug_mode()
+    1
+    >>> torch.set_deterministic_debug_mode("default")
+    """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -66,12 +93,22 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the determinism mode: 0, 1 or 2."""
+    """Return the determinism mode: 0, 1 or 2.
+
+    >>> import retrograd as torch
+    >>> torch.get_deterministic_debug_mode()
+    0
+    """
     return (1 if _state.warn_only else 2) if _state.deterministic else 0
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the precision set by :func:`set_float32_matmul_precision`; the default is "highest"."""
+    """Return the precision set by :func:`set_float32_matmul_precision`; the default is "highest".
+
+    >>> import retrograd as torch
+    >>> torch.get_float32_matmul_precision()
+    'highest'
+    """
     return _state.precision
 
 
@@ -79,6 +116,12 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Set the precision of float32 matrix products to ``precision``: "highest", "high" or "medium".
 
     The setting has no effect, because products are always computed in float32.
+
+    >>> import retrograd as torch
+    >>> torch.set_float32_matmul_precision("high")
+    >>> torch.get_float32_matmul_precision()
+    'high'
+    >>> torch.set_float32_matmul_precision("highest")
     """
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type_name(precision)}")
@@ -92,21 +135,38 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Return False, because NumPy cannot flush denormal numbers to zero; ``mode`` has no effect."""
+    """Return False, because NumPy cannot flush denormal numbers to zero; ``mode`` has no effect.
+
+    >>> import retrograd as torch
+    >>> torch.set_flush_denormal(True)
+    False
+    """
     if mode.__class__ is not bool:
         raise RuntimeError(f"flush_denormal expects a bool, but got {type_name(mode)}")
     return False
 
 
 def set_warn_always(b: bool) -> None:
-    """Set whether warnings that are issued once in a process, such as that of a deprecated signature, are repeated."""
+    """Set whether warnings that are issued once in a process, such as that of a deprecated signature, are repeated.
+
+    >>> import retrograd as torch
+    >>> torch.set_warn_always(True)
+    >>> torch.is_warn_always_enabled()
+    True
+    >>> torch.set_warn_always(False)
+    """
     if b.__class__ is not bool:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type_name(b)}")
     user_frame.warn_always = b
 
 
 def is_warn_always_enabled() -> bool:
-    """Return the value set by :func:`set_warn_always`; the default is False."""
+    """Return the value set by :func:`set_warn_always`; the default is False.
+
+    >>> import retrograd as torch
+    >>> torch.is_warn_always_enabled()
+    False
+    """
     return user_frame.warn_always
 
 
@@ -114,6 +174,10 @@ def get_device_module(device: Any = None) -> Any:
     """Return the module of the type of ``device``, such as ``torch.cuda`` or ``torch.cpu``.
 
     If ``device`` is None, the result is ``torch.cuda`` if a GPU is available, and ``torch.cpu`` otherwise.
+
+    >>> import retrograd as torch
+    >>> torch.get_device_module("cpu") is torch.cpu
+    True
     """
     from . import cpu, cuda, mps, mtia, xpu
 

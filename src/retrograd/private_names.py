@@ -145,19 +145,34 @@ class SymBool:
 
 @_overridable
 def sym_int(a: Any) -> Any:
-    """Return ``a`` as an int, rounded towards zero."""
+    """Return ``a`` as an int, rounded towards zero.
+
+    >>> import retrograd as torch
+    >>> torch.sym_int(3.7)
+    3
+    """
     return math.trunc(a)
 
 
 @_overridable
 def sym_float(a: Any) -> Any:
-    """Return ``a`` as a float."""
+    """Return ``a`` as a float.
+
+    >>> import retrograd as torch
+    >>> torch.sym_float(3)
+    3.0
+    """
     return float(a)
 
 
 @_overridable
 def sym_not(a: Any) -> Any:
-    """Return ``not a``."""
+    """Return ``not a``.
+
+    >>> import retrograd as torch
+    >>> torch.sym_not(False)
+    True
+    """
     return not a
 
 
@@ -168,23 +183,43 @@ def _sym_choice(choose: Callable[..., Any], a: Any, b: Any) -> Any:
 
 @_overridable
 def sym_max(a: Any, b: Any) -> Any:
-    """Return the greater one of two numbers, as a float if one of them is a float."""
+    """Return the greater one of two numbers, as a float if one of them is a float.
+
+    >>> import retrograd as torch
+    >>> torch.sym_max(3, 5)
+    5
+    """
     return _sym_choice(max, a, b)
 
 
 @_overridable
 def sym_min(a: Any, b: Any) -> Any:
-    """Return the smaller one of two numbers, as a float if one of them is a float."""
+    """Return the smaller one of two numbers, as a float if one of them is a float.
+
+    >>> import retrograd as torch
+    >>> torch.sym_min(3, 5)
+    3
+    """
     return _sym_choice(min, a, b)
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
-    """Return ``t`` if ``b`` is true, otherwise ``f``."""
+    """Return ``t`` if ``b`` is true, otherwise ``f``.
+
+    >>> import retrograd as torch
+    >>> torch.sym_ite(True, 1, 2)
+    1
+    """
     return t if b else f
 
 
 def sym_sum(args: Iterable[Any]) -> Any:
-    """Return the sum of ``args``."""
+    """Return the sum of ``args``.
+
+    >>> import retrograd as torch
+    >>> torch.sym_sum([1, 2, 3])
+    6
+    """
     return reduce(lambda a, b: a + b, args, 0)
 
 
@@ -405,7 +440,11 @@ def _segment_reduce(*args: Any, **kwargs: Any) -> Tensor:
 
 
 def set_vital(name: str, attr: str, value: str) -> None:
-    """Do nothing: no statistics of the process are kept."""
+    """Do nothing: no statistics of the process are kept.
+
+    >>> import retrograd as torch
+    >>> torch.set_vital("Dataloader", "enabled", "True")
+    """
 
 
 # -- Of torch._C -------------------------------------------------------------------------------------------------------

@@ -208,6 +208,14 @@ def load(
 
     Raises UnpicklingError if the pickle in the file is damaged or contains a name that is not allowed, EOFError if the
     file is empty, and RuntimeError or ValueError if another part of the file is damaged.
+
+    >>> import retrograd as torch
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> torch.save({"weight": torch.tensor([1.0, 2.0])}, file)
+    >>> _ = file.seek(0)
+    >>> torch.load(file)
+    {'weight': tensor([1., 2.])}
     """
     if weights_only is None:
         weights_only = pickle_module is None

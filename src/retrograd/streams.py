@@ -20,7 +20,14 @@ def _place(device: Any) -> devices.device:
 
 
 class Stream:
-    """Queue of work of a device, which executes the work in order."""
+    """Queue of work of a device, which executes the work in order.
+
+    >>> import retrograd as torch
+    >>> stream = torch.Stream("cpu")
+    >>> stream.synchronize()
+    >>> stream.query()
+    True
+    """
 
     __module__ = shown_in("torch", __name__)
     stream_id, device_index, device_type = 0, -1, 0

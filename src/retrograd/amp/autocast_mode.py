@@ -303,7 +303,13 @@ def _set_enabled(kind: str, enabled: bool) -> None:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is enabled for ``device_type``, which is ``"cpu"`` or ``"cuda"``."""
+    """Whether autocast is enabled for ``device_type``, which is ``"cpu"`` or ``"cuda"``.
+
+    >>> import retrograd as torch
+    >>> with torch.autocast("cpu"):
+    ...     print(torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))
+    True False
+    """
     return _device(device_type) in _on.get()
 
 
@@ -311,6 +317,12 @@ def set_autocast_enabled(*args: Any) -> None:
     """Enable or disable autocast for a device type, as in ``set_autocast_enabled("cpu", True)``.
 
     With one argument, the device type is ``"cuda"``.
+
+    >>> import retrograd as torch
+    >>> torch.set_autocast_enabled("cpu", True)
+    >>> torch.is_autocast_enabled("cpu")
+    True
+    >>> torch.set_autocast_enabled("cpu", False)
     """
     kind, enabled = args if len(args) == 2 else ("cuda", *args)
     _set_enabled(_device(kind), enabled)
@@ -320,6 +332,10 @@ def get_autocast_dtype(device_type: str) -> dtype:
     """Return the half-precision dtype of autocast for ``device_type``.
 
     The default is bfloat16 for ``"cpu"`` and float16 for ``"cuda"``.
+
+    >>> import retrograd as torch
+    >>> torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")
+    (torch.bfloat16, torch.float16)
     """
     return _half_precision_dtype(_device(device_type))
 
@@ -329,22 +345,46 @@ def _half_precision_dtype(kind: str) -> dtype:
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the half-precision dtype of autocast for ``device_type`` to ``dtype``."""
+    """Set the half-precision dtype of autocast for ``device_type`` to ``dtype``.
+
+    >>> import retrograd as torch
+    >>> torch.set_autocast_dtype("cpu", torch.float16)
+    >>> torch.get_autocast_dtype("cpu")
+    torch.float16
+    >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
+    """
     _dtypes.set({**(_dtypes.get() or {}), _device(device_type): dtype})
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether autocast caches the weights that it converts to half precision."""
+    """Whether autocast caches the weights that it converts to half precision.
+
+    >>> import retrograd as torch
+    >>> torch.is_autocast_cache_enabled()
+    True
+    """
     return _caching.get()
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Enable autocast's cache of converted weights if ``enabled`` is true, otherwise disable it."""
+    """Enable autocast's cache of converted weights if ``enabled`` is true, otherwise disable it.
+
+    >>> import retrograd as torch
+    >>> torch.set_autocast_cache_enabled(False)
+    >>> torch.is_autocast_cache_enabled()
+    False
+    >>> torch.set_autocast_cache_enabled(True)
+    """
     _caching.set(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Delete the converted weights from autocast's cache."""
+    """Delete the converted weights from autocast's cache.
+
+    >>> import retrograd as torch
+    >>> torch.clear_autocast_cache() is None
+    True
+    """
     kept = _cast_cache.get()
     if kept is not None:
         kept.clear()
@@ -355,43 +395,85 @@ def _warn_deprecated(name: str, new: str) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether autocast is enabled on the CPU (deprecated: use ``is_autocast_enabled("cpu")``)."""
+    """Whether autocast is enabled on the CPU (deprecated: use ``is_autocast_enabled("cpu")``).
+
+    >>> import retrograd as torch
+    >>> with torch.autocast("cpu"):
+    ...     print(torch.is_autocast_cpu_enabled())
+    True
+    """
     _warn_deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Enable or disable autocast on the CPU (deprecated: use ``set_autocast_enabled("cpu", enabled)``)."""
+    """Enable or disable autocast on the CPU (deprecated: use ``set_autocast_enabled("cpu", enabled)``).
+
+    >>> import retrograd as torch
+    >>> torch.set_autocast_cpu_enabled(True)
+    >>> torch.is_autocast_enabled("cpu")
+    True
+    >>> torch.set_autocast_cpu_enabled(False)
+    """
     _warn_deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> dtype:
-    """Return the dtype of autocast on the CPU (deprecated: use ``get_autocast_dtype("cpu")``)."""
+    """Return the dtype of autocast on the CPU (deprecated: use ``get_autocast_dtype("cpu")``).
+
+    >>> import retrograd as torch
+    >>> torch.get_autocast_cpu_dtype()
+    torch.bfloat16
+    """
     _warn_deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
-    """Set the dtype of autocast on the CPU (deprecated: use ``set_autocast_dtype("cpu", dtype)``)."""
+    """Set the dtype of autocast on the CPU (deprecated: use ``set_autocast_dtype("cpu", dtype)``).
+
+    >>> import retrograd as torch
+    >>> torch.set_autocast_cpu_dtype(torch.float16)
+    >>> torch.get_autocast_dtype("cpu")
+    torch.float16
+    >>> torch.set_autocast_cpu_dtype(torch.bfloat16)
+    """
     _warn_deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> dtype:
-    """Return the dtype of autocast on GPUs (deprecated: use ``get_autocast_dtype("cuda")``)."""
+    """Return the dtype of autocast on GPUs (deprecated: use ``get_autocast_dtype("cuda")``).
+
+    >>> import retrograd as torch
+    >>> torch.get_autocast_gpu_dtype()
+    torch.float16
+    """
     _warn_deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
-    """Set the dtype of autocast on GPUs (deprecated: use ``set_autocast_dtype("cuda", dtype)``)."""
+    """Set the dtype of autocast on GPUs (deprecated: use ``set_autocast_dtype("cuda", dtype)``).
+
+    >>> import retrograd as torch
+    >>> torch.set_autocast_gpu_dtype(torch.bfloat16)
+    >>> torch.get_autocast_dtype("cuda")
+    torch.bfloat16
+    >>> torch.set_autocast_gpu_dtype(torch.float16)
+    """
     _warn_deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether PyTorch supports autocast for ``device_type``, even if this machine has no such device."""
+    """Whether PyTorch supports autocast for ``device_type``, even if this machine has no such device.
+
+    >>> import retrograd as torch
+    >>> torch.amp.is_autocast_available("cpu")
+    True
+    """
     return _device(device_type) in _DEVICES
 
 
@@ -524,6 +606,15 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
     If ``cast_inputs`` is None, ``fwd`` runs with autocast as in the caller. If ``cast_inputs`` is a dtype and autocast
     is enabled for ``device_type``, the tensor arguments are converted to this dtype, and ``fwd`` runs with autocast
     disabled. If ``fwd`` is None, the result is a decorator.
+
+    >>> import retrograd as torch
+    >>> class Twice(torch.autograd.Function):
+    ...     forward = staticmethod(torch.amp.custom_fwd(lambda ctx, x: 2 * x, device_type="cpu"))
+    ...     backward = staticmethod(torch.amp.custom_bwd(lambda ctx, gradient: 2 * gradient, device_type="cpu"))
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> Twice.apply(x).backward()
+    >>> x.grad
+    tensor([2.])
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -552,6 +643,15 @@ def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
 
     ``bwd`` runs with autocast enabled if autocast was enabled inside the ``forward`` of the same call. The ``forward``
     must be decorated with :func:`custom_fwd`. If ``bwd`` is None, the result is a decorator.
+
+    >>> import retrograd as torch
+    >>> class Twice(torch.autograd.Function):
+    ...     forward = staticmethod(torch.amp.custom_fwd(lambda ctx, x: 2 * x, device_type="cpu"))
+    ...     backward = staticmethod(torch.amp.custom_bwd(lambda ctx, gradient: 2 * gradient, device_type="cpu"))
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> Twice.apply(x).backward()
+    >>> x.grad
+    tensor([2.])
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
