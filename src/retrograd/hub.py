@@ -35,12 +35,28 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """Return the folder of downloaded files: ``$TORCH_HOME/hub``, by default in ``~/.cache/torch``."""
+    """Return the folder of downloaded files: ``$TORCH_HOME/hub``, by default in ``~/.cache/torch``.
+
+    >>> import retrograd as torch
+    >>> before = torch.hub.get_dir()
+    >>> torch.hub.set_dir("models")
+    >>> torch.hub.get_dir()
+    'models'
+    >>> torch.hub.set_dir(before)
+    """
     return os.path.join(_get_torch_home(), "hub") if _folder[0] is None else _folder[0]
 
 
 def set_dir(d: Any) -> None:
-    """Set the folder of downloaded files."""
+    """Set the folder of downloaded files.
+
+    >>> import retrograd as torch
+    >>> before = torch.hub.get_dir()
+    >>> torch.hub.set_dir("models")
+    >>> torch.hub.get_dir()
+    'models'
+    >>> torch.hub.set_dir(before)
+    """
     _folder[0] = os.path.expanduser(d)
 
 
@@ -76,7 +92,15 @@ def list(
     github: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None, verbose: bool = True,
     source: str = "local",
 ) -> Any:  # fmt: skip
-    """Return a list of the names of the models that the ``hubconf.py`` of a local folder defines."""
+    """Return a list of the names of the models that the ``hubconf.py`` of a local folder defines.
+
+    >>> import retrograd as torch
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = pathlib.Path(folder, "hubconf.py").write_text("def double(x): return 2 * x")
+    >>> torch.hub.list(folder)
+    ['double']
+    """
     module = _configuration(github, source)
     return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
 
@@ -92,7 +116,15 @@ def help(
     github: Any, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None,
     source: str = "local",
 ) -> str | None:  # fmt: skip
-    """Return the docstring of ``model`` in the ``hubconf.py`` of a local folder."""
+    """Return the docstring of ``model`` in the ``hubconf.py`` of a local folder.
+
+    >>> import retrograd as torch
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = pathlib.Path(folder, "hubconf.py").write_text("def double(x): 'Return twice x.'")
+    >>> torch.hub.help(folder, "double")
+    'Return twice x.'
+    """
     found: str | None = _entry(_configuration(github, source), model).__doc__
     return found
 
@@ -104,6 +136,13 @@ def load(
     """Return ``model(*args, **kwargs)``, a function of the ``hubconf.py`` of a folder.
 
     With ``source="local"``, ``repo_or_dir`` is the folder. Otherwise it is a repository that was downloaded before.
+
+    >>> import retrograd as torch
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = pathlib.Path(folder, "hubconf.py").write_text("def double(x): return 2 * x")
+    >>> torch.hub.load(folder, "double", 21, source="local")
+    42
     """
     return _entry(_configuration(repo_or_dir, source), model)(*args, **kwargs)
 
@@ -115,6 +154,13 @@ def load_state_dict_from_url(
     """Return the object in the file that was downloaded from ``url`` before, to the folder ``model_dir``.
 
     The default folder is ``checkpoints`` in :func:`get_dir`. RuntimeError is raised if the file does not exist.
+
+    >>> import retrograd as torch
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> torch.save({"weight": torch.ones(2)}, os.path.join(folder, "model.pt"))  # as if it were downloaded
+    >>> torch.hub.load_state_dict_from_url("https://example.org/model.pt", model_dir=folder)
+    {'weight': tensor([1., 1.])}
     """
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     path = os.path.join(folder, file_name or os.path.basename(urlparse(url).path))

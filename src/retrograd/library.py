@@ -26,7 +26,16 @@ def _not_implemented(name: str) -> Callable[..., Any]:
 
 
 class CustomOpDef:
-    """Operation made by :func:`custom_op`; it calls the decorated function."""
+    """Operation made by :func:`custom_op`; it calls the decorated function.
+
+    >>> import retrograd as torch
+    >>> schema = "(Tensor x) -> Tensor"
+    >>> twice = torch.library.custom_op("example::twice", lambda x: 2 * x, mutates_args=(), schema=schema)
+    >>> twice
+    <CustomOpDef(example::twice)>
+    >>> twice(torch.ones(2))
+    tensor([2., 2.])
+    """
 
     def __init__(self, name: str, function: Callable[..., Any] | None = None) -> None:
         self._qualname, self._function = name, _not_implemented(name) if function is None else function
@@ -141,7 +150,14 @@ class Library:
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
-    """Declare the operation ``qualname``, such as ``"mine::halve"``; ``schema`` has its parameters."""
+    """Declare the operation ``qualname``, such as ``"mine::halve"``; ``schema`` has its parameters.
+
+    >>> import retrograd as torch
+    >>> torch.library.define("example::triple", "(Tensor x) -> Tensor")
+    >>> _ = torch.library.impl("example::triple", "cpu", lambda x: 3 * x)
+    >>> torch.ops.example.triple(torch.ones(2))
+    tensor([3., 3.])
+    """
     namespace, _, name = qualname.partition("::")
     if not name:
         raise ValueError(
@@ -152,7 +168,14 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
 
 
 def impl(qualname: str, types: Any, func: Callable[..., Any] | None = None, *, lib: Any = None) -> Any:
-    """Use ``func`` for the operation ``qualname`` on devices of these types. Without ``func``, return a decorator."""
+    """Use ``func`` for the operation ``qualname`` on devices of these types. Without ``func``, return a decorator.
+
+    >>> import retrograd as torch
+    >>> torch.library.define("example::halve", "(Tensor x) -> Tensor")
+    >>> function = torch.library.impl("example::halve", "cpu")(lambda x: x / 2)
+    >>> torch.ops.example.halve(torch.ones(2))
+    tensor([0.5000, 0.5000])
+    """
     if func is None:
         return lambda function: impl(qualname, types, function)
     names = {each.lower() for each in ((types,) if isinstance(types, str) else types)}
@@ -174,19 +197,46 @@ def _operation(op: Any) -> CustomOpDef:
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, _stacklevel: int = 1) -> Any:
-    """Return ``func``, which computes only shapes and is not used; without ``func``, return a decorator."""
+    """Return ``func``, which computes only shapes and is not used; without ``func``, return a decorator.
+
+    >>> import retrograd as torch
+    >>> torch.library.define("example::quarter", "(Tensor x) -> Tensor")
+    >>> function = torch.library.register_fake("example::quarter")(lambda x: torch.empty_like(x))
+    >>> function(torch.ones(2)).shape
+    torch.Size([2])
+    """
     return _operation(op).register_fake if func is None else func
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """Use ``func`` as the function of the operation ``op`` (see :meth:`CustomOpDef.register_kernel`)."""
+    """Use ``func`` as the function of the operation ``op`` (see :meth:`CustomOpDef.register_kernel`).
+
+    >>> import retrograd as torch
+    >>> schema = "(Tensor x) -> Tensor"
+    >>> op = torch.library.custom_op("example::fifth", lambda x: x / 5, mutates_args=(), schema=schema)
+    >>> function = torch.library.register_kernel(op, "cpu", lambda x: x * 0.2)
+    >>> op(torch.ones(2))
+    tensor([0.2000, 0.2000])
+    """
     return _operation(op).register_kernel(device_types, func)
 
 
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
 ) -> None:  # fmt: skip
-    """Use ``backward`` as the derivative of the operation ``op`` (see :meth:`CustomOpDef.register_autograd`)."""
+    """Use ``backward`` as the derivative of the operation ``op`` (see :meth:`CustomOpDef.register_autograd`).
+
+    >>> import retrograd as torch
+    >>> schema = "(Tensor x) -> Tensor"
+    >>> op = torch.library.custom_op("example::square", lambda x: x * x, mutates_args=(), schema=schema)
+    >>> def save(ctx, inputs, output):
+    ...     ctx.save_for_backward(*inputs)
+    >>> torch.library.register_autograd(op, lambda ctx, g: 2 * g * ctx.saved_tensors[0], setup_context=save)
+    >>> x = torch.tensor(3.0, requires_grad=True)
+    >>> op(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
     _operation(op).register_autograd(backward, setup_context=setup_context)
 
 

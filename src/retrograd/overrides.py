@@ -118,12 +118,22 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """Return ``has_torch_function((tensor,))``; see :func:`has_torch_function`."""
+    """Return ``has_torch_function((tensor,))``; see :func:`has_torch_function`.
+
+    >>> import retrograd as torch
+    >>> torch.overrides.has_torch_function_unary(torch.ones(1))
+    False
+    """
     return has_torch_function((tensor,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """Return ``has_torch_function(args)``; see :func:`has_torch_function`."""
+    """Return ``has_torch_function(args)``; see :func:`has_torch_function`.
+
+    >>> import retrograd as torch
+    >>> torch.overrides.has_torch_function_variadic(torch.ones(1), 2)
+    False
+    """
     return has_torch_function(args)
 
 
@@ -132,6 +142,16 @@ def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: 
 
     The active modes are called first, then the classes of ``relevant_args``, until a call returns a result other than
     NotImplemented. TypeError is raised if all return NotImplemented.
+
+    >>> import retrograd as torch
+    >>> class Named(torch.Tensor):
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return func.__name__
+    >>> def double(x):
+    ...     return torch.overrides.handle_torch_function(double, (x,), x)
+    >>> double(torch.ones(1).as_subclass(Named))
+    'double'
     """
     found = torch_function.overriding_arguments(relevant_args, None)
     types = tuple(each.__class__ for each in found)
@@ -144,6 +164,10 @@ def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Return ``func(*args, **kwargs)`` without calling ``__torch_function__`` for ``func`` itself.
 
     ``__torch_function__`` is still called for the operations that ``func`` calls. ``types`` is unused.
+
+    >>> import retrograd as torch
+    >>> torch.overrides.redispatch_function(torch.add, (), (torch.ones(2), 1), {})
+    tensor([2., 2.])
     """
     known = _overridables().get(func)
     if known is not None:
@@ -161,6 +185,11 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Ca
     """Return a decorator that makes a function overridable by ``__torch_function__`` of its arguments.
 
     ``dispatcher`` is called with the arguments of the function, and returns those whose classes may override the call.
+
+    >>> import retrograd as torch
+    >>> double = torch.overrides.wrap_torch_function(lambda x: (x,))(lambda x: 2 * x)
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
     """
 
     def inner(func: Callee) -> Callee:
@@ -177,7 +206,12 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callee], Ca
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether ``inp`` is a Tensor or has a method ``__torch_function__``."""
+    """Whether ``inp`` is a Tensor or has a method ``__torch_function__``.
+
+    >>> import retrograd as torch
+    >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like([1.0])
+    (True, False)
+    """
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
@@ -216,7 +250,14 @@ def resolve_name(f: Any) -> str | None:
 
 
 def is_tensor_method_or_property(func: Any) -> bool:
-    """Whether ``func`` is a method of Tensor, or the getter or setter of one of its properties."""
+    """Whether ``func`` is a method of Tensor, or the getter or setter of one of its properties.
+
+    >>> import retrograd as torch
+    >>> torch.overrides.is_tensor_method_or_property(torch.Tensor.add)
+    True
+    >>> torch.overrides.is_tensor_method_or_property(torch.add)
+    False
+    """
     found = _overridables().get(func)
     return (found is not None and found.name.startswith("Tensor.")) or getattr(func, "__name__", "") == "__get__"
 
@@ -225,6 +266,10 @@ def get_default_nowrap_functions() -> set[Any]:
     """Return the set of functions whose results are not converted to the Tensor subclass of the arguments.
 
     ``Tensor.__torch_function__`` converts the results of all other functions.
+
+    >>> import retrograd as torch
+    >>> torch.Tensor.grad.__get__ in torch.overrides.get_default_nowrap_functions()
+    True
     """
     return Tensor._unwrapped()
 
@@ -233,6 +278,10 @@ def get_ignored_functions() -> set[Any]:
     """Return the set of public functions that do not call ``__torch_function__`` of the classes of their arguments.
 
     Some of these functions call ``__torch_function__`` of active modes.
+
+    >>> import retrograd as torch
+    >>> torch.is_tensor in torch.overrides.get_ignored_functions()
+    True
     """
     names = torch_function_overrides.known().names
     wanted = names["ignored"] | names["nobody"] | names["only modes"]
@@ -240,7 +289,12 @@ def get_ignored_functions() -> set[Any]:
 
 
 def get_overridable_functions() -> dict[Any, list[Any]]:
-    """Return a dictionary from modules and classes to the lists of overridable functions that they define."""
+    """Return a dictionary from modules and classes to the lists of overridable functions that they define.
+
+    >>> import retrograd as torch
+    >>> torch.add in torch.overrides.get_overridable_functions()[torch]
+    True
+    """
     listed_by: dict[Any, list[Any]] = defaultdict(list)
     ignored = get_ignored_functions()
     for function, each in _overridables().items():
@@ -250,7 +304,12 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:
-    """Return a dictionary from each overridable function to a function of the same signature that returns -1."""
+    """Return a dictionary from each overridable function to a function of the same signature that returns -1.
+
+    >>> import retrograd as torch
+    >>> torch.overrides.get_testing_overrides()[torch.add](torch.ones(1), torch.ones(1))
+    -1
+    """
     return {each: _dummy(each) for found in get_overridable_functions().values() for each in found}
 
 

@@ -141,38 +141,74 @@ def _compiled(function: Function, options: Kwargs) -> Function:
 
 
 def is_compiling() -> bool:
-    """Whether a compiled function is running in this thread, so that operations may be deferred."""
+    """Whether a compiled function is running in this thread, so that operations may be deferred.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.is_compiling()
+    False
+    """
     return compiled_function.is_compiling()
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether a compiled function is running in this thread; the same as :func:`is_compiling`."""
+    """Whether a compiled function is running in this thread; the same as :func:`is_compiling`.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.is_dynamo_compiling()
+    False
+    """
     return compiled_function.is_compiling()
 
 
 def is_exporting() -> bool:
-    """Return False, because retrograd has no export of programs."""
+    """Return False, because retrograd has no export of programs.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.is_exporting()
+    False
+    """
     return False
 
 
 def reset() -> None:
-    """Delete the entries of all compiled functions, and the programs generated from earlier calls."""
+    """Delete the entries of all compiled functions, and the programs generated from earlier calls.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.reset() is None
+    True
+    """
     compiled_function.forget_all()
 
 
 # Note [Any in public signatures]
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """Return the names of the backends that :func:`compile` accepts; ``exclude_tags`` has no effect."""
+    """Return the names of the backends that :func:`compile` accepts; ``exclude_tags`` has no effect.
+
+    >>> import retrograd as torch
+    >>> "inductor" in torch.compiler.list_backends()
+    True
+    """
     return ["inductor"]
 
 
 def get_default_backend() -> Any:  # Note [Any in public signatures]
-    """Return the backend that :func:`set_default_backend` has stored."""
+    """Return the backend that :func:`set_default_backend` has stored.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.get_default_backend()
+    'inductor'
+    """
     return _default[0]
 
 
 def set_default_backend(backend: Any) -> None:  # Note [Any in public signatures]
-    """Store ``backend`` as the default backend; :func:`compile` does not use the default."""
+    """Store ``backend`` as the default backend; :func:`compile` does not use the default.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.set_default_backend("inductor")
+    >>> torch.compiler.get_default_backend()
+    'inductor'
+    """
     _default[0] = "inductor" if backend is None else backend
 
 
@@ -185,33 +221,65 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     If a compiled function calls ``fn``, the pending operations are computed, and none is deferred while ``fn`` runs.
     ``recursive`` and ``reason`` have no effect.
+
+    >>> import retrograd as torch
+    >>> function = torch.compiler.disable(lambda x: x + 1)
+    >>> torch.compile(lambda x: function(x) * 2, backend="eager")(torch.ones(2))
+    tensor([4., 4.])
     """
     return compiled_function.exclude if fn is None else compiled_function.exclude(fn)
 
 
 def allow_in_graph(fn: Any) -> Any:  # Note [Any in public signatures]
-    """Return ``fn`` unchanged; the call has no effect, because the operations of all functions may be deferred."""
+    """Return ``fn`` unchanged; the call has no effect, because the operations of all functions may be deferred.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.allow_in_graph(torch.sin) is torch.sin
+    True
+    """
     return fn
 
 
 def assume_constant_result(fn: Any) -> Any:  # Note [Any in public signatures]
-    """Return ``fn`` unchanged; the call has no effect in retrograd."""
+    """Return ``fn`` unchanged; the call has no effect in retrograd.
+
+    >>> import retrograd as torch
+    >>> def size():
+    ...     return 3
+    >>> torch.compiler.assume_constant_result(size) is size
+    True
+    """
     return fn
 
 
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:  # Note [Any in public signatures]
-    """Return ``fn`` unchanged, or, if ``fn`` is None, a decorator that returns its function unchanged."""
+    """Return ``fn`` unchanged, or, if ``fn`` is None, a decorator that returns its function unchanged.
+
+    >>> import retrograd as torch
+    >>> function = torch.compiler.nested_compile_region(lambda x: x + 1)
+    >>> function(torch.ones(2))
+    tensor([2., 2.])
+    """
     return (lambda function: function) if fn is None else fn
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Do nothing; the function exists for PyTorch programs, and retrograd has no CUDA graphs."""
+    """Do nothing; the function exists for PyTorch programs, and retrograd has no CUDA graphs.
+
+    >>> import retrograd as torch
+    >>> torch.compiler.cudagraph_mark_step_begin()
+    """
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:  # Note [Any in public signatures]
     """Return a function of Tensors that calls ``fn``, a function of NumPy arrays.
 
     The Tensors among the arguments are converted to arrays, and the arrays among the results to Tensors.
+
+    >>> import retrograd as torch
+    >>> import numpy
+    >>> torch.compiler.wrap_numpy(numpy.cumsum)(torch.tensor([1.0, 2.0]))
+    tensor([1., 3.])
     """
 
     @functools.wraps(fn)

@@ -250,6 +250,14 @@ class CodeGen:
     """Generator of the code of a :class:`Graph`. A subclass may change the parameters and the result of the function.
 
     ``Graph.set_codegen`` selects the generator.
+
+    >>> import retrograd as torch
+    >>> graph = torch.fx.symbolic_trace(lambda x: x + 1).graph
+    >>> graph.set_codegen(torch.fx.CodeGen())
+    >>> print(graph.python_code("self").src.strip())
+    def forward(self, x):
+        add = x + 1;  x = None
+        return add
     """
 
     def __init__(self) -> None:

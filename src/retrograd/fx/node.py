@@ -37,7 +37,14 @@ _RANDOM = frozenset({
 
 
 def has_side_effect(fn: Callee) -> Callee:
-    """Return ``fn``, whose calls ``Graph.eliminate_dead_code`` keeps from now on even if the results are unused."""
+    """Return ``fn``, whose calls ``Graph.eliminate_dead_code`` keeps from now on even if the results are unused.
+
+    >>> import retrograd as torch
+    >>> def log(x):
+    ...     return None
+    >>> torch.fx.has_side_effect(log) is log
+    True
+    """
     _side_effectful_functions.add(fn)
     return fn
 
@@ -63,7 +70,14 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
 
 
 def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
-    """Return a copy of ``a`` in which each node ``n`` in nested containers is replaced by ``fn(n)``."""
+    """Return a copy of ``a`` in which each node ``n`` in nested containers is replaced by ``fn(n)``.
+
+    >>> import retrograd as torch
+    >>> graph = torch.fx.symbolic_trace(lambda x: x + 1).graph
+    >>> add = list(graph.nodes)[1]
+    >>> torch.fx.map_arg(add.args, lambda node: node.name)
+    ('x', 1)
+    """
     assert callable(fn), "torch.fx.map_arg(a, fn): fn must be a callable"
     return map_aggregate(a, lambda each: fn(each) if isinstance(each, Node) else each)
 
@@ -87,6 +101,11 @@ class Node:
     ``name`` is unique in the graph, ``users`` has the nodes that use the result as its keys, ``meta`` is a dictionary
     for passes over the graph, and ``type`` is an annotation or None. ``ValueError`` is raised if ``target`` does not
     fit ``op``.
+
+    >>> import retrograd as torch
+    >>> graph = torch.fx.symbolic_trace(torch.nn.ReLU()).graph
+    >>> [(node.op, node.name) for node in graph.nodes]
+    [('placeholder', 'input_1'), ('call_function', 'relu'), ('output', 'output')]
     """
 
     graph: Graph

@@ -25,7 +25,12 @@ class DeviceType(Enum):
 
 
 class ProfilerActivity(Enum):
-    """Kind of activity that a profiler records, such as operations on the CPU or kernels on a GPU."""
+    """Kind of activity that a profiler records, such as operations on the CPU or kernels on a GPU.
+
+    >>> import retrograd as torch
+    >>> torch.profiler.ProfilerActivity.CPU in torch.profiler.supported_activities()
+    True
+    """
 
     CPU = 0
     XPU = 1

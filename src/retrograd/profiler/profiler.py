@@ -18,7 +18,12 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 class ProfilerAction(Enum):
-    """Action of a profiler in one training step, selected by the function that :func:`schedule` returns."""
+    """Action of a profiler in one training step, selected by the function that :func:`schedule` returns.
+
+    >>> import retrograd as torch
+    >>> torch.profiler.schedule(wait=1, warmup=1, active=1)(2)
+    <ProfilerAction.RECORD_AND_SAVE: 3>
+    """
 
     NONE = 0
     WARMUP = 1
@@ -31,7 +36,12 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """Return the set of activities that can be profiled on this machine."""
+    """Return the set of activities that can be profiled on this machine.
+
+    >>> import retrograd as torch
+    >>> torch.profiler.ProfilerActivity.CPU in torch.profiler.supported_activities()
+    True
+    """
     return {ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if devices.gpu_count() else [])}
 
 
@@ -81,6 +91,14 @@ def tensorboard_trace_handler(
 
     The name of the file begins with ``worker_name``, by default the host name and the process number. If ``use_gzip``
     is true, the file is compressed.
+
+    >>> import retrograd as torch
+    >>> import os, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with torch.profiler.profile(on_trace_ready=torch.profiler.tensorboard_trace_handler(folder)):
+    ...     _ = torch.ones(2) + 1
+    >>> [name.endswith(".pt.trace.json") for name in os.listdir(folder)]
+    [True]
     """
 
     def write(prof: Any) -> None:

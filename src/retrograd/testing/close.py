@@ -255,6 +255,10 @@ def assert_allclose(
     """Raise AssertionError unless ``actual`` and ``expected`` are close (deprecated; see :func:`assert_close`).
 
     The dtypes may differ. The default tolerances are those of earlier versions of PyTorch.
+
+    >>> import retrograd as torch
+    >>> torch.testing.assert_allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-7])) is None
+    True
     """
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
