@@ -79,6 +79,23 @@ def test_graph_of_an_earlier_step_is_refused(group: Any) -> None:
     assert torch.equal(model[1].bias.grad.full_tensor(), torch.ones(1))
 
 
+def test_parts_modified_after_gathering(group: Any) -> None:
+    model: Any = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))
+    fully_shard(model[1])
+    fully_shard(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    x = torch.ones(1, 2)
+    model(x).sum().backward()
+    model[1].unshard(async_op=True)
+    model(x)  # the outermost module keeps its whole parameters
+    model[1].unshard(async_op=True)
+    optimizer.step()
+    plain = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))
+    found = model(x)
+    plain.load_state_dict({name: each.full_tensor() for name, each in model.state_dict().items()})
+    assert torch.equal(found, plain(x))
+
+
 def test_policies_placements_and_methods(group: Any) -> None:
     class Net(nn.Module):
         def __init__(self) -> None:
@@ -191,6 +208,15 @@ assert model.blocks[0].up.weight.to_local().shape == ((4, 6), (3, 6))[rank]
 assert b.state[model.blocks[0].up.weight]["exp_avg"].to_local().shape == ((4, 6), (3, 6))[rank]
 compare(split(net(recompute=True)), momentum)
 compare(split(net()), momentum, accumulate=2)
+ahead = split(net(), reshard_after_forward=True)
+for here, there in zip(ahead.blocks, ahead.blocks[1:]):
+    here.set_modules_to_forward_prefetch([there])
+    there.set_modules_to_backward_prefetch([here])
+handle = ahead.blocks[0].unshard(async_op=True)
+handle.wait()
+assert type(ahead.blocks[0].up.weight) is nn.Parameter
+ahead.blocks[0].reshard()
+compare(ahead, momentum)
 one = net()
 fully_shard([one.blocks[1], one.blocks[2]])
 compare(fully_shard(one), momentum)

@@ -202,6 +202,8 @@ class _Group:
         self.layout: Any = None
         self.is_whole = self.in_backward = False
         self.arrived = 0
+        #: Identity and version of each part at the time of the last gathering.
+        self.gathered: list[tuple[int, int]] = []
         self.gathering: list[tuple[Any, Tensor, list[_Param]]] = []
         self.reducing: list[tuple[Any, Tensor, list[_Param]]] = []
         self.reduce_gradients = self.reduce_replicas = True
@@ -236,8 +238,12 @@ class _Group:
 
     def start_gathering(self) -> None:
         """Start to gather the whole parameters."""
+        parts = [(id(each.part), each.part._version) for each in self.params]
+        if (self.is_whole or self.gathering) and parts != self.gathered and not self.in_backward:
+            self.reshard()  # the parts have been modified since
         if self.is_whole or self.gathering or not self.params:
             return
+        self.gathered = parts
         with no_grad():
             self._prepare()
             for params in self._by_kind(lambda each: each.whole.dtype):
