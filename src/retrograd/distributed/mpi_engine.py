@@ -740,7 +740,7 @@ class MPIEngine(Engine):
         ]
 
     def all_reduce_sparse(self, tensor: Tensor) -> Operation:
-        from ..sparse import sparse_coo_tensor
+        from ..sparse.creation import sparse_coo_tensor
         from ..sparse.tensor import replace
 
         with no_grad():
