@@ -5,7 +5,7 @@ of this is the same for every engine. An engine is the communicator of one group
 and ranks of the group.
 
 A method of an engine starts an operation in the calling thread, so that the operations of a rank have the order of the
-program, and returns an :class:`Operation`. Who needs the result waits for it.
+program, and returns an :class:`Operation`, whose method ``wait`` waits for the result.
 """
 
 from __future__ import annotations

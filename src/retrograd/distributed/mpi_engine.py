@@ -3,20 +3,20 @@
 Note [Progress]. An operation is a generator that posts nonblocking MPI requests and yields them, as a list, each time it
 has to wait. Each step runs in the thread that finds the requests of the one before complete. MPI makes progress only
 inside its calls. Therefore a thread that waits asks again and again: at first without a pause, then with pauses
-that grow, in which it holds neither the processor nor the interpreter's lock. Operations that nobody waits for are asked
-by one thread, :class:`_Progress`. Asking instead of blocking is what makes it possible to notice that a rank is gone,
+that grow, in which it holds neither the processor nor the interpreter's lock. One thread, :class:`_Progress`, asks for all
+operations that no other thread waits for. Because threads ask instead of blocking, they notice that a rank is gone,
 that the time is up, or that the user has pressed Ctrl-C.
 
 Note [Headers]. A collective operation begins with a reduction of two integers: the maximum of the operation's fingerprint
 (a number for the operation, shape, dtype and root, and the count of operations of the group) and of its complement. If
 all ranks call the same operation, the second is the complement of the first. If not, all ranks learn of it, although
-they have called different operations; they exchange descriptions, and raise an error that says what each rank has
+they have called different operations; they exchange descriptions, and raise an error with the operation that each rank has
 called. No tensor has changed then. Without headers, operations that do not fit each other give wrong results, wait for
 ever, or end the process within the MPI library. A header takes 4 µs between two ranks of one machine.
 
 Note [Order of posting]. Collective operations of MPI must be posted in the same order by all ranks of a communicator.
 Headers are posted in the calling thread, on a communicator of their own. The first steps are posted on another one in the
-same order, each as soon as its header and those before it are complete, by whichever thread finds them so. Later steps send
+same order, each as soon as its header and those before it are complete, by the thread that finds them so. Later steps send
 messages between two ranks, with a tag of the operation, because their order is left to chance. The operations on objects
 are an exception: their later steps are collective operations, because the thread that calls them waits for them.
 """
@@ -188,7 +188,7 @@ class Pending(Operation):
             try:
                 if not self._advance():
                     return False
-            except Exception as error:  # the error belongs to whoever waits for the operation
+            except Exception as error:  # ``wait`` raises it
                 self._set_error(error)
             self._done = True
         finally:
