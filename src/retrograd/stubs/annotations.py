@@ -234,8 +234,9 @@ class Stub:
         if module == "typing_extensions":
             module = "typing"
         if name in self.members or name in names.contents(self.module):
-            self.imports[f"_{name}"] = f"from {module} import {name} as _{name}"
-            return f"_{name}"
+            local = f"_{name}" if module == "typing" else f"_{module.rpartition('.')[2]}_{name}"
+            self.imports[local] = f"from {module} import {name} as {local}"
+            return local
         self.imports[name] = f"from {module} import {name}"
         return name
 
