@@ -193,7 +193,7 @@ class BackwardCFunction(FunctionCtx, Node):
     _constant_results: frozenset[int] = frozenset()  # positions of the results marked as non-differentiable
     needs_input_grad: tuple[bool, ...] = ()
     node = Itself()  # not a property, so that a program can use the name for an attribute of its own
-    position = 0  # type: ignore[assignment]
+    position = 0
     _saved: Any = ()  # the saved forms of `to_save`; None after they were freed
     _operands_at: tuple[int, ...] = ()  # for each edge, the index of its argument
     _arguments: int = 0
