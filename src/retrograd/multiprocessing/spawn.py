@@ -64,9 +64,7 @@ def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], error_file: str
     except KeyboardInterrupt:
         pass  # the parent process gets it as well
     except Exception as error:
-        sys.last_value = (
-            error  # as for any uncaught exception: the other ranks get it at the end of the process
-        )
+        sys.last_value = error  # as for any uncaught exception: the other ranks get it at the end of the process
         with open(error_file, "wb") as file:
             pickle.dump(traceback.format_exc(), file)
         sys.exit(1)
