@@ -47,6 +47,11 @@ class Finder(doctest.DocTestFinder):
         return is_layer or super()._from_module(module, object)  # type: ignore[misc]
 
 
+# Examples of deprecated functions, and those of anomaly detection, issue the warnings of these functions.
+FILTERS = pytest.mark.filterwarnings("ignore:.*deprecated", "ignore:Anomaly Detection has been enabled")
+
+
+@FILTERS
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
     try:
@@ -71,6 +76,7 @@ def test_differences_page_lists_unsupported_names() -> None:
             assert why_missing(f"torch.{name.removeprefix('torch.')}").startswith("left out"), name
 
 
+@FILTERS
 def test_docstrings_of_operations() -> None:
     finder, runner, report = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False), []
     for name, op in OPS.items():

@@ -46,17 +46,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 
 
 class ProxyableClassMeta(type):
-    """Metaclass of classes whose creation is recorded if an argument is a recorded value.
-
-    >>> import retrograd as torch
-    >>> class Pair(metaclass=torch.fx.ProxyableClassMeta):
-    ...     def __init__(self, left, right):
-    ...         self.left, self.right = left, right
-    ...     def sum(self):
-    ...         return self.left + self.right
-    >>> torch.fx.symbolic_trace(lambda x: Pair(x, 2).sum())(torch.ones(2))
-    tensor([3., 3.])
-    """
+    """Metaclass of classes whose creation is recorded if an argument is a recorded value."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
         _proxyable_classes.add(cls)

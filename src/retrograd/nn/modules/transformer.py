@@ -213,9 +213,9 @@ class TransformerEncoder(Module):
 
     >>> import retrograd as torch
     >>> from retrograd import nn
-    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d_model=16, nhead=4), num_layers=2)
-    >>> encoder(torch.ones(5, 3, 16)).shape
-    torch.Size([5, 3, 16])
+    >>> layer = nn.TransformerEncoderLayer(d_model=16, nhead=4, batch_first=True)
+    >>> nn.TransformerEncoder(layer, num_layers=2)(torch.ones(3, 5, 16)).shape
+    torch.Size([3, 5, 16])
     """
 
     def __init__(

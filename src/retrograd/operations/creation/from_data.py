@@ -532,10 +532,10 @@ def from_file(
     Otherwise writes to the tensor do not change the file.
 
     >>> import retrograd as torch
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "data")
-    >>> _ = open(path, "wb").write(bytes([1, 2, 3]))
-    >>> torch.from_file(path, size=3, dtype=torch.uint8)
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "data")
+    >>> _ = path.write_bytes(bytes([1, 2, 3]))
+    >>> torch.from_file(str(path), size=3, dtype=torch.uint8)
     tensor([1, 2, 3], dtype=torch.uint8)
     """
     return wrap(map_file(filename, numpy_dtype_for("from_file", dtype), shared, size or 0))
