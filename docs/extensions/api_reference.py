@@ -1,15 +1,18 @@
 """Write the API reference from the package itself: a page for each family of names, an entry for each public name.
 
 The pages are written to ``docs/api/`` when a build begins, and are not part of the repository. An entry consists of the
-signature, the docstring and a link to the code. A function whose docstring has no example gets one from the samples of
-the tests (``tests/conformance/samples``), evaluated while the page is written.
+signature, the docstring and a link to the code. If the docstring has no example, the entry gets one from ``TEMPLATES``,
+from the original of an alias, or from the samples of the tests (``tests/conformance/samples``), evaluated while the page
+is written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
+import io
 import re
 import textwrap
 import warnings
@@ -243,8 +246,108 @@ def called_as(expression: str, name: str, known: str) -> str:
     return re.sub(rf"\.{known}\(", f".{name}(", expression) if f".{known}(" in expression else ""
 
 
-def example(entry: Entry) -> str:
-    """Return a short example of an operation: a sample of the tests with its result; "" if there is none."""
+_MATRIX = "x = torch.tensor([[1, 2], [3, 4]])"
+_VOLUME = "x = torch.arange(8.0).reshape(1, 2, 2, 2)"
+_SEED = "_ = torch.manual_seed(0)"
+#: Examples of the families of names whose docstrings are written by a template: a pattern of the full names, and the
+#: statements of the example. ``{name}`` is the last part of the name, ``{0}`` is the pattern's first group.
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    r"Tensor\.(?:bool|byte|char|short|int|long|half|bfloat16|float|double|chalf|cfloat|cdouble)": (
+        "torch.tensor([0, 2]).{name}()",
+    ),
+    r"\w+Tensor": ("torch.{name}([0, 1])",),
+    r"(?:zeros|ones)_like": (_MATRIX, "torch.{name}(x)"),
+    r"empty_like": (_MATRIX, "torch.{name}(x).shape"),
+    r"randn?": (_SEED, "torch.{name}(2, 3)"),
+    r"randn?_like": (_SEED, "torch.{name}(torch.zeros(2, 3))"),
+    r"Tensor\.new_(?:zeros|ones)": (_MATRIX, "x.{name}(3)"),
+    r"Tensor\.new_empty": (_MATRIX, "x.{name}(3).dtype"),
+    r"Tensor\.geometric_": (_SEED, "torch.empty(5).{name}(0.5)"),
+    r"atleast_[23]d": ("torch.{name}(torch.tensor([1, 2]))",),
+    r"(?:Tensor\.)?[vd]split": ("x = torch.zeros(2, 3, 4)", "[part.shape for part in x.{name}(2)]"),
+    r"(?:alias|diagonal|squeeze|t|unbind)_copy": (_MATRIX, "torch.{name}(x)"),
+    r"(?:transpose|select)_copy": (_MATRIX, "torch.{name}(x, 0, 1)"),
+    r"(?:split|unsqueeze)_copy": (_MATRIX, "torch.{name}(x, 1)"),
+    r"split_with_sizes_copy": (_MATRIX, "torch.{name}(x, [1, 1])"),
+    r"permute_copy": (_MATRIX, "torch.{name}(x, (1, 0))"),
+    r"(?:expand|view)_copy": (_MATRIX, "torch.{name}(x, (1, 2, 2))"),
+    r"slice_copy": (_MATRIX, "torch.{name}(x, 0, 0, 1)"),
+    r"unfold_copy": (_MATRIX, "torch.{name}(x, 1, 2, 1)"),
+    r"as_strided_copy": (_MATRIX, "torch.{name}(x, (2, 2), (1, 2))"),
+    r"view_as_real_copy": ("torch.{name}(torch.tensor([1 + 2j]))",),
+    r"Tensor\.(?:T|mT)": (_MATRIX, "x.{name}"),
+    r"Tensor\.(?:H|mH|real)": ("x = torch.tensor([[1 + 2j, 3 - 4j]])", "x.{name}"),
+    r"Tensor\.(?:swapaxes|swapdims)_": (_MATRIX, "x.{name}(0, 1)"),
+    r"Tensor\.t_": (_MATRIX, "x.{name}()"),
+    r"Tensor\.absolute_": ("torch.tensor([-1.0, 2.0]).{name}()",),
+    r"Tensor\.logical_not_": ("torch.tensor([True, False]).{name}()",),
+    r"Tensor\.bitwise_(?:left|right)_shift_": ("torch.tensor([4, 8]).{name}(1)",),
+    r"Tensor\.float_power_": ("torch.tensor([2.0, 3.0], dtype=torch.float64).{name}(2)",),
+    r"Tensor\.apply_": ("torch.tensor([1.0, 2.0]).{name}(lambda x: x + 1)",),
+    r"Tensor\.map_": ("torch.tensor([1.0, 2.0]).{name}(torch.tensor([10.0, 20.0]), lambda x, y: x + y)",),
+    r"Tensor\.map2_": ("x = torch.tensor([1.0, 2.0])", "x.{name}(x, x, lambda x, y, z: x + y * z)"),
+    r"Tensor\.(?:crow|col)_indices": (_MATRIX, "x.to_sparse_csr().{name}()"),
+    r"Tensor\.(?:ccol|row)_indices": (_MATRIX, "x.to_sparse_csc().{name}()"),
+    r"Tensor\.(?:grad_dtype|is_(?:cpu|cuda|meta|sparse|sparse_csr|nested|quantized))": (_MATRIX, "x.{name}"),
+    r"(?:feature_)?(?:alpha_)?dropout_?": (_SEED, "torch.{name}(torch.ones(1, 4, 2), 0.5, True)[0]"),
+    r"nn\.functional\.hardtanh_": ("torch.nn.functional.{name}(torch.tensor([-2.0, 0.5]))",),
+    r"(nn\.functional\.)?max_pool1d_with_indices": ("torch.{0}{name}(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)",),
+    r"nn\.functional\.(?:adaptive_)?max_pool3d_with_indices": (_VOLUME, "torch.nn.functional.{name}(x, 2)"),
+    r"nn\.functional\.adaptive_max_pool[12]d_with_indices": (_VOLUME, "torch.nn.functional.{name}(x[0], 1)"),
+    r"nn\.functional\.max_pool2d_with_indices": (_VOLUME, "torch.nn.functional.{name}(x[0], 2)"),
+    r"nn\.functional\.fractional_max_pool[23]d_with_indices": (
+        "x = torch.ones(1, 4, 4, 4)", "torch.nn.functional.{name}(x, 2, output_size=2)[0].shape",
+    ),
+    r"nn\.\w+Pad1d": ("torch.nn.{name}((1, 2))(torch.tensor([[1.0, 2.0, 3.0]]))",),
+    r"nn\.\w+Pad2d": ("torch.nn.{name}((1, 0, 1, 0))(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]))",),
+    r"nn\.\w+Pad3d": ("torch.nn.{name}(1)(torch.ones(1, 1, 2, 3, 4)).shape",),
+    r"signal\.windows\.\w+": ("torch.signal.windows.{name}(5)[1:4]",),
+}  # fmt: skip
+
+
+def session(statements: Iterable[str]) -> str:
+    """Return the lines of an interactive session: each statement with the text that it prints."""
+    names = {"torch": retrograd}
+    lines = []
+    for each in statements:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(each, "<example>", "single"), names)
+        lines += [f">>> {each}", *(line or "<BLANKLINE>" for line in printed.getvalue().splitlines())]
+    return "\n".join(lines)
+
+
+def from_template(name: str) -> str:
+    """Return the example of a name that a pattern of ``TEMPLATES`` matches, or ""."""
+    for pattern, statements in TEMPLATES.items():
+        if found := re.fullmatch(pattern, name):
+            groups = [each or "" for each in found.groups()]
+            return session(each.format(*groups, name=name.rpartition(".")[2]) for each in statements)
+    return ""
+
+
+def of_original(entry: Entry, docstring: str) -> str:
+    """Return the example of the name of which ``entry`` is a deprecated alias, or ""."""
+    found = re.match(r"Deprecated alias of :\w+:`(\w+)`", docstring)
+    if not found:
+        return ""
+    space = importlib.import_module("retrograd." + entry.name.rpartition(".")[0])
+    parts = re.split(r"\n[ ]*\n", inspect.getdoc(getattr(space, found[1])) or "")
+    return "\n\n".join(part for part in parts if part.startswith(">>>"))
+
+
+def example(entry: Entry, docstring: str) -> str:
+    """Return a short example of a name whose docstring has none, or "".
+
+    It is the example of the original for an alias, otherwise that of a template, or a sample of the tests.
+    """
+    if found := of_original(entry, docstring) or from_template(entry.name):
+        return found
+    return sampled(entry) if entry.kind in ("function", "method") else ""
+
+
+def sampled(entry: Entry) -> str:
+    """Return a sample of the tests for an operation, with its result, or "" if there is none that is short."""
     name = entry.name.rpartition(".")[2]
     operation = getattr(inspect.unwrap(entry.value), "__name__", name)
     for known in dict.fromkeys((name, name.removesuffix("_"), operation, operation.removesuffix("_"))):
@@ -267,7 +370,7 @@ def described(entry: Entry, seen: set[str]) -> str:
     value = entry.value.fget if isinstance(entry.value, property) else entry.value
     docstring = inspect.getdoc(value) or inspect.getdoc(entry.value) or ""
     text = paragraphs(docstring)
-    if ">>>" not in docstring and entry.kind in ("function", "method") and (found := example(entry)):
+    if ">>>" not in docstring and (found := example(entry, docstring)):
         text += "\n\n" + found
     again = "   :no-index-entry:\n" if entry.name in seen else ""
     seen.add(entry.name)
