@@ -74,7 +74,13 @@ class TorchFunctionMode:
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
-    """``TorchFunctionMode`` that calls every function without changes."""
+    """``TorchFunctionMode`` that calls every function without changes.
+
+    >>> import retrograd as torch
+    >>> with torch.overrides.BaseTorchFunctionMode():
+    ...     print(torch.ones(2) + 1)
+    tensor([2., 2.])
+    """
 
     __module__ = "torch.overrides"
 

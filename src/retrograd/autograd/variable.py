@@ -38,6 +38,10 @@ class Variable(metaclass=_TensorInstanceCheck):
     """Deprecated constructor of a Tensor from another Tensor, kept for programs written for PyTorch before 0.4.
 
     ``Variable(x, requires_grad=True)`` returns a leaf that shares the memory of ``x``.
+
+    >>> import retrograd as torch
+    >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
     """
 
     _execution_engine = ImperativeEngine()

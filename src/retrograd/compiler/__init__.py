@@ -294,6 +294,11 @@ class set_stance:
     """Function, context manager or decorator by which PyTorch changes the behaviour of compiled functions.
 
     It has no effect in retrograd.
+
+    >>> import retrograd as torch
+    >>> with torch.compiler.set_stance("force_eager"):
+    ...     print(torch.compile(lambda x: x + 1)(torch.ones(2)))
+    tensor([2., 2.])
     """
 
     __module__ = "torch._dynamo.decorators"

@@ -385,6 +385,12 @@ class AccumulateGrad:
 
     The object has a strong reference to the leaf's array, but only a weak one to the leaf. Therefore ``variable`` is
     the leaf while the leaf exists, and otherwise a new Tensor of the array, with the gradients that have arrived since.
+
+    >>> import retrograd as torch
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> node = (x * 2).grad_fn.next_functions[0][0]
+    >>> node.name(), node.variable is x
+    ('torch::autograd::AccumulateGrad', True)
     """
 
     __slots__ = (

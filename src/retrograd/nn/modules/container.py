@@ -531,7 +531,16 @@ class ParameterDict(Module):
 
 
 class Container(Module):
-    """Module whose keyword arguments become child modules; deprecated in PyTorch."""
+    """Module whose keyword arguments become child modules; deprecated in PyTorch.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.Container(first=nn.Linear(2, 3), second=nn.ReLU())
+    Container(
+      (first): Linear(in_features=2, out_features=3, bias=True)
+      (second): ReLU()
+    )
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()

@@ -454,7 +454,13 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 @dataclass
 class LinearCrossEntropyOptions:
-    """Options of :class:`LinearCrossEntropyLoss`, with which PyTorch saves memory; they have no effect in retrograd."""
+    """Options of :class:`LinearCrossEntropyLoss`, with which PyTorch saves memory; they have no effect in retrograd.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> nn.LinearCrossEntropyLoss(4, 3, options=nn.LinearCrossEntropyOptions()).linear.weight.shape
+    torch.Size([3, 4])
+    """
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None

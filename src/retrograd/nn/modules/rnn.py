@@ -310,7 +310,13 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class RNNCellBase(Module):
-    """Base class of RNNCell, LSTMCell and GRUCell: registers the weights and biases, and defines ``forward``."""
+    """Base class of RNNCell, LSTMCell and GRUCell: registers the weights and biases, and defines ``forward``.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> isinstance(nn.GRUCell(10, 20), nn.RNNCellBase)
+    True
+    """
 
     function: ClassVar[Any]
     states: ClassVar[int] = 1

@@ -12,6 +12,12 @@ class DataParallel(Module):
 
     The names of the parameters begin with ``module.``, as in PyTorch. ``device_ids``, ``output_device`` and ``dim``
     have no effect.
+
+    >>> import retrograd as torch
+    >>> from retrograd import nn
+    >>> model = nn.DataParallel(nn.Linear(2, 3))
+    >>> model(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
     """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:

@@ -43,6 +43,11 @@ def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
 
     ``other`` is broadcast to the shape of ``input`` and converted to the dtype of ``input``. ``non_blocking`` has no
     effect.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, 3).copy_(torch.tensor([1, 2, 3]))
+    tensor([[1., 2., 3.],
+            [1., 2., 3.]])
     """
     if isinstance(other, (bool, int, float, complex)):
         other = wrap(numpy.asarray(other))
@@ -149,6 +154,11 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
     The main diagonal consists of the elements whose indices are all equal. If ``wrap`` is true and a matrix has more
     rows than columns, one row below the end of the diagonal is skipped, and then the diagonal starts again in the first
     column. Raises RuntimeError for fewer than 2 dimensions, and for more than 2 dimensions of different sizes.
+
+    >>> import retrograd as torch
+    >>> torch.zeros(2, 3).fill_diagonal_(5.0)
+    tensor([[5., 0., 0.],
+            [0., 5., 0.]])
     """
     array, shape = input._array, input._array.shape
     if len(shape) < 2:

@@ -21,7 +21,14 @@ from ...dispatch.declare import ARRAYS, TENSORS, exported, op
 
 @exported("linalg")
 class LinAlgError(RuntimeError):
-    """Error raised if a result does not exist for a matrix, such as the inverse of a singular matrix."""
+    """Error raised if a result does not exist for a matrix, such as the inverse of a singular matrix.
+
+    >>> import retrograd as torch
+    >>> torch.linalg.inv(torch.zeros(2, 2))
+    Traceback (most recent call last):
+        ...
+    torch._C._LinAlgError: linalg.inv: The diagonal element 1 is zero, ...
+    """
 
     __module__ = "torch._C"
 
