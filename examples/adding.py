@@ -5,7 +5,7 @@
 It is trained on sums of eight bits only; to be right on longer ones it must have learned to carry. It is tested on
 numbers of up to 200 bits. Prints the fraction of correct sums and plots it (adding.png). Ctrl-C saves adding.pt for
 --resume.
-Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from matplotlib import pyplot
 from torch import nn
 from tqdm import tqdm
 
 LENGTH, BATCH, UNITS = 8, 64, 16
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 class Adder(nn.Module):
@@ -49,6 +49,24 @@ def right(model, length):
     """Return the fraction of sums of ``length`` bits with every bit right."""
     pairs, total = sums(200, length)
     return ((model(pairs) > 0) == (total > 0.5)).all(1).float().mean().item()
+
+
+def draw(losses, lengths, found, file):
+    """Plot the loss of every step, and the fraction of correct sums by length."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    figure, (left, right) = pyplot.subplots(1, 2)
+    left.plot(losses, linewidth=0.8)
+    left.set(yscale="log", title="loss", xlabel="step")
+    right.bar([str(each) for each in lengths], [100 * each for each in found], width=0.6)
+    right.set(title="sums with every bit right (%)", xlabel="bits of the numbers")
+    right.grid(axis="x", visible=False)
+    figure.savefig(file)
 
 
 def main():
@@ -90,13 +108,7 @@ def main():
     found = [right(model, length) for length in lengths]
     for length, share in zip(lengths, found, strict=True):
         print(f"numbers of {length:3d} bits: {100 * share:5.1f} % of the sums wholly right")
-    figure, (left, side) = pyplot.subplots(1, 2, figsize=(8, 3))
-    left.plot(losses, linewidth=0.6)
-    left.set(yscale="log", title="loss", xlabel="step")
-    side.bar([str(each) for each in lengths], found)
-    side.set(title="sums wholly right", xlabel="bits")
-    figure.tight_layout()
-    figure.savefig(chosen.folder / "adding.png", dpi=90)
+    draw(losses, lengths, found, chosen.folder / "adding.png")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 A decoder of two blocks (causal attention, then a small network), trained with AdamW and a cosine schedule on docs/*.md.
 Prints the loss and at the end a generated passage, and plots the loss (character_gpt.png). Ctrl-C saves
 character_gpt.pt for --resume.
-Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from matplotlib import pyplot
 from torch import nn
 from tqdm import tqdm
 
 LENGTH, WIDTH, HEADS, BLOCKS, BATCH = 64, 64, 4, 2, 16
 PAGES = Path(__file__).resolve().parent.parent / "docs"
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 class Attention(nn.Module):
@@ -86,6 +86,27 @@ def write(model, text, count, warmth=0.7):
     return text[0].tolist()
 
 
+def draw(losses, blind, file):
+    """Plot the loss of every step, its mean over 20 steps, and the loss ``blind`` of equal probabilities."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    window = min(20, len(losses))
+    figure, axes = pyplot.subplots()
+    axes.plot(losses, linewidth=0.6, color="C2", label="each step")
+    axes.plot(
+        range(window - 1, len(losses)), torch.tensor(losses).unfold(0, window, 1).mean(1), label="mean of 20 steps"
+    )
+    axes.axhline(blind, color="black", linestyle=":", linewidth=1, label="guessing blindly")
+    axes.set(title="loss: cross entropy of the next letter", xlabel="step")
+    axes.legend()
+    figure.savefig(file)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=400)
@@ -134,11 +155,7 @@ def main():
         return
     print(f"{time.perf_counter() - start:.1f} seconds; it writes:\n")
     print("".join(letters[each] for each in write(model, text[None, :LENGTH], 300)))
-    figure, axes = pyplot.subplots(figsize=(5, 3))
-    axes.plot(losses, linewidth=0.6)
-    axes.set(title="surprise at the next letter", xlabel="step", ylabel="loss")
-    figure.tight_layout()
-    figure.savefig(chosen.folder / "character_gpt.png", dpi=90)
+    draw(losses, math.log(len(letters)), chosen.folder / "character_gpt.png")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from matplotlib import pyplot
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -24,6 +23,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from tqdm import tqdm
 
 BATCH = 64
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 def start():
@@ -62,18 +62,24 @@ def accuracy(model, data, rank, size):
 
 def draw(curves, file):
     """Plot the loss of every step, the mean of the ranks and each rank's own, and the accuracy of every epoch."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
     ranks = torch.tensor(curves["losses"])
-    figure, (left, middle, right) = pyplot.subplots(1, 3, figsize=(9, 3))
-    left.plot(ranks.mean(1), linewidth=0.6)
-    left.set(yscale="log", title="loss", xlabel="step")
+    figure, (left, middle, right) = pyplot.subplots(1, 3)
+    left.plot(ranks.mean(1), linewidth=0.8)
+    left.set(yscale="log", title="mean loss", xlabel="step")
     for rank, losses in enumerate(ranks[:50].T):
-        middle.plot(losses, linewidth=0.8, label=f"rank {rank}")
-    middle.set(title="the ranks' own losses", xlabel="step")
-    middle.legend(fontsize=7)
-    right.plot(range(1, len(curves["accuracy"]) + 1), curves["accuracy"])
-    right.set(title="accuracy on the test", xlabel="epoch")
-    figure.tight_layout()
-    figure.savefig(file, dpi=90)
+        middle.plot(losses, linewidth=1.1, linestyle=("-", "--", ":", "-.")[rank % 4], label=f"rank {rank}")
+    middle.set(title="loss of each rank", xlabel="step")
+    middle.legend()
+    right.plot(range(1, len(curves["accuracy"]) + 1), curves["accuracy"], marker=".")
+    right.set(title="accuracy on the test set", xlabel="epoch")
+    figure.savefig(file)
 
 
 def main():

@@ -4,7 +4,7 @@
 
 Reads the 1797 digits of 8 x 8 pixels that scikit-learn contains, holds out 360 of them as the test set, prints a line
 per epoch, and plots the curves and the misclassified digits (digits.png). Ctrl-C saves digits.pt for --resume.
-Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs scikit-learn and tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -13,11 +13,12 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from matplotlib import pyplot
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset, random_split
 from tqdm import tqdm
+
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 class Network(nn.Module):
@@ -54,21 +55,27 @@ def accuracy(model, data):
 
 
 def draw(curves, file, images, labels, said):
-    """Plot the loss of every step, the accuracy of every epoch, and up to eight misclassified digits."""
-    wrong = (said != labels).nonzero()[:8, 0].tolist()
-    figure = pyplot.figure(figsize=(9, 3))
-    left, middle = figure.add_subplot(1, 3, 1), figure.add_subplot(1, 3, 2)
-    left.plot(curves["loss"], linewidth=0.6)
+    """Plot the loss of every step, the accuracy of every epoch, and up to six misclassified digits."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    wrong = (said != labels).nonzero()[:6, 0].tolist()
+    figure, (left, middle, right) = pyplot.subplots(1, 3)
+    left.plot(curves["loss"], linewidth=0.8)
     left.set(yscale="log", title="loss", xlabel="step")
-    middle.plot(range(1, len(curves["accuracy"]) + 1), curves["accuracy"])
-    middle.set(title="accuracy on the test", xlabel="epoch")
+    middle.plot(range(1, len(curves["accuracy"]) + 1), curves["accuracy"], marker=".")
+    middle.set(title="accuracy on the test set", xlabel="epoch")
     for place, index in enumerate(wrong):
-        cell = figure.add_subplot(2, 12, 9 + place % 4 + 12 * (place // 4))
-        cell.imshow(images[index, 0], cmap="gray_r")
-        cell.set_title(f"{labels[index]}: {said[index]}?", fontsize=7)
-        cell.axis("off")
-    figure.tight_layout()
-    figure.savefig(file, dpi=90)
+        x, y = 11 * (place % 3), 14 * (place // 3)
+        right.imshow(images[index, 0], extent=(x, x + 8, y + 8, y))
+        right.text(x + 4, y + 11, f"{labels[index]}, not {said[index]}", fontsize=8, ha="center", va="center")
+    right.set(title="misclassified", xlim=(-1, 31), ylim=(27, -1), aspect="auto")
+    right.axis("off")
+    figure.savefig(file)
 
 
 def main():

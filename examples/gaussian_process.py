@@ -7,7 +7,7 @@ Gaussian Processes for Machine Learning, 5.4.3). Its eight hyperparameters maxim
 factorization of the covariance of all months up to 1985, and the gradients through it, with Adam. The months after that
 are forecast with their standard deviation and plotted beside the measurements (gaussian_process.png). Ctrl-C ends the
 optimization; the forecast is then made with the current hyperparameters.
-Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 
 import torch
-from matplotlib import pyplot
 from tqdm import tqdm
 
 RECORD = Path(__file__).resolve().parent / "data" / "mauna_loa_co2.csv"
 UNTIL = 1985.0
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 #: Initial hyperparameters: sizes in ppm, lengths in years.
 BEGIN = {
     "size of the rise": 30.0, "length of the rise": 30.0, "size of the breath": 1.0, "its form lasts": 30.0,
@@ -71,6 +71,26 @@ def forecast(logs, t, y, new):
     return mean, (covariance(logs, new[:1], new[:1])[0, 0] - known + logs[-1].exp() ** 2).sqrt()
 
 
+def draw(times, levels, said, doubt, file):
+    """Plot the measurements, and the forecast with two standard deviations."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    later = times[times >= UNTIL]
+    figure, axes = pyplot.subplots()
+    axes.fill_between(later, said - 2 * doubt, said + 2 * doubt, color="C1", alpha=0.35, linewidth=0)
+    axes.plot(later, said, color="C1", linewidth=1.2, label="forecast, two standard deviations")
+    axes.plot(times, levels, "k.", markersize=2, label="measured")
+    axes.axvline(UNTIL, color="black", linestyle=":", linewidth=1)
+    axes.set(title="carbon dioxide at Mauna Loa (ppm)", xlabel="year")
+    axes.legend(loc="upper left", markerscale=3)
+    figure.savefig(file)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--steps", type=int, default=80)
@@ -108,16 +128,7 @@ def main():
         near = times[~past] < UNTIL + years
         print(f"first {years:2d} years foretold: off by {(said - truth)[near].square().mean().sqrt().item():.2f} ppm")
     print(f"measured within two standard deviations: {100 * inside:.0f} %")
-
-    figure, axes = pyplot.subplots(figsize=(8, 3.2))
-    axes.plot(times, levels, "k.", markersize=1.5, label="measured")
-    axes.plot(times[~past], said, label="foretold")
-    axes.fill_between(times[~past], said - 2 * doubt, said + 2 * doubt, alpha=0.3)
-    axes.axvline(UNTIL, color="gray", linewidth=0.5)
-    axes.set(title="carbon dioxide, ppm")
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(chosen.folder / "gaussian_process.png", dpi=90)
+    draw(times, levels, said, doubt, chosen.folder / "gaussian_process.png")
 
 
 if __name__ == "__main__":

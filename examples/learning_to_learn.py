@@ -6,7 +6,7 @@ Model-agnostic meta-learning (Finn, Abbeel, Levine 2017, arXiv:1703.03400). In e
 each of several waves by one step of gradient descent, and the loss after these steps is minimized: gradients go through
 gradient steps (autograd.grad with create_graph=True, torch.func.functional_call). Plots an unseen wave before and after
 adaptation (learning_to_learn.png). Ctrl-C saves learning_to_learn.pt for --resume.
-Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -16,12 +16,12 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from matplotlib import pyplot
 from torch import nn
 from torch.func import functional_call
 from tqdm import tqdm
 
 WAVES, POINTS, RATE = 8, 10, 0.02
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 def wave():
@@ -51,6 +51,35 @@ def after(network, weights, steps):
         own = adapted(network, weights, x, truth(x), steps)
         errors.append(F.mse_loss(functional_call(network, own, (new,)), truth(new)).item())
     return sum(errors) / len(errors)
+
+
+def draw(network, weights, losses, file):
+    """Plot the loss of every step and its mean over 20 steps, and a new wave before and after adaptation."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    window = min(20, len(losses))
+    truth, x, line = wave(), points(POINTS), torch.linspace(-5, 5, 200)[:, None]
+    figure, (left, right) = pyplot.subplots(1, 2)
+    left.plot(losses, linewidth=0.5, color="C2", label="each step")
+    left.plot(
+        range(window - 1, len(losses)), torch.tensor(losses).unfold(0, window, 1).mean(1), label="mean of 20 steps"
+    )
+    left.set(title="loss after adaptation", xlabel="step", ylim=(0, None))
+    left.legend()
+    right.plot(line, truth(line), "k", linewidth=1)
+    right.plot(x, truth(x), "ko", markersize=4, label="new wave")
+    for steps, look in ((0, ":"), (1, "--"), (5, "-")):
+        own = adapted(network, weights, x, truth(x), steps)
+        fitted = functional_call(network, own, (line,)).detach()
+        right.plot(line, fitted, look, label=f"{steps} steps" if steps != 1 else "1 step")
+    right.set(title="a new wave, fitted")
+    right.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    figure.savefig(file)
 
 
 def main():
@@ -94,19 +123,7 @@ def main():
     print(f"{time.perf_counter() - start:.1f} seconds")
     for steps in (0, 1, 5):
         print(f"error on waves never seen, after {steps} steps: {after(network, weights, steps):.3f}")
-
-    truth, x, line = wave(), points(POINTS), torch.linspace(-5, 5, 200)[:, None]
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
-    left.plot(losses, linewidth=0.6)
-    left.set(yscale="log", title="loss after adapting", xlabel="step")
-    right.plot(line, truth(line), "k--", label="a new wave")
-    right.plot(x, truth(x), "ko", markersize=4)
-    for steps in (0, 1, 5):
-        own = adapted(network, weights, x, truth(x), steps)
-        right.plot(line, functional_call(network, own, (line,)).detach(), label=f"after {steps} steps")
-    right.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(chosen.folder / "learning_to_learn.png", dpi=90)
+    draw(network, weights, losses, chosen.folder / "learning_to_learn.png")
 
 
 if __name__ == "__main__":

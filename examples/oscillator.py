@@ -6,7 +6,7 @@ The network is a function u(t). Its loss is the residual of the equation u'' + 2
 u(0) = 1 and u'(0) = 0 built in, so it contains first and second derivatives with respect to t, which training
 differentiates again (Raissi, Perdikaris, Karniadakis 2019, doi:10.1016/j.jcp.2018.10.045). The exact solution is used
 for comparison only. Plots both (oscillator.png). Ctrl-C saves oscillator.pt for --resume.
-Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 import torch
-from matplotlib import pyplot
 from torch import nn
 from tqdm import tqdm
 
 DAMPING, FREQUENCY, END, POINTS = 0.4, 3.0, 4.0, 64
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 def exact(t):
@@ -40,6 +40,25 @@ def residual(network, t):
     (first,) = torch.autograd.grad(u.sum(), t, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), t, create_graph=True)
     return (second + 2 * DAMPING * first) / FREQUENCY**2 + u
+
+
+def draw(losses, times, found, file):
+    """Plot the loss of every step, and the network's solution with the exact one."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    figure, (left, right) = pyplot.subplots(1, 2)
+    left.plot(losses, linewidth=0.5)
+    left.set(yscale="log", title="mean squared residual", xlabel="step")
+    right.plot(times, found, color="C1", linewidth=3, label="network")
+    right.plot(times, exact(times), "k--", linewidth=1.2, label="exact")
+    right.set(title="solution u(t)", xlabel="t")
+    right.legend()
+    figure.savefig(file)
 
 
 def main():
@@ -82,15 +101,7 @@ def main():
         print(f"\nstopped after step {len(losses)}; go on with --resume {file}")
         return
     print(f"{time.perf_counter() - start:.1f} seconds")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
-    left.plot(losses, linewidth=0.6)
-    left.set(yscale="log", title="squared residual", xlabel="step")
-    right.plot(times, exact(times), "k--", label="exact")
-    right.plot(times, solution(network, times).detach(), label="network")
-    right.set(title="u(t)", xlabel="t")
-    right.legend()
-    figure.tight_layout()
-    figure.savefig(chosen.folder / "oscillator.png", dpi=90)
+    draw(losses, times, solution(network, times).detach(), chosen.folder / "oscillator.png")
 
 
 if __name__ == "__main__":

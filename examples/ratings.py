@@ -5,7 +5,7 @@
 300 people and 200 films have hidden vectors of three numbers; a rating is their product with noise. The model learns a
 vector and a bias for each person and each film (embeddings) from the training ratings, and is tested on the others.
 Plots predicted and true ratings (ratings.png). Ctrl-C saves ratings.pt for --resume.
-Needs tqdm and matplotlib: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from matplotlib import pyplot
 from torch import nn
 from tqdm import tqdm
 
 PEOPLE, FILMS, TASTES, WHIM = 300, 200, 3, 0.3
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 class Factors(nn.Module):
@@ -44,6 +44,29 @@ def society():
     person, film = pairs // FILMS, pairs % FILMS
     liked = (tastes[person] * films[film]).sum(1) / TASTES**0.5
     return person, film, 3 + 0.7 * liked + WHIM * torch.randn(len(pairs))
+
+
+def draw(errors, truth, said, file):
+    """Plot the errors of every epoch, and the predicted over the true ratings."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
+    training, test = zip(*errors, strict=True)
+    figure, (left, right) = pyplot.subplots(1, 2)
+    epochs = range(1, len(errors) + 1)
+    left.plot(epochs, test, label="other ratings")
+    left.plot(epochs, training, "--", label="training ratings")
+    left.axhline(WHIM, color="black", linestyle=":", linewidth=1, label="noise")
+    left.set(title="error (root mean square)", xlabel="epoch")
+    left.legend()
+    right.plot(truth, said, ".", markersize=2.5)
+    right.axline((3, 3), slope=1, color="black", linestyle=":", linewidth=1)
+    right.set(title="other ratings", xlabel="true", ylabel="predicted")
+    figure.savefig(file)
 
 
 def main():
@@ -87,15 +110,7 @@ def main():
         print(f"\nstopped after epoch {len(errors)}; go on with --resume {file}")
         return
     print(f"{time.perf_counter() - start:.1f} seconds")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
-    left.plot(errors, label=["told", "not told"])
-    left.axhline(WHIM, color="gray", linestyle=":")
-    left.set(title="error (dotted: whim)", xlabel="epoch")
-    left.legend()
-    right.plot(rating[shown::50], said[shown::50], ".", markersize=2)
-    right.set(title="ratings it was not told", xlabel="people said", ylabel="it says")
-    figure.tight_layout()
-    figure.savefig(chosen.folder / "ratings.png", dpi=90)
+    draw(errors, rating[shown::50], said[shown::50], chosen.folder / "ratings.png")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 The encoder returns a normal distribution over the four numbers, a sample from it (torch.distributions, rsample) is
 decoded, and both are trained on the evidence lower bound (Kingma and Welling 2013, arXiv:1312.6114). Reads the digits
 that scikit-learn contains; plots an interpolation between two digits and generated ones (variational.png). Ctrl-C saves
-variational.pt for --resume. Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[examples]'.
+variational.pt for --resume. Needs scikit-learn and tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
 """
 
 import argparse
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from matplotlib import pyplot
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.distributions import Normal, kl_divergence
 from tqdm import tqdm
 
 NUMBERS, HIDDEN, BATCH = 4, 128, 64
+STYLE = Path(__file__).resolve().parent / "data" / "pictures.mplstyle"
 
 
 class Autoencoder(nn.Module):
@@ -46,18 +46,24 @@ class Autoencoder(nn.Module):
 @torch.no_grad()
 def draw(model, images, losses, file):
     """Plot the loss, an interpolation between two digits, and digits decoded from random numbers."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        print("No picture without matplotlib: pip install matplotlib")
+        return
+    if STYLE.exists():
+        pyplot.style.use(STYLE)
     ends = model.encode(images[:2]).mean
     walk = torch.sigmoid(model.decoder(torch.lerp(ends[0], ends[1], torch.linspace(0, 1, 10)[:, None])))
-    fresh = torch.sigmoid(model.decoder(torch.randn(40, NUMBERS)))
-    rows = torch.cat([walk, fresh]).view(5, 10, 8, 8).permute(0, 2, 1, 3).reshape(40, 80)
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 3))
-    left.plot(losses)
-    left.set(title="bound, in nats an image", xlabel="epoch")
-    right.imshow(rows, cmap="gray_r")
-    right.axhline(7.5, color="red", linewidth=0.5)
-    right.set(title="a walk between two digits; made up", xticks=[], yticks=[])
-    figure.tight_layout()
-    figure.savefig(file, dpi=90)
+    fresh = torch.sigmoid(model.decoder(torch.randn(50, NUMBERS)))
+    rows = F.pad(torch.cat([walk, fresh]).view(6, 10, 8, 8), (1, 1, 1, 1))
+    figure, (left, right) = pyplot.subplots(1, 2)
+    left.plot(range(1, len(losses) + 1), losses)
+    left.set(title="bound (nats per image)", xlabel="epoch")
+    right.imshow(rows.permute(0, 2, 1, 3).reshape(60, 100), aspect="auto")
+    right.axhline(9.5, color="C1")
+    right.set(title="top: between two digits; below: sampled", xticks=[], yticks=[])
+    figure.savefig(file)
 
 
 def main():
