@@ -103,8 +103,10 @@ class profile:
     ...     print(event.key, event.count)
     aten::mul 1
     aten::sum 1
+    aten::ones_like 1
     autograd::engine::evaluate_function: SumBackward0 1
     SumBackward0 1
+    aten::expand 1
     autograd::engine::evaluate_function: MulBackward0 1
     MulBackward0 1
     autograd::engine::evaluate_function: torch::autograd::AccumulateGrad 1
