@@ -1,8 +1,8 @@
 """Draw the pictures of ``docs/examples.md`` and measure the examples: ``python3 scripts/pictures.py [names]``.
 
-Runs the examples that train, with their default arguments, in the checkout's environment. Pictures are written to
-``docs/pictures`` with a palette of 64 colours. A table of times is printed: the CPU seconds of the training with one
-thread, the least of three runs, with Numba's loops and without.
+Runs the examples that train in the checkout's environment. Pictures are written to ``docs/pictures`` with a palette of
+64 colours, or 32 where that takes more than 40 kB. A table of times is printed: the CPU seconds of the training with
+one thread, the least of three runs, with Numba's loops and without.
 """
 
 import os
@@ -26,10 +26,13 @@ PROGRAM = """if True:
 """
 #: Replaces a picture by one with a palette; the example wrote it with matplotlib, which brings Pillow.
 PALETTE = """if True:
-    import sys
+    import os, sys
     from PIL import Image
-    picture = Image.open(sys.argv[1]).convert("RGB")
-    picture.quantize(64, dither=Image.Dither.NONE).save(sys.argv[2], optimize=True)
+    for colours in (64, 32):
+        picture = Image.open(sys.argv[1]).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+        picture.save(sys.argv[2], optimize=True)
+        if os.path.getsize(sys.argv[2]) < 40_000:
+            break
 """
 
 

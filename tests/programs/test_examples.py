@@ -20,9 +20,10 @@ EXAMPLES = ROOT / "examples"
 RECORDED: dict[str, str] = load("examples")["printed"]
 
 
-def run(program: Path, folder: Path) -> str:
+def run(program: Path, folder: Path, first: str = "") -> str:
+    """Return what the example prints; ``first`` is a folder of modules that are found before all others."""
     source = str(Path(retrograd.__file__).parent.parent)
-    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join(filter(None, [first, source, os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-m", "retrograd", "run", str(program), *arguments(program.name, str(folder))],
         env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
@@ -46,6 +47,17 @@ def test_output_matches_pytorch(name: str, tmp_path: Path) -> None:
     printed, expected = run(EXAMPLES / name, tmp_path), RECORDED[name]
     assert [each.name for each in tmp_path.iterdir()] == [name.replace(".py", ".png")] * (name in SHORT)
     assert_printed_alike(printed, expected)
+
+
+def test_without_matplotlib_an_example_says_what_to_install_for_the_picture(tmp_path: Path) -> None:
+    pytest.importorskip("tqdm")
+    modules, output = tmp_path / "modules", tmp_path / "output"
+    modules.mkdir()
+    output.mkdir()
+    (modules / "matplotlib.py").write_text('raise ImportError("not installed")\n', encoding="utf-8")
+    printed = run(EXAMPLES / "ratings.py", output, str(modules))
+    assert printed == f"{RECORDED['ratings.py']}No picture without matplotlib: pip install matplotlib\n"
+    assert not list(output.iterdir())
 
 
 def test_interrupted_training_can_resume_from_its_checkpoint(tmp_path: Path) -> None:
