@@ -106,6 +106,22 @@ def sums_in_the_order_of_ranks(rank: int, size: int) -> None:
 
 
 @check
+def extrema_are_alike_in_all_ranks(rank: int, size: int) -> None:
+    """Of numbers that do not compare, NaN and zeros of both signs, that of the first rank is kept, as by gloo."""
+    nan = float("nan")
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        rows = [[nan, 1.0, -0.0, 3.0], [1.0, nan, 0.0, 4.0], [2.0, 0.5, 0.0, 5.0]][:size]
+        for op, last in (("MIN", 3.0), ("MAX", 2.0 + size)):
+            x = torch.tensor(rows[rank], dtype=dtype)
+            dist.all_reduce(x, getattr(dist.ReduceOp, op))
+            second = {"MIN": min, "MAX": max}[op](row[1] for row in rows if row[1] == row[1])
+            assert str(x.tolist()) == str([nan, second, -0.0, last])
+            x = torch.tensor(rows[rank], dtype=dtype)
+            dist.reduce(x, size - 1, getattr(dist.ReduceOp, op))
+            assert str(x.tolist()) == str([nan, second, -0.0, last] if rank == size - 1 else rows[rank])
+
+
+@check
 def versions_and_gradients(rank: int, size: int) -> None:
     x = torch.ones(3, requires_grad=True)
     y = x.exp()

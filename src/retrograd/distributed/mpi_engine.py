@@ -91,6 +91,21 @@ _UFUNCS = {
     ReduceOp.MAX: numpy.maximum, ReduceOp.BAND: numpy.bitwise_and, ReduceOp.BOR: numpy.bitwise_or,
     ReduceOp.BXOR: numpy.bitwise_xor,
 }  # fmt: skip
+
+
+def _least(first: Array, second: Array, out: Array) -> None:
+    """Write the smaller of ``first`` and ``second`` to ``out``; of numbers that do not compare, such as NaN, ``first``."""
+    out[...] = numpy.where(second < first, second, first)
+
+
+def _greatest(first: Array, second: Array, out: Array) -> None:
+    """Write the greater of ``first`` and ``second`` to ``out``; of numbers that do not compare, such as NaN, ``first``."""
+    out[...] = numpy.where(first < second, second, first)
+
+
+#: Functions of floating-point numbers that MPI does not compute alike in all ranks: of NaN and of zeros of both signs, each
+#: rank would keep its own. The result is that of a comparison in the order of the ranks.
+_OF_FLOATS = {ReduceOp.MIN: _least, ReduceOp.MAX: _greatest}
 #: The operation on 0 and 1 that an operation on bool is.
 _OF_BOOL = {ReduceOp.SUM: ReduceOp.MAX, ReduceOp.PRODUCT: ReduceOp.MIN}
 
@@ -509,8 +524,8 @@ class _Parts:
 class _Reduction:
     """Memory in which the elements of ``tensor`` are reduced, and the operation.
 
-    float16 and bfloat16 are reduced in float32, complex numbers as pairs, and bool as 0 and 1. ``copied`` requests memory
-    other than that of ``tensor``.
+    float16 and bfloat16 are reduced in float32, complex numbers as pairs, and bool as 0 and 1. With ``copied``, ranks
+    that reduce the elements themselves, in the order of the ranks, do it in memory other than that of ``tensor``.
     """
 
     def __init__(self, size: int, op: ReduceOp.RedOpType, tensor: Tensor, copied: bool = False) -> None:
@@ -522,9 +537,12 @@ class _Reduction:
         self.size, self.op, self.dtype = size, op, numpy.dtype(tensor._array.dtype)
         kept = _OF_BOOL.get(op, op) if kind == "bool" else op
         self.mpi_op, self.ufunc = _OPS[kept], _UFUNCS[kept]
+        self.ordered = size > 2 and are_deterministic_algorithms_enabled()  # sums of two ranks are alike in any order
+        if op in _OF_FLOATS and tensor.is_floating_point():
+            self.ufunc, self.ordered = _OF_FLOATS[op], True  # type: ignore[assignment]
         self.same = self.dtype.kind in "cb" or self.dtype == dtype
         flat = _flat(tensor)
-        self.direct = self.same and _in_place(tensor) and not copied
+        self.direct = self.same and _in_place(tensor) and not (copied and self.ordered)
         if not self.same:
             flat = flat.astype(dtype)
         elif not self.direct:
@@ -703,23 +721,19 @@ class MPIEngine(Engine):
     # -- Reductions
 
     def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:
-        reduction, ordered = _Reduction(self.size, op, tensor), self._ordered()
+        reduction = _Reduction(self.size, op, tensor)
         _reduced(tensor)
 
         def steps() -> Steps:
-            if ordered:
-                yield from self._sum_in_order(reduction, range(self.size))
+            if reduction.ordered:
+                yield from self._reduce_in_order(reduction, range(self.size))
             else:
                 yield [self.comm.Iallreduce(MPI.IN_PLACE, reduction.buffer, reduction.mpi_op)]
             reduction.finish(tensor)
 
         return self._collective("all_reduce", f"({_shown(tensor)}, {op.name})", steps())
 
-    def _ordered(self) -> bool:
-        """Whether sums must be in the order of the ranks; those of two ranks are the same in any order."""
-        return self.size > 2 and are_deterministic_algorithms_enabled()
-
-    def _sum_in_order(self, reduction: _Reduction, receivers: Iterable[int]) -> Steps:
+    def _reduce_in_order(self, reduction: _Reduction, receivers: Iterable[int]) -> Steps:
         """Reduce in the order of the ranks: each rank reduces a part of the elements, and sends it to ``receivers``."""
         tag, work, comm, others = self._tag(), reduction.work, self.comm, self._others
         bounds = [len(work) * each // self.size for each in range(self.size + 1)]
@@ -769,14 +783,14 @@ class MPIEngine(Engine):
         return self._collective("all_reduce", f"(sparse {kind}{list(shape)}, SUM)", steps())
 
     def reduce(self, tensor: Tensor, root: int, op: ReduceOp.RedOpType) -> Operation:
-        is_root, ordered = self.rank == root, self._ordered()
-        reduction = _Reduction(self.size, op, tensor, copied=not is_root and ordered)
+        is_root = self.rank == root
+        reduction = _Reduction(self.size, op, tensor, copied=not is_root)
         if is_root:
             _reduced(tensor)
 
         def steps() -> Steps:
-            if ordered:
-                yield from self._sum_in_order(reduction, [root])
+            if reduction.ordered:
+                yield from self._reduce_in_order(reduction, [root])
             elif is_root:
                 yield [self.comm.Ireduce(MPI.IN_PLACE, reduction.buffer, reduction.mpi_op, root)]
             else:
