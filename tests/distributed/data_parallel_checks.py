@@ -104,13 +104,15 @@ class Failing(nn.Module):
 def failing_backward_passes():
     """A backward pass raises in one rank, or in all: the next steps are correct, and equal in all ranks."""
     for options in ({}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True}):
-        _failing_backward_passes(options)
+        _failing_backward_passes(options, (set(), {SIZE - 1}, set(), set(range(SIZE)), set()))
+        _failing_backward_passes(options, ({SIZE - 1}, set(), {0}, set()))  # also before buckets are rebuilt
+        _failing_backward_passes(options, ({0}, set()))
 
 
-def _failing_backward_passes(options):
+def _failing_backward_passes(options, passes):
     model, expected = DistributedDataParallel(Failing(), bucket_cap_mb=1e-5, **options), Failing()
     x = torch.arange(8.0 * SIZE).reshape(SIZE, 2, 4) / 10
-    for failing in (set(), {SIZE - 1}, set(), set(range(SIZE)), set()):
+    for failing in passes:
         model.zero_grad()
         model.module.fails = RANK in failing
         if RANK in failing:

@@ -373,6 +373,8 @@ class Reducer:
                         view.zero_()
                 bucket.gradient = None if bucket.pending else bucket.gradient
                 self._reduce(bucket)
+            if self.order:  # other ranks rebuild their buckets next
+                self.order += [index for index in range(len(self.parameters)) if index not in self.ready]
             if self.find_unused and not self.static_graph and self.used_sum is None:
                 self._reduce_used()
             results, used = [bucket.result for bucket in self.buckets], self.used_sum
