@@ -81,9 +81,9 @@ def set_rank() -> None:
     """Set ``RANK`` and the like, which programs and ``env://`` read, in a process of ``mpiexec`` or ``srun``."""
     if "RANK" in os.environ or os.environ.keys().isdisjoint(RANK_VARIABLES):
         return
-    from .distributed import launched
+    from .distributed import launch_environment
 
-    variables = launched.variables()
+    variables = launch_environment.variables()
     if int(variables.get("WORLD_SIZE", 1)) > 1:
         os.environ.update({name: value for name, value in variables.items() if name not in os.environ})
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import retrograd.distributed as dist
-from retrograd.distributed import launched
+from retrograd.distributed import launch_environment
 from retrograd.distributed.coordinator import Coordinator
 from retrograd.distributed.mpi_start import Meeting
 from tests.distributed.launcher_process import running, until, variables
@@ -359,14 +359,19 @@ def test_variables_of_launchers() -> None:
     slurm = {"SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "4",
              "SLURM_STEP_NODELIST": "node[03-04,7]", "SLURM_JOB_ID": "1000", "SLURM_STEP_ID": "2"}  # fmt: skip
     address = {"MASTER_ADDR": "node03", "MASTER_PORT": "27002"}
-    assert launched.variables(slurm) == {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", **address}
+    assert launch_environment.variables(slurm) == {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", **address}
     pmi = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0"}
-    assert launched.variables(pmi) == {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
-    assert launched.variables({**slurm, **pmi}) == {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", **address}
+    assert launch_environment.variables(pmi) == {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
+    assert launch_environment.variables({**slurm, **pmi}) == {
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_RANK": "0",
+        **address,
+    }
     del slurm["SLURM_STEP_ID"]  # a batch script
-    assert launched.variables(slurm) == {} and launched.mpi_rank(slurm) is None
+    assert launch_environment.variables(slurm) == {} and launch_environment.mpi_rank(slurm) is None
     names = ["a", "a1,a2", "n[1-3]", "n[001,003-5],m1", "r[1-2]n[4,7]-x,b"]
-    assert [launched.first_node(each) for each in names] == ["a", "a1", "n1", "n001", "r1n4-x"]
+    assert [launch_environment.first_node(each) for each in names] == ["a", "a1", "n1", "n001", "r1n4-x"]
 
 
 def test_ranks_of_one_machine() -> None:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from ..runtime.user_frame import warn
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
-from .launched import mpi_rank
+from .launch_environment import mpi_rank
 from .store_server import connect, in_seconds
 from .stores import HashStore, PrefixStore, Store, TCPStore
 from .watch import Watch

@@ -46,7 +46,7 @@ from ..sparse.creation import sparse_coo_tensor
 from .collectives import all_reduce, broadcast
 from .groups import ProcessGroup
 from .object_collectives import all_gather_object
-from .unused import Reason, reasons, tensors_in
+from .unused_parameters import Reason, reasons, tensors_in
 from .work import Work
 
 #: Function that gets the state and a bucket, and returns a future of the tensor that replaces the bucket's buffer.

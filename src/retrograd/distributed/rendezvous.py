@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlparse
 
-from . import launched
+from . import launch_environment
 from .errors import DistError, DistNetworkError
 from .stores import FileStore, PrefixStore, Store, TCPStore
 
@@ -112,7 +112,7 @@ def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwarg
     If ``RANK`` is not set, the variables of ``mpiexec`` or ``srun`` are used.
     """
     query = dict(parse_qsl(urlparse(url).query))
-    found = {**({} if "RANK" in os.environ else launched.variables()), **os.environ}
+    found = {**({} if "RANK" in os.environ else launch_environment.variables()), **os.environ}
 
     def value(name: str) -> str:
         if name.lower() in query:
@@ -122,7 +122,7 @@ def _from_environment(url: str, timeout: timedelta = default_pg_timeout, **kwarg
         return found[name]
 
     rank, world_size = int(value("RANK")), int(value("WORLD_SIZE"))
-    if "MASTER_ADDR" not in found and launched.mpi_rank() == (rank, world_size):
+    if "MASTER_ADDR" not in found and launch_environment.mpi_rank() == (rank, world_size):
         yield _store_of_mpi(rank, world_size, timeout), rank, world_size
         return
     host, port = value("MASTER_ADDR"), int(value("MASTER_PORT"))

@@ -1,22 +1,22 @@
 """Type stubs of the public modules: ``.pyi`` files for type checkers and editors.
 
-:func:`write` generates them from what the package knows about itself at run time: the public names of its modules, the
+:func:`write` generates them from what the package states at run time: the public names of its modules, the
 signatures that ``dispatch/signatures.txt`` records, the annotations and docstrings in the sources, and what PyTorch declares
 where the sources say ``Any`` (``types.txt``). ``scripts/stubs.py`` writes them for a checkout, the build of the wheel puts
 them beside the modules, and ``retrograd stubs`` writes the package ``torch-stubs``. The parts:
 
-``names``        the public modules, their names, and the module in which each class and function is declared
-``annotations``  the source of a module, and the text of an annotation in a stub
-``functions``    the declarations of a function: signatures, overloads, docstring
-``classes``      the declaration of a class: bases, attributes, methods
-``facts``        what ``types.txt`` says
+``names``           the public modules, their names, and the module in which each class and function is declared
+``annotations``     the source of a module, and the text of an annotation in a stub
+``functions``       the declarations of a function: signatures, overloads, docstring
+``classes``         the declaration of a class: bases, attributes, methods
+``recorded_types``  what ``types.txt`` and ``by_hand.txt`` record
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from . import classes, facts, functions, names
+from . import classes, functions, names, recorded_types
 from .annotations import Stub
 
 
@@ -75,4 +75,4 @@ def declaration(stub: Stub, name: str, value: object) -> list[str]:
     return []
 
 
-__all__ = ["facts", "write"]
+__all__ = ["recorded_types", "write"]

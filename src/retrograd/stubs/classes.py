@@ -17,7 +17,7 @@ from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..operations.creation import legacy_types
 from ..runtime.codegen import parse_expression
-from . import facts, functions, names
+from . import functions, names, recorded_types
 from .annotations import FULL, Source, Stub, class_node, docstring, identifier, source_of_module
 
 #: Special methods that are not declared: Python's own declarations, or of interest to the package only.
@@ -189,7 +189,7 @@ class Members:
             if node is not None and source is not None and cls is not Tensor:
                 for name, text in assigned(self.stub, node, source):
                     attributes += self._attribute(name, text)
-        for name in facts.members_by_hand(self.full):
+        for name in recorded_types.members_by_hand(self.full):
             if name not in self.done and self.cls is not Tensor:
                 methods += self._method(name, getattr(self.cls, name))
         return attributes + methods + self._call()
@@ -198,8 +198,8 @@ class Members:
         if name in self.done or name[:1] == "_" or not identifier(name):
             return []
         self.done.add(name)
-        if text == self.stub.any or facts.attribute_by_hand(f"{self.full}.{name}"):
-            known = facts.declared(f"{self.full}.{name}", "")
+        if text == self.stub.any or recorded_types.attribute_by_hand(f"{self.full}.{name}"):
+            known = recorded_types.declared(f"{self.full}.{name}", "")
             text = text if known is None else self.stub.type_text(known, FULL)
         return [f"    {name}: {text}"]
 
@@ -248,7 +248,7 @@ class Members:
             self.done.add(name)
             kept = [each for each in nodes if _kept(each, nodes)]
             declared = [self._from_node(each, source, value) for each in kept]
-            written = facts.by_hand(f"{self.full}.{name}")
+            written = recorded_types.by_hand(f"{self.full}.{name}")
             if written:
                 declared = [
                     replace(
@@ -311,7 +311,7 @@ class Members:
         return lines
 
     def _fact(self, name: str) -> str:
-        known = facts.declared(f"{self.full}.{name}", "")
+        known = recorded_types.declared(f"{self.full}.{name}", "")
         return self.stub.any if known is None else self.stub.type_text(known, FULL)
 
     def _property(self, name: str, value: property) -> list[str]:
@@ -336,7 +336,7 @@ class Members:
     def _method(self, name: str, value: Any) -> list[str]:
         """Return the lines of a method that the body of its class does not define."""
         text = inspect.getdoc(plain_doc(value)) or "" if plain_doc(value).__doc__ else ""
-        written = [functions.from_text(self.stub, each, True) for each in facts.by_hand(f"{self.full}.{name}")]
+        written = [functions.from_text(self.stub, each, True) for each in recorded_types.by_hand(f"{self.full}.{name}")]
         return functions.shown(self.stub, name, written or [self._declaration(name, value)], text, "    ")
 
     def _declaration(self, name: str, value: Any) -> functions.Declaration:
@@ -384,7 +384,9 @@ class Members:
         from ..nn.modules.module import Module
 
         if issubclass(self.cls, Module):
-            written = [functions.from_text(self.stub, each, True) for each in facts.by_hand(f"{self.full}.forward")]
+            written = [
+                functions.from_text(self.stub, each, True) for each in recorded_types.by_hand(f"{self.full}.forward")
+            ]
             if written:
                 return functions.shown(self.stub, "__call__", written, "", "    ")
             forward = vars(self.cls).get("forward") or next(

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dispatch import signatures
 from ..runtime.codegen import parse_expression
-from . import facts
+from . import recorded_types
 from .annotations import FULL, Source, Stub, docstring, plain, source_of_file
 
 #: Namespaces of ``dispatch/signatures.txt`` by PyTorch's module or class.
@@ -125,7 +125,7 @@ def parameters_text(parameters: list[Parameter]) -> str:
 
 def declarations(stub: Stub, name: str, value: Any, full: str, owner: type | None = None) -> list[Declaration]:
     """Return the ways to call a function, from its recorded signatures or from its definition."""
-    if written := facts.by_hand(full):
+    if written := recorded_types.by_hand(full):
         return [from_text(stub, each, owner is not None) for each in written]
     space = SPACES.get(full.rpartition(".")[0])
     if space is not None:
@@ -154,9 +154,9 @@ def recorded(stub: Stub, known: list[signatures.Signature], full: str) -> list[D
     found: list[Declaration] = []
     for line in known:
         shown = [each.name for each in line.parameters if each.name != "out"]
-        kind = facts.result(full, shown)
+        kind = recorded_types.result(full, shown)
         if kind is None and method:
-            kind = facts.result(full.replace(".Tensor", "", 1), ["input", *shown])
+            kind = recorded_types.result(full.replace(".Tensor", "", 1), ["input", *shown])
         result = stub.type_text(kind or parse_expression("torch.Tensor"), FULL)
         parameters = [Parameter("self", "")] if method else []
         for each in line.parameters:
@@ -313,7 +313,7 @@ def from_text(stub: Stub, node: ast.FunctionDef, method: bool) -> Declaration:
 def result_type(stub: Stub, node: ast.FunctionDef | ast.AsyncFunctionDef, source: Source, full: str) -> str:
     """Return the type of the result of a function that is defined in ``source``."""
     result = stub.type_text(node.returns, source)
-    if result == stub.any and (known := facts.declared(full, "return")) is not None:
+    if result == stub.any and (known := recorded_types.declared(full, "return")) is not None:
         return stub.type_text(known, FULL)
     return result
 
@@ -322,7 +322,7 @@ def known_type(stub: Stub, text: str, full: str, name: str) -> str:
     """Return the type of a parameter: ``text``, or if that is ``Any``, what its name or PyTorch's declaration says."""
     if text != stub.any:
         return text
-    known = parse_expression(USUAL[name]) if name in USUAL else facts.declared(full, name)
+    known = parse_expression(USUAL[name]) if name in USUAL else recorded_types.declared(full, name)
     return text if known is None else stub.type_text(known, FULL)
 
 
@@ -390,7 +390,7 @@ def from_signature(stub: Stub, value: Any, full: str, owner: type | None) -> Dec
     result = stub.any
     if isinstance(signature.return_annotation, str) and (source := _source(value)):
         result = stub.type_text(parse_expression(signature.return_annotation), source)
-    if result == stub.any and (known := facts.declared(full, "return")) is not None:
+    if result == stub.any and (known := recorded_types.declared(full, "return")) is not None:
         result = stub.type_text(known, FULL)
     elif is_op and not getattr(op, "several", False):
         result = tensor

@@ -300,20 +300,20 @@ def main() -> None:
     found = sorted(set(results()))
     from retrograd import stubs
 
-    stubs.facts.ignored.add("types.txt")
+    stubs.recorded_types.ignored.add("types.txt")
     stubs.texts()
-    for name, parts in sorted(stubs.facts.asked.items()):
+    for name, parts in sorted(stubs.recorded_types.asked.items()):
         line = wanted(name, parts)
         if line is not None:
             found.append(line)
     head = [
-        "# What PyTorch declares where the sources of the package say Any, one name a line (see facts.py); written by",
+        "# What PyTorch declares where the sources of the package say Any, one name a line (see recorded_types.py); written by",
         "# tests/conformance/golden/record_types.py.",
     ]
     temporary = TARGET.with_suffix(".new")
     temporary.write_text("\n".join([*head, *found]) + "\n", encoding="utf-8")
     os.replace(temporary, TARGET)
-    print(len(found), "lines;", len(stubs.facts.asked), "asked")
+    print(len(found), "lines;", len(stubs.recorded_types.asked), "asked")
 
 
 if __name__ == "__main__":

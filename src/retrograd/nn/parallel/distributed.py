@@ -10,7 +10,7 @@ from ...distributed.data_parallel import DistributedDataParallel as DistributedD
 from ...distributed.data_parallel import _BufferCommHook as _BufferCommHook
 from ...distributed.data_parallel import _BufferCommHookLocation as _BufferCommHookLocation
 from ...distributed.data_parallel import _DDPSink as _DDPSink
-from ...distributed.unused import tensors_in
+from ...distributed.unused_parameters import tensors_in
 
 
 def _find_tensors(obj: Any) -> Iterator[Tensor]:
