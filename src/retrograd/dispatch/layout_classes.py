@@ -69,7 +69,7 @@ class NoArray:
         self.unsupported, self.no_numpy = unsupported, no_numpy
 
     def not_an_array(self) -> Exception:
-        """Return the error for a function that asks for the array module."""
+        """Return the error for a function that needs the array module."""
         return self.unsupported()
 
     ndim = property(lambda self: len(self.shape))

@@ -1,9 +1,9 @@
-"""Coordinator of a job: a process beside the ranks, started by rank 0, that answers MPI and watches the ranks.
+"""Coordinator of a job: the PMI server of its ranks, which also detects ranks that have failed.
 
-Each rank has two connections to it. Over the first one its MPI library asks in PMI-1, the protocol in which ``mpiexec``
-answers MPICH and Intel MPI: lines of ``name=value`` words. The second one, the watch connection, stays open. When it
-closes without notice, the coordinator tells the other ranks that this one is gone. Messages on it are JSON objects, one a
-line; ``watch.py`` is the other side.
+It is a process beside the ranks, started by rank 0. Each rank has two connections to it. Over the first one its MPI
+library sends requests in PMI-1, the protocol between MPICH or Intel MPI and their ``mpiexec``: lines of ``name=value``
+words. The second one, the watch connection, stays open. When it closes without notice, the coordinator reports to the
+other ranks that this one is gone. Messages on it are JSON objects, one a line; ``watch.py`` is the other side.
 
 The program runs by ``python -I -S`` and imports the standard library only, because the job waits for its start.
 
@@ -25,7 +25,7 @@ from itertools import groupby
 #: Seconds for which ranks may answer the question where they are.
 ANSWER_TIME = 2.0
 #: Seconds for which the processes of ranks may exist after their programs have ended.
-LAST_WORDS = 60.0
+EXIT_TIME = 60.0
 Message = dict[str, object]
 
 
@@ -67,7 +67,7 @@ class Coordinator:
         self.askers: dict[int, int] = {}  # rank -> number of its question
         self.answers: dict[int, str] = {}
         self.answer_deadline: float | None = None
-        # Set when all ranks have gone. MPICH asks once more at the very end of a process; processes that were forked from
+        # Set when all ranks have gone. MPICH sends one more request at the very end of a process; processes that were forked from
         # a rank may keep its pipe and its connection open for ever.
         self.end: float | None = None
         self.parent_lives = os.name != "nt"  # Windows cannot select a pipe: there the deadline of the start counts
@@ -131,7 +131,7 @@ class Coordinator:
                 return
 
     def greet(self, client: Client, hello: Message) -> None:
-        """Admit a connection that knows the token of the job."""
+        """Admit a connection that has sent the token of the job."""
         if hello["token"] != self.token:
             raise ValueError("wrong token")
         client.kind, client.rank = str(hello["kind"]), int(str(hello["rank"]))
@@ -141,7 +141,9 @@ class Coordinator:
             self.hosts[client.rank] = str(hello["node"])
             for rank, why in self.gone.items():
                 client.send(gone=rank, why=why)
-            if len(self.hosts) == self.size:  # MPI asks which ranks share a machine, and holds the interpreter's lock
+            if (
+                len(self.hosts) == self.size
+            ):  # MPI requests which ranks share a machine, and holds the interpreter's lock
                 for each in self.watched.values():
                     each.send(welcome=self.size)
         else:
@@ -157,12 +159,12 @@ class Coordinator:
         elif client.kind == "watch" and self.watched.get(client.rank) is client:
             del self.watched[client.rank]
             if not self.watched and len(self.hosts) == self.size:
-                self.end, self.deadline = time.monotonic() + LAST_WORDS, None
+                self.end, self.deadline = time.monotonic() + EXIT_TIME, None
             if client.rank not in self.gone:
                 self.tell_gone(client.rank, f"{self.who[client.rank]} is gone: its connection closed")
 
     def tell_gone(self, rank: int, why: str) -> None:
-        """Tell the other ranks that ``rank`` is gone; stop those that wait for it in MPI_Init."""
+        """Report to the other ranks that ``rank`` is gone; stop those that wait for it in MPI_Init."""
         self.gone[rank] = why
         for each in self.watched.values():
             if each.rank != rank:

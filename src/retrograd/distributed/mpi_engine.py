@@ -2,9 +2,8 @@
 
 Note [Progress]. An operation is a generator that posts nonblocking MPI requests and yields them, as a list, each time it
 has to wait. Each step runs in the thread that finds the requests of the one before complete. MPI makes progress only
-inside its calls. Therefore a thread that waits asks again and again: at first without a pause, then with pauses
-that grow, in which it holds neither the processor nor the interpreter's lock. One thread, :class:`_Progress`, asks for all
-operations that no other thread waits for. Because threads ask instead of blocking, they notice that a rank is gone,
+inside its calls. Therefore a thread that waits polls: at first without a pause, then with pauses that grow, in which it holds neither the processor nor the interpreter's lock. One thread, :class:`_Progress`, polls all
+operations that no other thread waits for. Because threads poll instead of blocking, they notice that a rank is gone,
 that the time is up, or that the user has pressed Ctrl-C.
 
 Note [Headers]. A collective operation begins with a reduction of two integers: the maximum of the operation's fingerprint
@@ -60,10 +59,10 @@ from .reductions import ReduceOp
 Steps = Generator[list[MPI.Request] | tuple[list[MPI.Request], list[MPI.Status]] | None, None, Any]
 Array = Any
 
-#: Seconds for which a waiting thread asks without a pause, and its first pause. A pause is at most ``SHARE`` of the time
+#: Seconds for which a waiting thread polls without a pause, and its first pause. A pause is at most ``SHARE`` of the time
 #: that the thread has waited, or ``USUAL_PAUSE`` if that is longer, and never longer than ``LONGEST_PAUSE``.
 SPIN, FIRST_PAUSE, USUAL_PAUSE, SHARE, LONGEST_PAUSE = 100e-6, 1e-6, 100e-6, 0.02, 5e-3
-#: Seconds after which a waiting rank asks where the others are.
+#: Seconds after which a waiting rank requests the positions of the others.
 PATIENCE = 10.0
 #: Seconds for which an operation goes on after another rank has ended in good order.
 GRACE = 1.0
@@ -171,7 +170,7 @@ class Pending(Operation):
         self._posted = True
 
     def _next(self) -> bool:
-        """Do the next step; return False if it asks to be called again later."""
+        """Do the next step; return False if it is to be called again later."""
         self._requests, self._statuses = [], None
         try:
             waiting = next(self._steps)
@@ -301,7 +300,7 @@ class Pending(Operation):
         return self.value
 
     def _ask(self, limit: float | None) -> None:
-        """Ask until the operation is complete; raise RuntimeError after ``limit`` seconds."""
+        """Poll until the operation is complete; raise RuntimeError after ``limit`` seconds."""
         watch = self.engine.watch
         begun = time.perf_counter()
         pause = FIRST_PAUSE
@@ -373,7 +372,7 @@ def _words(error: MPI.Exception) -> str:
 
 
 class _Progress:
-    """Thread that asks the operations for which no other thread waits; it is started with the first of them."""
+    """Thread that polls the operations for which no other thread waits; it is started with the first of them."""
 
     def __init__(self) -> None:
         self._new: list[Pending] = []

@@ -1,6 +1,6 @@
 """Start of MPI in processes that share a store, or that ``mpiexec`` or ``srun`` has started.
 
-Without ``mpiexec``, rank 0 starts the coordinator (``coordinator.py``), a process that answers what MPI asks. All ranks
+Without ``mpiexec``, rank 0 starts the coordinator (``coordinator.py``), a process that answers MPI's requests. All ranks
 meet in the store first, so that a missing rank, or an error of one rank, is raised by all ranks. Then they connect to the
 coordinator, and only when all have done so, they start MPI: ``MPI_Init`` holds the interpreter's lock until all ranks have
 called it, and rank 0 could not serve its store meanwhile.
@@ -165,7 +165,7 @@ class Meeting:
             self.store.set("verdict", "go")
 
     def publish(self, address: dict[str, Any]) -> None:
-        """Tell the other ranks where the coordinator is."""
+        """Publish the address of the coordinator for the other ranks."""
         self.store.set("coordinator", json.dumps(address))
 
     def coordinator(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ class Meeting:
             self.store.set("verdict", f"DistStoreError {text}")
 
     def fail(self, error: BaseException) -> None:
-        """Tell the other ranks about an error of this one."""
+        """Publish an error of this rank for the other ranks."""
         with suppress(DistError, OSError):
             if self.store.check(["verdict"]):
                 return

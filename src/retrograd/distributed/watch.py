@@ -1,4 +1,4 @@
-"""``Watch``: connection of a rank to the coordinator, which reports when another rank is gone."""
+"""``Watch``: connection of a rank to the coordinator, which reports failures of other ranks."""
 
 from __future__ import annotations
 
@@ -104,16 +104,16 @@ class Watch:
         return "its program" if frame is None else f"its program at {frame.f_code.co_filename}:{frame.f_lineno}"
 
     def ask(self) -> None:
-        """Ask all ranks where they are. The answers come into ``answers`` within about two seconds."""
+        """Request the position of all ranks. The answers come into ``answers`` within about two seconds."""
         self._asked += 1
         self._send(do="ask", number=self._asked)
 
     def report(self, **message: Any) -> None:
-        """Tell the coordinator the state of this rank."""
+        """Send the state of this rank to the coordinator."""
         self._send(**message)
 
     def leave(self, timeout: float | None = None) -> bool:
-        """Tell that the program has ended, wait for the others, and return whether MPI may be finalized."""
+        """Report that the program has ended, wait for the others, and return whether MPI may be finalized."""
         self._send(do="leaving")
         with self._changed:
             self._changed.wait_for(lambda: self._finalize or self.failure, timeout)

@@ -8,7 +8,7 @@ handlers get the call, and the result is recorded in the graph as usual. A funct
 ``zeros``) is passed to the handlers as a whole. A backward pass computes with tensors, so that its operations arrive in the
 same way.
 
-The array of a wrapper subclass (:class:`subclasses.SubclassArray`) is a meta array that knows the instance's attributes.
+The array of a wrapper subclass (:class:`subclasses.SubclassArray`) is a meta array that has the instance's attributes.
 What a node saves of it becomes an instance again when an operation of the backward pass gets it.
 
 The folder is loaded by the first use.

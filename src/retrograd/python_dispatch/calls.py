@@ -159,7 +159,7 @@ def dispatched(op: Op, tensors: Sequence[Any], params: Any, in_place: bool) -> A
 
 
 def _note(tensors: Sequence[Any]) -> None:
-    """Let the arrays of wrapper subclasses know the slots of their instances, which they may outlive."""
+    """Record the slots of the instances in the arrays of wrapper subclasses, which may outlive them."""
     for each in tensors:
         array: Any = each._array if isinstance(each, Tensor) else None
         if array.__class__ is SubclassArray and type(each) is not Tensor:
@@ -247,7 +247,7 @@ def _called(function: OpOverload, args: Any, kwargs: Any) -> Any:
 
 
 def _execute(operation: Any, args: Any, kwargs: Any) -> Any:
-    """Return the result of a call of ``operation``, an overload or a packet, by the program; ``GO_ON`` if no handler asks."""
+    """Return the result of a call of ``operation``, an overload or a packet, by the program, or ``GO_ON`` without handlers."""
     pending = _pending.get()
     if (
         not _modes.get()

@@ -26,7 +26,7 @@ class SubclassArray(MetaArray):
         self.slots: dict[str, Any] = dict.fromkeys(slots)
 
     def note(self, instance: Tensor) -> None:
-        """Remember the values of the slots of ``instance``, whose array this is."""
+        """Record the values of the slots of ``instance``, whose array this is."""
         for name in self.slots:
             self.slots[name] = getattr(instance, name, None)
 

@@ -4,9 +4,9 @@ Note [One job on several nodes]. Every attempt has its own keys, ``launch/<job>/
 
     node/<n>     set by each launcher as it arrives: its host, its number of ranks
     members      set by node 0 when all have arrived: the first rank of each node, the number of ranks, the store's address
-    alive/<n>    a number that each launcher raises every few seconds
+    alive/<n>    heartbeat: a number that each launcher raises every few seconds
     finished     the number of nodes all of whose ranks have ended well
-    outcome      set once, by the first launcher that knows it: success, the failure of a rank, or a signal
+    outcome      set once, by the first launcher that has it: success, the failure of a rank, or a signal
     failures/<n> the failures of the node's ranks, after a failure, when they have ended
     left/<n>     set by each launcher that needs the store no longer
 
@@ -31,8 +31,8 @@ from ..elastic.multiprocessing.errors import ProcessFailure
 from ..errors import DistNetworkError, DistStoreError
 from ..stores import PrefixStore, Store, TCPStore
 
-PULSE = 5.0  # seconds between two signs of life of a launcher
-SILENCE = 30.0  # seconds without one after which a launcher is taken for dead
+HEARTBEAT_INTERVAL = 5.0  # seconds between two heartbeats of a launcher
+HEARTBEAT_TIMEOUT = 30.0  # seconds without a heartbeat after which a launcher counts as failed
 LEAVING = 5.0  # seconds that the launcher with the store waits for the others to have read the outcome
 RETURN = 60.0  # seconds, beside those to end ranks, within which all launchers come to the next attempt
 
@@ -149,7 +149,7 @@ class Nodes:
             members: dict[str, Any] = {"counts": counts, "address": self._address(), "port": self.port}
             store.set("members", json.dumps(members))
         else:
-            self._wait(store, ["members"], {"members": "some"}, self._patience(attempt) + PULSE)
+            self._wait(store, ["members"], {"members": "some"}, self._patience(attempt) + HEARTBEAT_INTERVAL)
             members = json.loads(store.get("members"))
             counts = members["counts"]
         self.number, self.met = len(counts), True
@@ -182,7 +182,7 @@ class Nodes:
         return (self.config.local_addr if self.hosting else None) or self.host
 
     def watch(self) -> None:
-        """Start the thread that waits for the outcome of this attempt, and tells that this launcher is alive."""
+        """Start the thread that waits for the outcome of this attempt and sends the heartbeats of this launcher."""
         if self.number > 1:
             threading.Thread(target=self._watch, args=(self.attempt,), daemon=True).start()
 
@@ -193,13 +193,13 @@ class Nodes:
             while True:
                 store.add(f"alive/{self.node}", 1)
                 try:
-                    store.wait(["outcome"], timedelta(seconds=PULSE))
+                    store.wait(["outcome"], timedelta(seconds=HEARTBEAT_INTERVAL))
                 except DistNetworkError:
                     raise
                 except DistStoreError:
                     if self.node == 0 and (silent := self._silent(store, seen)):
                         self.events.put(
-                            ("lost", f"the launcher of {silent} has given no sign of life for {SILENCE:.0f} s")
+                            ("lost", f"the launcher of {silent} has sent no heartbeat for {HEARTBEAT_TIMEOUT:.0f} s")
                         )
                         return
                 else:
@@ -212,17 +212,17 @@ class Nodes:
 
     @staticmethod
     def _silent(store: Store, seen: dict[int, tuple[bytes, float]]) -> str:
-        """Return the nodes that have not raised their number lately, as a text, and note those that have."""
+        """Return the nodes without a heartbeat within ``HEARTBEAT_TIMEOUT``, as a text; update ``seen``."""
         for node, (before, _) in seen.items():
             key = f"alive/{node}"
             value = store.get(key) if store.check([key]) else b""
             if value != before:
                 seen[node] = value, time.monotonic()
         now = time.monotonic()
-        return ", ".join(f"node {node}" for node, (_, since) in seen.items() if now - since > SILENCE)
+        return ", ".join(f"node {node}" for node, (_, since) in seen.items() if now - since > HEARTBEAT_TIMEOUT)
 
     def finished(self) -> dict[str, Any] | None:
-        """Tell that the ranks of this node have ended well; return the outcome, or None if it is not known yet."""
+        """Report that the ranks of this node have ended well; return the outcome, or None if it is not known yet."""
         if self.number == 1:
             return {"kind": "success"}
         if self.round.add("finished", 1) == self.number:
@@ -237,7 +237,7 @@ class Nodes:
         return found
 
     def exchange(self, failures: dict[int, ProcessFailure], seconds: float) -> dict[int, ProcessFailure]:
-        """Tell the failures of this node; return those of all nodes that tell theirs within ``seconds``."""
+        """Publish the failures of this node; return those of all nodes that publish theirs within ``seconds``."""
         if self.number == 1:
             return failures
         self.round.set(f"failures/{self.node}", json.dumps({rank: vars(each) for rank, each in failures.items()}))
@@ -248,7 +248,7 @@ class Nodes:
         return {int(rank): from_json(each) for found in told for rank, each in sorted(found.items())}
 
     def leave(self) -> None:
-        """Tell that this launcher ends; node 0, which hosts the store, waits for the others."""
+        """Report that this launcher ends; node 0, which hosts the store, waits for the others."""
         if self.number == 1 or not self.met:
             return
         with contextlib.suppress(RuntimeError, OSError):

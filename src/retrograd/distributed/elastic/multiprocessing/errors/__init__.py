@@ -78,7 +78,7 @@ class ProcessFailure:
 
     @property
     def order(self) -> tuple[bool, float]:
-        """Key by which failures are sorted: those that only tell of another rank's end come last, then the time counts."""
+        """Key by which failures are sorted: those that only report another rank's end come last, then the time counts."""
         told = self.message.get("message", "") if isinstance(self.message, dict) else ""
         return _ANOTHER_RANK.search(told) is not None, self.timestamp
 
