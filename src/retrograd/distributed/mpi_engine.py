@@ -2,9 +2,10 @@
 
 Note [Progress]. An operation is a generator that posts nonblocking MPI requests and yields them, as a list, each time it
 has to wait. Each step runs in the thread that finds the requests of the one before complete. MPI makes progress only
-inside its calls. Therefore a thread that waits polls: at first without a pause, then with pauses that grow, in which it holds neither the processor nor the interpreter's lock. One thread, :class:`_Progress`, polls all
-operations that no other thread waits for. Because threads poll instead of blocking, they notice that a rank is gone,
-that the time is up, or that the user has pressed Ctrl-C.
+inside its calls. Therefore a thread that waits polls: at first without a pause, then with pauses that grow, in which it
+holds neither the processor nor the interpreter's lock. One thread, :class:`_Progress`, polls all operations that no
+other thread waits for. Because threads poll instead of blocking, they notice that a rank is gone, that the time is up, or
+that the user has pressed Ctrl-C.
 
 Note [Headers]. A collective operation begins with a reduction of two integers: the maximum of the operation's fingerprint
 (a number for the operation, shape, dtype and root, and the count of operations of the group) and of its complement. If
