@@ -225,6 +225,45 @@ def operations_run_while_nobody_waits(rank: int, size: int) -> None:
 
 
 @check
+def thousands_of_operations(rank: int, size: int) -> None:
+    """Operations that are started at once, more than MPI gets at a time, are complete in order."""
+    count = 3000
+    time.sleep(0.2 * rank)
+    tensors = [torch.tensor([float(each), rank]) for each in range(count)]
+    works = [dist.all_reduce(each, async_op=True) for each in tensors]
+    with (
+        dist.group.WORLD._engine._posting
+    ):  # the time of thousands of requests would grow with the square of their number
+        assert sum(each.header is not None for each in dist.group.WORLD._engine._waiting) <= 64
+    last = works[-1].get_future().wait()[0]
+    assert last.tolist() == [size * (count - 1), sum(range(size))]
+    for each in works:
+        each.wait()
+    assert [each[0].item() for each in tensors] == [size * each for each in range(count)]
+
+
+@check
+def errors_of_callbacks_are_printed(rank: int, size: int) -> None:
+    """A callback that ends the program, or a future that the program completes, does not end the progress of others."""
+    with redirect_stderr(io.StringIO()) as printed:
+        works = []
+        if rank == 0:
+            works = [dist.irecv(torch.zeros(2), 1, tag=each) for each in range(2)]
+            works[0].get_future().add_done_callback(lambda future: sys.exit(3))
+            works[1].get_future().set_result(None)
+        dist.barrier()
+        if rank == 1:
+            works = [dist.isend(torch.ones(2), 0, tag=each) for each in range(2)]
+        while not all(each.is_completed() for each in works):
+            time.sleep(0.001)
+        for _ in range(3):
+            value = dist.all_reduce(torch.ones(2), async_op=True).get_future().wait()
+            assert value[0].tolist() == [size, size]
+    text = printed.getvalue()
+    assert rank != 0 or ("SystemExit: 3" in text and "Attempting to mark a completed Future as complete" in text)
+
+
+@check
 def threads_with_groups_of_their_own(rank: int, size: int) -> None:
     groups = [dist.new_group() for _ in range(3)]
     errors: list[BaseException] = []

@@ -28,6 +28,7 @@ import pickle
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import timedelta
@@ -67,6 +68,9 @@ SPIN, FIRST_PAUSE, USUAL_PAUSE, SHARE, LONGEST_PAUSE = 100e-6, 1e-6, 100e-6, 0.0
 PATIENCE = 10.0
 #: Seconds for which an operation goes on after another rank has ended in good order.
 GRACE = 1.0
+#: Number of headers of a group that are posted at a time. Each call of MPI looks at all requests: with thousands of them, the
+#: time would grow with the square of their number.
+_HEADERS = 64
 #: Bytes of the description of an operation that ranks exchange if their operations differ.
 _DESCRIPTION = 512
 #: Tags of messages that are not of the user are odd: that of descriptions, that of the start of a group, and the first
@@ -151,8 +155,9 @@ class Pending(Operation):
         self._limit = engine.timeout.total_seconds()
 
     def post_header(self) -> None:
-        """Post the reduction of the fingerprint."""
-        self.header = self.engine.heads.Iallreduce(MPI.IN_PLACE, self._header_values, MPI.MAX)
+        """Post the reduction of the fingerprint, unless an interrupted call has done it."""
+        if self.header is None:
+            self.header = self.engine.heads.Iallreduce(MPI.IN_PLACE, self._header_values, MPI.MAX)
 
     def ready(self) -> bool:
         """Whether the header is complete. If the ranks have called different operations, the steps become others."""
@@ -348,10 +353,16 @@ def _keep(why: BaseException | str, *used: Any) -> None:
 
 
 def _settle(future: Future[Any], value: Any, error: BaseException | None) -> None:
-    if error is None:
-        future.set_result(value)
-    else:
-        future.set_exception(error)
+    """Complete ``future``. Errors of its callbacks are printed: they belong neither to the operation nor to this thread."""
+    try:
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # also SystemExit, by which a callback must not end the thread that makes progress
+        traceback.print_exc()
 
 
 def _next_pause(pause: float, waited: float) -> float:
@@ -614,8 +625,9 @@ class MPIEngine(Engine):
             header = numpy.array((fingerprint, ~fingerprint), numpy.int64)
             pending = Pending(self, Position(name, detail), steps, header)
             pending.number = self._number
+            now = len(self._waiting) < _HEADERS
             try:
-                self._start(pending, pending.post_header, timeout)
+                self._start(pending, pending.post_header if now else _later, timeout)
             except BaseException:
                 self._number -= pending.header is None  # an interrupt before anything was posted
                 raise
@@ -649,6 +661,8 @@ class MPIEngine(Engine):
             return
         try:
             while self._waiting and self._waiting[0].ready():
+                if len(self._waiting) > _HEADERS:
+                    self._waiting[_HEADERS].post_header()
                 first = self._waiting.popleft()
                 self._beginning += 1
                 try:
@@ -1071,6 +1085,10 @@ class MPIEngine(Engine):
     def close(self) -> None:
         self._closed = True
         self._count(0)
+
+
+def _later() -> None:
+    """Post nothing: :meth:`MPIEngine.post_ready` does it."""
 
 
 def _nothing() -> Steps:
