@@ -44,4 +44,5 @@ html_theme = "furo"
 html_title = f"retrograd {release}"
 html_static_path = []
 html_show_sphinx = False
+html_search_scorer = str(DOCS / "extensions" / "search_order.js")
 html_copy_source = False

@@ -57,16 +57,26 @@ MODULES = {
     "distributions": "Probability distributions",
     "amp": "Automatic mixed precision",
     "testing": "Comparing tensors",
-    "profiler": "Profiler",
+    "profiler": "Time and memory of operations",
     "library": "Operators of a library",
     "extend": "Operations of your own",
     "inspection": "Looking into the graph",
     "fx": "Programs as graphs",
     "compiler": "Compiling",
     "distributed": "Distribution over processes",
-    "hub": "Hub",
+    "hub": "Models of a repository",
     "overrides": "Overriding functions",
 }  # fmt: skip
+#: Groups of pages in the contents: a caption, and the first parts of the modules' names. The rest is the last group.
+GROUPS = {
+    "Functions of torch": ("torch",),
+    "Methods of torch.Tensor": ("tensor",),
+    "Gradients and transforms": ("autograd", "func"),
+    "Neural networks and training": ("nn", "optim", "utils", "amp"),
+    "Mathematics": ("linalg", "fft", "special", "signal", "sparse", "random", "distributions"),
+    "Several processes": ("distributed",),
+    "Programs, operators and tools": (),
+}
 #: Families of the names of ``torch`` and ``torch.Tensor``: the folder or module of the definition, and a title.
 FAMILIES_OF_TORCH = {
     "operations.creation": "Creation and conversion",
@@ -395,7 +405,20 @@ def pages() -> Iterator[tuple[str, str, list[Entry]]]:
             if members:
                 yield f"{prefix}-{key.rpartition('.')[2] or 'other'}", f"{heading}: {title.lower()}", members
     for path, title in MODULES.items():
-        yield path, f"torch.{path}: {title.lower()}", list(entries(path))
+        yield path, f"torch.{path}: {title}", list(entries(path))
+
+
+def contents(names: Iterable[str]) -> str:
+    """Return a table of contents of the pages ``names`` for each of ``GROUPS``."""
+    groups: dict[str, list[str]] = {caption: [] for caption in GROUPS}
+    for name in names:
+        first = re.split(r"[.-]", name)[0]
+        caption = next((caption for caption, parts in GROUPS.items() if first in parts), list(GROUPS)[-1])
+        groups[caption].append(f"   {name}\n")
+    return "\n".join(
+        f".. toctree::\n   :caption: {caption}\n   :maxdepth: 1\n\n{''.join(found)}"
+        for caption, found in groups.items()
+    )
 
 
 def write_pages(app: Sphinx) -> None:
@@ -409,13 +432,13 @@ def write_pages(app: Sphinx) -> None:
     for name, title, found in pages():
         update(folder / f"{name}.rst", page(title, found, seen))
         written.add(f"{name}.rst")
-        listed.append(f"   {name}")
+        listed.append(name)
     heading = "API reference"
-    contents = "\n".join(listed)
     update(
         folder / "index.rst",
         f"{heading}\n{'=' * len(heading)}\n\nEvery public name, by module. Names are those of PyTorch; "
-        "``import retrograd as torch``.\n\n.. toctree::\n   :maxdepth: 1\n\n" + contents + "\n",
+        "``import retrograd as torch``. :ref:`The index <genindex>` lists all of them in one alphabet.\n\n"
+        + contents(listed),
     )
     for path in folder.glob("*.rst"):
         if path.name not in written:
