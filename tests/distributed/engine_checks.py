@@ -264,6 +264,22 @@ def errors_of_callbacks_are_printed(rank: int, size: int) -> None:
 
 
 @check
+def too_many_groups(rank: int, size: int) -> None:
+    """More groups than MPI can have are an error; after some are destroyed, others can be created."""
+    groups: list[Any] = []
+    with pytest.raises(
+        dist.DistBackendError, match=r"new_group: MPI cannot create another group .* destroy_process_group"
+    ):
+        while len(groups) < 5000:
+            groups.append(dist.new_group())
+    for each in groups:
+        dist.destroy_process_group(each)
+    x = torch.ones(1)
+    dist.all_reduce(x, group=dist.new_group())
+    assert x.item() == size
+
+
+@check
 def threads_with_groups_of_their_own(rank: int, size: int) -> None:
     groups = [dist.new_group() for _ in range(3)]
     errors: list[BaseException] = []

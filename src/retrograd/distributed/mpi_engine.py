@@ -1066,10 +1066,18 @@ class MPIEngine(Engine):
         self._direct("new_group", detail, self._meet(ranks)).wait()
         everyone = self.comm.Get_group()
         chosen = everyone.Incl(ranks)
-        comm = self.comm.Create_group(chosen)  # blocks, but all of them are here
-        everyone.Free()
-        chosen.Free()
-        return MPIEngine(comm, comm.Dup(), self.watch, timeout, [self.ranks[each] for each in ranks])
+        try:
+            comm = self.comm.Create_group(chosen)  # blocks, but all of them are here
+            heads = comm.Dup()
+        except MPI.Exception as error:
+            raise DistBackendError(
+                f"new_group: MPI cannot create another group ({_words(error)}). A library of MPI has a limit, about 1,000 in "
+                "MPICH. Remedy: create groups once, and call destroy_process_group(group) for those no longer needed"
+            ) from None
+        finally:
+            everyone.Free()
+            chosen.Free()
+        return MPIEngine(comm, heads, self.watch, timeout, [self.ranks[each] for each in ranks])
 
     def _meet(self, ranks: list[int]) -> Steps:
         """Wait until all of ``ranks`` are here: messages over distances of 1, 2, 4 … ranks."""
