@@ -83,8 +83,8 @@ def test_few_files_replace_code_objects() -> None:
 
 
 def test_one_file_parses_source() -> None:
-    """``ast.parse`` may fail while another thread parses (``codegen.parse_module``)."""
-    uses = {file for file, tree in trees() if "ast.parse(" in ast.unparse(tree)}
+    """``ast.parse`` may fail while another thread parses (``codegen.parse_module``); the stubs are a tool."""
+    uses = {file for file, tree in trees() if "ast.parse(" in ast.unparse(tree) and not file.startswith("stubs/")}
     assert uses == {"runtime/codegen.py"}
 
 

@@ -157,7 +157,7 @@ def accumulate_grad(leaf: AccumulateGrad, variable: Tensor, grad: Gradient, owne
         if held is None:
             if record and not recording():  # below __torch_dispatch__, without create_graph
                 grad = grad.detach()
-                plain = grad._array.__class__ is numpy.ndarray
+                plain = grad.__class__ is Tensor and grad._array.__class__ is numpy.ndarray
                 variable._grad = _own(leaf, grad._array, False) if plain else grad
                 return
             variable._grad = _copied(leaf, grad) if record else _own(leaf, grad, owned)
