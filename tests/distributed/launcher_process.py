@@ -22,7 +22,10 @@ def variables(**more: str) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("TORCHELASTIC_", "PET_", "SLURM_"))
     }
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS"):
+    # Without PYTHONUNBUFFERED: it would write the ends of lines apart, between the lines of other processes.
+    for name in (
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"
+    ):  # fmt: skip
         kept.pop(name, None)
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**kept, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "OPENBLAS_NUM_THREADS": "1", **FAST, **more}
