@@ -346,6 +346,13 @@ def monitored_barrier_names_the_missing(rank: int, size: int) -> None:
 
 
 @check
+def tags_are_not_negative(rank: int, size: int) -> None:
+    for function in (dist.send, dist.recv, dist.isend, dist.irecv):
+        with pytest.raises(RuntimeError, match="Tag must be nonnegative"):
+            function(torch.ones(2), (rank + 1) % size, tag=-1)
+
+
+@check
 def messages_of_another_size(rank: int, size: int) -> None:
     for sent, words in ((2, "has sent 8 bytes, but the tensor has 12"), (4, "more bytes than the tensor has")):
         group = dist.new_group([0, 1])

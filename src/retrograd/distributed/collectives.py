@@ -81,7 +81,9 @@ def _check_contiguous(*tensors: Tensor) -> None:
         raise ValueError("Tensors must be contiguous")
 
 
-def _check_contiguous_message(tensor: Tensor) -> None:
+def _check_message(tensor: Tensor, tag: int) -> None:
+    if tag < 0:
+        raise RuntimeError("Tag must be nonnegative")
     if not tensor.is_contiguous():
         raise RuntimeError("input tensor has to be contiguous")
 
@@ -481,7 +483,7 @@ def isend(
         return _warn_not_in_group("isend")
     found = _checked_group(group)
     rank = other_rank(found, "destination", dst, group_dst)
-    _check_contiguous_message(tensor)
+    _check_message(tensor, tag)
     return _run(True, found._engine.send(tensor, rank, tag), [tensor])
 
 
@@ -495,7 +497,7 @@ def irecv(
         return _warn_not_in_group("irecv")
     found = _checked_group(group)
     rank = None if src is None and group_src is None else other_rank(found, "source", src, group_src)
-    _check_contiguous_message(tensor)
+    _check_message(tensor, tag)
     return _run(True, found._engine.receive(tensor, rank, tag), [tensor], found._ranks)
 
 
@@ -520,7 +522,7 @@ def recv(
         return -1
     found = _checked_group(group)
     rank = None if src is None and group_src is None else other_rank(found, "source", src, group_src)
-    _check_contiguous_message(tensor)
+    _check_message(tensor, tag)
     return found._ranks[found._engine.receive(tensor, rank, tag).wait()]
 
 
