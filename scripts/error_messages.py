@@ -62,7 +62,7 @@ for title, text in json.load(open(sys.argv[1])):
     try:
         exec(compile(text, "program.py", "exec"), {"torch": torch, "__name__": "program"})
     except Exception as error:
-        found.append(type(error).__name__ + ": " + str(error))
+        found.append("\\n".join([type(error).__name__ + ": " + str(error), *getattr(error, "__notes__", [])]))
     else:
         found.append("")
 print(json.dumps(found))

@@ -182,6 +182,7 @@ def extras() -> Iterator[str]:
     """Yield the name and version of each optional package, as text."""
     yield f"numba {version_of('numba')}"
     yield f"cupy {version_of('cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x', 'cupy')}"
+    yield f"mpi4py {version_of('mpi4py')}"
 
 
 def processors() -> int:
