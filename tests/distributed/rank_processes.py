@@ -51,7 +51,13 @@ class Ranks:
     ) -> None:  # fmt: skip
         file = folder / "program.py"
         file.write_text(START + text)
-        found = variables(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(unused_port()), **{"WORLD_SIZE": str(size), **more})
+        # Unbuffered: a forked process would print what its parent has in the buffer.
+        found = variables(
+            PYTHONUNBUFFERED="1",
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(unused_port()),
+            **{"WORLD_SIZE": str(size), **more},
+        )
         self.processes = [
             subprocess.Popen(
                 [sys.executable, str(file)], cwd=folder, env={**found, "RANK": str(rank), **((each or {}).get(rank, {}))},
