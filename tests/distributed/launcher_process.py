@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ import retrograd
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 LIMIT = 60.0
 FAST = {"RETROGRAD_FAST": "0"}  # each rank would compile or load loops
+#: Folder of the compiled modules of all processes: where Python may write none, each would compile them anew (0.4 s).
+BYTECODE = tempfile.TemporaryDirectory(prefix="retrograd-bytecode-")
 
 
 def variables(**more: str) -> dict[str, str]:
@@ -24,10 +27,12 @@ def variables(**more: str) -> dict[str, str]:
     }
     # Without PYTHONUNBUFFERED: it would write the ends of lines apart, between the lines of other processes.
     for name in (
-        "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"
+        "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "PYTHONUNBUFFERED",
+        "PYTHONDONTWRITEBYTECODE",
     ):  # fmt: skip
         kept.pop(name, None)
     path = os.pathsep.join([SOURCE, *filter(None, [os.environ.get("PYTHONPATH")])])
+    kept["PYTHONPYCACHEPREFIX"] = BYTECODE.name
     return {**kept, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "OPENBLAS_NUM_THREADS": "1", **FAST, **more}
 
 
