@@ -307,6 +307,8 @@ UNDERSTOOD = (
     r"\(way \+ way\)\.unit",  # the operators of a subclass return a Tensor, as PyTorch's stubs say
     r"-= 0\.5 \* (slope|start)\.grad$",  # pyright: after `x.grad, y.grad = None, None` in a loop, a gradient may be None
     r"^torch\.stack\(rows\)$",  # mypy: after `x.grad = None`, a gradient is None
+    r"^(names, states = get|set)_state_dict\(model, optimizer",  # pyright: its source names the sources' classes
+    r"\[0\]\.weight\.placements",  # a parameter is a DTensor after fully_shard
     r"load_digits\(\)\.data|digits\.(images|target)",  # pyright reads the sources of scikit-learn
 )
 RUN = {"mypy": run_mypy, "pyright": run_pyright}
