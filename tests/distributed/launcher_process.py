@@ -16,7 +16,7 @@ import retrograd
 SOURCE = str(Path(retrograd.__file__).parent.parent)
 LIMIT = 60.0
 FAST = {"RETROGRAD_FAST": "0"}  # each rank would compile or load loops
-#: Folder of the compiled modules of all processes: where Python may write none, each would compile them anew (0.4 s).
+#: Folder of the compiled modules of all processes: where Python may write none, each would compile them again (0.4 s).
 BYTECODE = tempfile.TemporaryDirectory(prefix="retrograd-bytecode-")
 
 
