@@ -79,7 +79,23 @@ def _checksums(line: Any) -> str:
     return "".join(f"{zlib.crc32(view[begin : begin + _BLOCK]):08x}" for begin in range(0, len(view), _BLOCK))
 
 
-class FileSystemWriter(StorageWriter):
+class _InFolder:
+    """Base class of the writer and the reader of a checkpoint in the folder ``path``."""
+
+    path: Path
+
+    @property
+    def checkpoint_id(self) -> str | os.PathLike[str]:
+        """The folder."""
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
+        """Whether ``checkpoint_id`` is the path of a folder that exists or can be created."""
+        return _is_path(checkpoint_id)
+
+
+class FileSystemWriter(_InFolder, StorageWriter):
     """Writer of a checkpoint in the folder ``path``, which is created.
 
     With ``overwrite``, an existing checkpoint is replaced when the new one is complete; the disk holds both until then.
@@ -105,16 +121,6 @@ class FileSystemWriter(StorageWriter):
             self.path = Path(checkpoint_id)
         self.save_id = secrets.token_hex(8)
         self._written = []
-
-    @property
-    def checkpoint_id(self) -> str | os.PathLike[str]:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether ``checkpoint_id`` is the path of a folder that exists or can be created."""
-        return _is_path(checkpoint_id)
 
     def storage_meta(self) -> StorageMeta | None:
         """Return the folder and the identification of the save."""
@@ -342,7 +348,7 @@ def _info(chunk: dict[str, Any]) -> _StorageInfo:
 # -- Reading -----------------------------------------------------------------------------------------------------------
 
 
-class FileSystemReader(StorageReader):
+class FileSystemReader(_InFolder, StorageReader):
     """Reader of the checkpoint in the folder ``path``.
 
     The checksums of all blocks that a rank needs are tested before any tensor is modified.
@@ -360,16 +366,6 @@ class FileSystemReader(StorageReader):
             self.path = Path(checkpoint_id)
         self.load_id = secrets.token_hex(8)
         self.storage_data = {}
-
-    @property
-    def checkpoint_id(self) -> str | os.PathLike[str]:
-        """The folder."""
-        return self.path
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike[str]) -> bool:
-        """Whether ``checkpoint_id`` is the path of a folder."""
-        return _is_path(checkpoint_id)
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
         """Return the description of the checkpoint.
