@@ -1,19 +1,22 @@
-"""Functions and a class that sparse, masked and nested tensors share.
+"""Functions and classes that sparse, masked and nested tensors share.
 
 Their classes override all functions by ``__torch_function__`` and have a table from names to functions. :func:`name_of` returns
 the name of a function: a function and its method have one name, a synonym has that of the function, and a property has
-its own. :class:`NoArray` is the class of ``_array`` of a tensor without an array.
+its own. :func:`implements_in` makes the decorator that fills such a table. :class:`NoArray` is the class of ``_array`` of a
+tensor without an array; :class:`StoredTensor` is the base class of tensors whose elements are in another tensor.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy
 
 from ..core.tensor import Tensor
+
+Implementation = TypeVar("Implementation", bound=Callable[..., object])
 
 #: Functions with the name of another one.
 SPECIAL: dict[object, str] = {}
@@ -51,6 +54,44 @@ _NAMES = """
     name names grad_dtype is_signed is_floating_point is_complex
 """
 PLAIN_PROPERTIES = frozenset(_NAMES.split())
+
+
+def implements_in(
+    table: dict[str, Callable[..., object]],
+) -> Callable[..., Callable[[Implementation], Implementation]]:
+    """Return a decorator ``implements(*names)``, which enters a function in ``table``, by default under its own name."""
+
+    def implements(*names: str) -> Callable[[Implementation], Implementation]:
+        def declare(function: Implementation) -> Implementation:
+            for name in names or (function.__name__,):
+                table[name] = function
+            return function
+
+        return declare
+
+    return implements
+
+
+class StoredTensor(Tensor):
+    """Base class of tensors whose elements are in ``_stored``, an ordinary tensor that has the gradient edge."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+    _stored: Tensor
+
+
+def _of_stored(name: str) -> property:
+    return property(
+        lambda self: getattr(self._stored, name), lambda self, value: setattr(self._stored, name, value),
+        doc=f"The attribute ``{name}`` of the elements.",
+    )  # fmt: skip
+
+
+for _name in (
+    "_grad_edge", "_counter", "_view", "_view_version", "_creation_meta",
+    "requires_grad", "is_leaf", "grad_fn", "output_nr", "retains_grad", "_version", "dtype", "itemsize",
+):  # fmt: skip
+    setattr(StoredTensor, _name, _of_stored(_name))
 
 
 class NoArray:
@@ -94,4 +135,4 @@ class NoArray:
     __add__ = __radd__ = __mul__ = __rmul__ = __sub__ = __rsub__ = __matmul__ = __array_ufunc__
 
 
-__all__ = ["PLAIN_PROPERTIES", "SPECIAL", "NoArray", "name_of"]
+__all__ = ["PLAIN_PROPERTIES", "SPECIAL", "NoArray", "StoredTensor", "implements_in", "name_of"]

@@ -38,7 +38,7 @@ from ..core.tensor import (
 )
 from ..core.tensor import layout as layout_class
 from ..core.torch_function import OVERRIDING, call_without_overrides
-from ..dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, name_of
+from ..dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, StoredTensor, implements_in, name_of
 from ..kernels import indexing
 from ..kernels import sparse as kernels
 from .operations import ALIAS, GATHER
@@ -53,17 +53,7 @@ NAMES: dict[layout_class, tuple[str, str]] = {
 }
 #: The functions of sparse tensors by PyTorch's names, filled by the other modules of this folder.
 IMPLEMENTED: dict[str, Callable[..., Any]] = {}
-
-
-def implements(*names: str) -> Callable[[Any], Any]:
-    """Return a decorator that enters a function in the table of the functions of sparse tensors."""
-
-    def declare(function: Any) -> Any:
-        for name in names or (function.__name__,):
-            IMPLEMENTED[name] = function
-        return function
-
-    return declare
+implements = implements_in(IMPLEMENTED)
 
 
 def unsupported(what: str, layout: layout_class) -> NotImplementedError:
@@ -136,30 +126,14 @@ Pattern = Coordinates | Compressed
 # --- The class ------------------------------------------------------------------------------------------------------
 
 
-def _of_values(name: str) -> Any:
-    """Return a property that reads and writes the attribute ``name`` of the values."""
-    return property(
-        lambda self: getattr(self._stored, name), lambda self, value: setattr(self._stored, name, value),
-        doc=f"The attribute ``{name}`` of the values.",
-    )  # fmt: skip
-
-
-class SparseTensor(Tensor):
+class SparseTensor(StoredTensor):
     """Tensor that stores only some elements, in the layout ``sparse_coo``, ``sparse_csr`` or ``sparse_csc``."""
 
     __slots__ = ()
     __module__ = "torch"
-    __array_ufunc__ = None
     _pattern: Pattern
-    _stored: Tensor
     _sizes: tuple[int, ...]
     _is_param: bool
-
-    _grad_edge, _counter, _view = map(_of_values, ("_grad_edge", "_counter", "_view"))
-    _view_version, _creation_meta = map(_of_values, ("_view_version", "_creation_meta"))
-    requires_grad, is_leaf, grad_fn, output_nr, retains_grad, _version = map(
-        _of_values, ("requires_grad", "is_leaf", "grad_fn", "output_nr", "retains_grad", "_version")
-    )
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -187,12 +161,10 @@ class SparseTensor(Tensor):
 
     shape = property(lambda self: size_of(Size, self._sizes), doc="Size of every dimension.")
     ndim = property(lambda self: len(self._sizes), doc="Number of dimensions.")
-    dtype = property(lambda self: self._stored.dtype, doc="Data type of the elements.")
     device = property(lambda self: CPU, doc="Device of the memory: the CPU.")
     layout = property(lambda self: self._pattern.layout, doc="Layout: ``torch.sparse_coo`` or a compressed one.")
     is_sparse = property(lambda self: self._pattern.layout is sparse_coo, doc="Whether the layout is sparse_coo.")
     is_sparse_csr = property(lambda self: self._pattern.layout is sparse_csr, doc="Whether the layout is sparse_csr.")
-    itemsize = property(lambda self: self._stored.itemsize, doc="Number of bytes per element.")
 
     @property
     def nbytes(self) -> NoReturn:

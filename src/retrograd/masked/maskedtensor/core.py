@@ -24,7 +24,7 @@ from ...core.tensor import Tensor, sparse_coo, sparse_csr, strided, wrap
 from ...core.torch_function import GO_ON, OVERRIDING, call_without_overrides, handlers
 from ...dispatch.declare import FUNCTIONS
 from ...dispatch.intercept import Call, Handler
-from ...dispatch.layout_classes import PLAIN_PROPERTIES, name_of
+from ...dispatch.layout_classes import PLAIN_PROPERTIES, implements_in, name_of
 from ...runtime.user_frame import warn
 from ..operations import masked_combine, masked_construct, masked_get_data, masked_gradient, masked_where
 
@@ -53,6 +53,7 @@ PASSTHROUGH = """
 UNARY_NAMES, BINARY_NAMES, PASSTHROUGH_NAMES = (frozenset(each.split()) for each in (UNARY, BINARY, PASSTHROUGH))
 #: Functions of masked tensors by PyTorch's names.
 IMPLEMENTED: dict[str, Callable[..., Any]] = {}
+implements = implements_in(IMPLEMENTED)
 _DTYPES = frozenset(
     {
         dtypes.float16, dtypes.float32, dtypes.float64, dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32,
@@ -68,17 +69,6 @@ HISTORY = (
     "It is not recommended to create a MaskedTensor with a tensor that requires_grad. To avoid this, you can use "
     "data.detach().clone()"
 )
-
-
-def implements(*names: str) -> Callable[[Any], Any]:
-    """Return a decorator that enters a function in the table of the functions of masked tensors."""
-
-    def declare(function: Any) -> Any:
-        for name in names or (function.__name__,):
-            IMPLEMENTED[name] = function
-        return function
-
-    return declare
 
 
 def unsupported(name: str) -> TypeError:

@@ -33,24 +33,14 @@ from ...core.tensor import Tensor, normalize_dim, strided, wrap
 from ...core.tensor import layout as layout_class
 from ...core.torch_function import OVERRIDING, call_without_overrides
 from ...dispatch.declare import FUNCTIONS
-from ...dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, name_of
+from ...dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, StoredTensor, implements_in, name_of
 from .nested_int import registry
 
 jagged = layout_class("jagged")
 #: The functions of nested tensors by PyTorch's names, filled by ``ops``.
 IMPLEMENTED: dict[str, Callable[..., Any]] = {}
+implements = implements_in(IMPLEMENTED)
 NO_SIZES = "Internal error: NestedTensorImpl doesn't support {}. Please file an issue."
-
-
-def implements(*names: str) -> Callable[[Any], Any]:
-    """Return a decorator that enters a function in the table of the functions of nested tensors."""
-
-    def declare(function: Any) -> Any:
-        for name in names or (function.__name__,):
-            IMPLEMENTED[name] = function
-        return function
-
-    return declare
 
 
 def unsupported(name: str, layout: layout_class) -> NotImplementedError:
@@ -68,27 +58,13 @@ def unsupported(name: str, layout: layout_class) -> NotImplementedError:
     )
 
 
-def _of_stored(name: str) -> Any:
-    """Return a property that reads and writes the attribute ``name`` of the elements."""
-    return property(
-        lambda self: getattr(self._stored, name), lambda self, value: setattr(self._stored, name, value),
-        doc=f"The attribute ``{name}`` of the elements.",
-    )  # fmt: skip
-
-
-class Nested(Tensor):
+class Nested(StoredTensor):
     """Base class of nested tensors."""
 
     __slots__ = ()
     __module__ = "torch"
-    __array_ufunc__ = None
-    _stored: Tensor
-    _grad_edge, _counter, _view = map(_of_stored, ("_grad_edge", "_counter", "_view"))
-    _view_version, _creation_meta = map(_of_stored, ("_view_version", "_creation_meta"))
-    requires_grad, is_leaf, grad_fn, output_nr, retains_grad, _version = map(
-        _of_stored, ("requires_grad", "is_leaf", "grad_fn", "output_nr", "retains_grad", "_version")
-    )
-    dtype, device, itemsize, nbytes = map(_of_stored, ("dtype", "device", "itemsize", "nbytes"))
+    device = property(lambda self: self._stored.device, doc="Device of the elements.")
+    nbytes = property(lambda self: self._stored.nbytes, doc="Number of bytes of the elements.")
     is_sparse = property(lambda self: False, doc="False.")
     is_nested = property(lambda self: True, doc="True.")
 
