@@ -42,7 +42,8 @@ copybutton_only_copy_prompt_lines = True
 
 html_theme = "furo"
 html_title = f"retrograd {release}"
-html_static_path = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_search_scorer = str(DOCS / "extensions" / "search_order.js")
 html_copy_source = False

@@ -18,6 +18,7 @@ for step in range(601):
     loss.backward()
     with torch.no_grad():
         for number in (a, b, c, d):
+            assert number.grad is not None  # for type checkers
             number -= 0.7 * number.grad
             number.grad = None
 

@@ -64,6 +64,7 @@ def main():
         loss.backward()
         with torch.no_grad():
             for w in weights:
+                assert w.grad is not None  # for type checkers
                 w -= RATE * w.grad
                 w.grad.zero_()
 

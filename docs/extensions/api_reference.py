@@ -8,12 +8,13 @@ is written.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
-import functools
 import importlib
 import inspect
 import io
 import re
+import sys
 import textwrap
 import warnings
 from collections import defaultdict
@@ -23,11 +24,15 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy
+from api_facts import errors, operation_names, samples_of, shapes, typed_signatures
+from api_templates import TEMPLATES
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
 import retrograd
-from tests.conformance.samples import FAMILIES, Sample, samples
+from tests.conformance.samples import Sample
 
 PACKAGE = Path(retrograd.__file__).parent
 #: Modules with a page of their own, and its title. Their names are those of ``__all__``.
@@ -43,6 +48,11 @@ MODULES = {
     "nn.utils": "Utilities for modules",
     "nn.utils.rnn": "Packed sequences",
     "nn.utils.parametrizations": "Parametrizations",
+    "nn.utils.parametrize": "Parametrized tensors of modules",
+    "nn.utils.prune": "Pruning",
+    "nn.attention": "Backends of attention",
+    "nn.grad": "Gradients of convolutions",
+    "nn.parallel": "Replicas of modules",
     "optim": "Optimizers",
     "optim.lr_scheduler": "Learning rate schedulers",
     "optim.swa_utils": "Averages of weights",
@@ -53,6 +63,9 @@ MODULES = {
     "special": "Special functions",
     "signal.windows": "Windows",
     "sparse": "Sparse tensors",
+    "nested": "Nested tensors",
+    "masked": "Masked tensors",
+    "quasirandom": "Sobol sequences",
     "random": "Random numbers",
     "distributions": "Probability distributions",
     "amp": "Automatic mixed precision",
@@ -64,8 +77,79 @@ MODULES = {
     "fx": "Programs as graphs",
     "compiler": "Compiling",
     "distributed": "Distribution over processes",
+    "distributed.checkpoint": "Checkpoints of several processes",
+    "distributed.fsdp": "Sharded parameters",
+    "distributed.tensor": "Distributed tensors",
+    "distributed.algorithms": "Communication hooks, uneven inputs",
+    "distributed.nn": "Differentiable collectives",
+    "distributed.optim": "Sharded optimizers",
+    "multiprocessing": "Processes",
+    "futures": "Futures",
     "hub": "Models of a repository",
     "overrides": "Overriding functions",
+    "utils": "Hooks, DLPack, counts of operations and other utilities",
+    "utils.benchmark": "Measuring time",
+    "serialization": "Safe globals of checkpoints",
+    "types": "Types, storages and named results",
+    "array_api": "Functions of the array API standard",
+    "accelerator": "Devices and their settings",
+    "cuda": "GPUs",
+    "backends": "Settings of libraries",
+    "jit": "Scripting and tracing",
+    "onnx": "Names for ONNX",
+    "ao": "Names for quantization",
+    "monitor": "Counters and events",
+}  # fmt: skip
+#: Modules whose entries are on the page of another module, except for objects that the page already has.
+SUBMODULES = {
+    "accelerator": ("cpu", "mps", "mtia", "xpu"),
+    "ao": ("ao.quantization", "ao.nn.quantized"),
+    "array_api": ("array_api.fft", "array_api.linalg"),
+    "autograd": ("autograd.function",),
+    "backends": (
+        "backends.cpu", "backends.cuda", "backends.cudnn", "backends.cusparselt", "backends.kleidiai", "backends.mha",
+        "backends.miopen", "backends.mkl", "backends.mkldnn", "backends.mps", "backends.nnpack", "backends.openmp",
+        "backends.opt_einsum",
+    ),
+    "cuda": ("cuda.memory", "cuda.nvtx", "cuda.profiler", "cuda.random", "cuda.streams", "cuda.amp"),
+    "distributed": ("distributed.device_mesh", "distributed.rpc"),
+    "distributed.algorithms": (
+        "distributed.algorithms.join", "distributed.algorithms.ddp_comm_hooks.debugging_hooks",
+        "distributed.algorithms.ddp_comm_hooks.default_hooks", "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook",
+        "distributed.algorithms.ddp_comm_hooks.powerSGD_hook", "distributed.algorithms.ddp_comm_hooks",
+    ),
+    "distributed.checkpoint": (
+        "distributed.checkpoint.state_dict", "distributed.checkpoint.default_planner", "distributed.checkpoint.filesystem",
+        "distributed.checkpoint.hf_storage", "distributed.checkpoint.metadata", "distributed.checkpoint.planner",
+        "distributed.checkpoint.state_dict_loader", "distributed.checkpoint.state_dict_saver",
+        "distributed.checkpoint.stateful", "distributed.checkpoint.storage", "distributed.checkpoint.format_utils",
+    ),
+    "distributed.tensor": ("distributed.tensor.placement_types",),
+    "distributions": (
+        "distributions.constraints", "distributions.constraint_registry", "distributions.relaxed_bernoulli",
+        "distributions.relaxed_categorical", "distributions.utils",
+    ),
+    "fx": (
+        "fx.graph", "fx.graph_module", "fx.immutable_collections", "fx.node", "fx.passes.shape_prop",
+        "fx.passes.utils.matcher_utils", "fx.proxy", "fx.subgraph_rewriter", "fx.experimental.proxy_tensor",
+    ),
+    "masked": ("masked.maskedtensor",),
+    "nn": ("nn.modules.module", "nn.modules.lazy", "nn.parameter"),
+    "nn.attention": ("nn.attention.flex_attention",),
+    "nn.parallel": ("nn.parallel.scatter_gather",),
+    "nn.utils": ("nn.utils.stateless",),
+    "onnx": ("onnx.operators", "onnx.symbolic_helper"),
+    "optim": ("optim.optimizer",),
+    "profiler": ("autograd.profiler", "autograd.profiler_util"),
+    "types": ("return_types", "storage", "torch_version"),
+    "utils": (
+        "utils.collect_env", "utils.dlpack", "utils.flop_counter", "utils.hooks", "utils.module_tracker", "utils.weak",
+    ),
+    "utils.benchmark": ("utils.benchmark.measurement",),
+    "utils.data": (
+        "utils.data.distributed", "utils.data.datapipes.datapipe", "utils.data.datapipes.iter",
+        "utils.data.datapipes.map", "utils.data.datapipes.utils.common", "utils.data.graph", "utils.data.graph_settings",
+    ),
 }  # fmt: skip
 #: Groups of pages in the contents: a caption, and the first parts of the modules' names. The rest is the last group.
 GROUPS = {
@@ -73,10 +157,13 @@ GROUPS = {
     "Methods of torch.Tensor": ("tensor",),
     "Gradients and transforms": ("autograd", "func"),
     "Neural networks and training": ("nn", "optim", "utils", "amp"),
-    "Mathematics": ("linalg", "fft", "special", "signal", "sparse", "random", "distributions"),
-    "Several processes": ("distributed",),
+    "Mathematics": (
+        "linalg", "fft", "special", "signal", "sparse", "nested", "masked", "random", "quasirandom", "distributions",
+    ),
+    "Several processes": ("distributed", "multiprocessing", "futures"),
+    "Devices": ("accelerator", "cuda", "backends"),
     "Programs, operators and tools": (),
-}
+}  # fmt: skip
 #: Families of the names of ``torch`` and ``torch.Tensor``: the folder or module of the definition, and a title.
 FAMILIES_OF_TORCH = {
     "operations.creation": "Creation and conversion",
@@ -104,17 +191,18 @@ class Entry(NamedTuple):
 
 def public_names(module: ModuleType) -> list[str]:
     """Return the public names of a module in the order of ``__all__``, or sorted."""
-    names = getattr(module, "__all__", None) or sorted(name for name in dir(module) if not name.startswith("_"))
-    return list(dict.fromkeys(names))
+    names = getattr(module, "__all__", None) or sorted(dir(module))
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
 
 
 def kind_of(value: Any) -> str | None:
     """Return the directive for a value, or None if it has no entry."""
-    if inspect.ismodule(value):
+    module = str(getattr(value, "__module__", "")).partition(".")[0]
+    if inspect.ismodule(value) or module in sys.stdlib_module_names - {"builtins"}:
         return None
     if inspect.isclass(value):
         return "exception" if issubclass(value, BaseException) else "class"
-    return "function" if callable(value) else None
+    return "function" if callable(value) else "data"
 
 
 def entries(path: str) -> Iterator[Entry]:
@@ -122,8 +210,36 @@ def entries(path: str) -> Iterator[Entry]:
     module = importlib.import_module(f"retrograd.{path}" if path else "retrograd")
     for name in public_names(module):
         value = getattr(module, name, None)
-        if (kind := kind_of(value)) and inspect.getdoc(value):
-            yield Entry(f"{path}.{name}" if path else name, value, kind)
+        entry = Entry(f"{path}.{name}" if path else name, value, kind_of(value) or "")
+        if entry.kind and documentation(entry):
+            yield entry
+
+
+def documentation(entry: Entry) -> str:
+    """Return the docstring of an entry, or the description of a constant."""
+    value = entry.value.fget if isinstance(entry.value, property) else entry.value
+    if entry.kind == "data":
+        return description(entry)
+    return inspect.getdoc(value) or inspect.getdoc(entry.value) or ""
+
+
+def description(entry: Entry) -> str:
+    """Return the text of an entry for a constant: a dtype, a layout, a memory format, a number."""
+    name, value = entry.name, entry.value
+    if isinstance(value, retrograd.dtype):
+        kind = "Complex" if value.is_complex else "Floating-point" if value.is_floating_point else "Integer or boolean"
+        text = f"{kind} data type with {value.itemsize} bytes for an element."
+        example = f">>> torch.zeros(2, dtype=torch.{name}).dtype\n{value}"
+        alias = "" if str(value) == f"torch.{name}" else f" Alias of :py:data:`~{value}`."
+        return f"{text}{alias}\n\n{example}"
+    if value is None:
+        shown = ">>> torch.ones(2)[:, torch.newaxis].shape\ntorch.Size([2, 1])"
+        return f"None, which inserts a dimension of size 1 in an index.\n\n{shown}"
+    if isinstance(value, (int, float, str)):
+        return f"The constant {value!r}.\n\n>>> torch.{name}\n{value!r}"
+    if source_module(type(value)):
+        return (inspect.getdoc(type(value)) or "").partition("\n\n")[0] + f"\n\n>>> torch.{name}\n{value!r}"
+    return ""
 
 
 def tensor_entries() -> Iterator[Entry]:
@@ -187,31 +303,37 @@ def paragraphs(docstring: str) -> str:
     return "\n\n".join(result)
 
 
-def signature(entry: Entry) -> str:
-    """Return the signature of an entry as text, without ``self`` for methods."""
-    if entry.kind in ("attribute", "exception"):
-        return ""
+def signatures(entry: Entry) -> list[str]:
+    """Return the signatures of an entry as texts, without ``self`` for methods; those of the stubs have types."""
+    if entry.kind in ("attribute", "exception", "data"):
+        return [""]
+    if found := typed_signatures(entry.name, entry.value, entry.kind):
+        return [_PRIVATE.sub("", each).replace("retrograd.", "torch.") for each in found]
     try:
-        found = inspect.signature(entry.value)
+        own = inspect.signature(entry.value)
     except (TypeError, ValueError):
-        return "(...)"
+        return ["(...)"]
     if entry.kind == "method":
-        found = found.replace(parameters=list(found.parameters.values())[1:])
-    text = str(found).replace("retrograd.", "torch.")
-    return re.sub(r"<([^<>]*?)( at 0x\w+)?>", lambda each: "..." if each[2] else each[1], text)
+        own = own.replace(parameters=list(own.parameters.values())[1:])
+    text = str(own).replace("retrograd.", "torch.")
+    return [re.sub(r"<([^<>]*?)( at 0x\w+)?>", lambda each: "..." if each[2] else each[1], text)]
+
+
+#: The underscore of names that the stubs import under another name, such as ``_int`` beside ``Tensor.int``.
+_PRIVATE = re.compile(r"(?<![\w.])_(?=[a-zA-Z])")
+
+
+def facts(entry: Entry) -> str:
+    """Return the fields of an entry: shapes of a function's arguments and results, and errors."""
+    lines = []
+    if entry.kind in ("function", "method") and (found := shapes(entry.name, entry.value)):
+        lines += [":Shapes:", *(f"   * {each}" for each in found)]
+    if entry.kind in ("function", "method", "class"):
+        lines += [f":raises {kind}: ``{call}``: {escape(text)}" for kind, call, text in errors(entry.name)]
+    return "\n".join(lines)
 
 
 # -- Examples ----------------------------------------------------------------------------------------------------------
-
-
-@functools.cache
-def samples_by_operation() -> dict[str, list[Sample]]:
-    """Return the samples of all families by the name of their operation."""
-    found: dict[str, list[Sample]] = defaultdict(list)
-    for name in FAMILIES:
-        for each in samples(name):
-            found[each.op].append(each)
-    return found
 
 
 def literal(array: numpy.ndarray) -> str:
@@ -256,74 +378,27 @@ def called_as(expression: str, name: str, known: str) -> str:
     return re.sub(rf"\.{known}\(", f".{name}(", expression) if f".{known}(" in expression else ""
 
 
-_MATRIX = "x = torch.tensor([[1, 2], [3, 4]])"
-_VOLUME = "x = torch.arange(8.0).reshape(1, 2, 2, 2)"
-_SEED = "_ = torch.manual_seed(0)"
-#: Examples of the families of names whose docstrings are written by a template: a pattern of the full names, and the
-#: statements of the example. ``{name}`` is the last part of the name, ``{0}`` is the pattern's first group.
-TEMPLATES: dict[str, tuple[str, ...]] = {
-    r"Tensor\.(?:bool|byte|char|short|int|long|half|bfloat16|float|double|chalf|cfloat|cdouble)": (
-        "torch.tensor([0, 2]).{name}()",
-    ),
-    r"\w+Tensor": ("torch.{name}([0, 1])",),
-    r"(?:zeros|ones)_like": (_MATRIX, "torch.{name}(x)"),
-    r"empty_like": (_MATRIX, "torch.{name}(x).shape"),
-    r"randn?": (_SEED, "torch.{name}(2, 3)"),
-    r"randn?_like": (_SEED, "torch.{name}(torch.zeros(2, 3))"),
-    r"Tensor\.new_(?:zeros|ones)": (_MATRIX, "x.{name}(3)"),
-    r"Tensor\.new_empty": (_MATRIX, "x.{name}(3).dtype"),
-    r"Tensor\.geometric_": (_SEED, "torch.empty(5).{name}(0.5)"),
-    r"atleast_[23]d": ("torch.{name}(torch.tensor([1, 2]))",),
-    r"(?:Tensor\.)?[vd]split": ("x = torch.zeros(2, 3, 4)", "[part.shape for part in x.{name}(2)]"),
-    r"(?:alias|diagonal|squeeze|t|unbind)_copy": (_MATRIX, "torch.{name}(x)"),
-    r"(?:transpose|select)_copy": (_MATRIX, "torch.{name}(x, 0, 1)"),
-    r"(?:split|unsqueeze)_copy": (_MATRIX, "torch.{name}(x, 1)"),
-    r"split_with_sizes_copy": (_MATRIX, "torch.{name}(x, [1, 1])"),
-    r"permute_copy": (_MATRIX, "torch.{name}(x, (1, 0))"),
-    r"(?:expand|view)_copy": (_MATRIX, "torch.{name}(x, (1, 2, 2))"),
-    r"slice_copy": (_MATRIX, "torch.{name}(x, 0, 0, 1)"),
-    r"unfold_copy": (_MATRIX, "torch.{name}(x, 1, 2, 1)"),
-    r"as_strided_copy": (_MATRIX, "torch.{name}(x, (2, 2), (1, 2))"),
-    r"view_as_real_copy": ("torch.{name}(torch.tensor([1 + 2j]))",),
-    r"Tensor\.(?:T|mT)": (_MATRIX, "x.{name}"),
-    r"Tensor\.(?:H|mH|real)": ("x = torch.tensor([[1 + 2j, 3 - 4j]])", "x.{name}"),
-    r"Tensor\.(?:swapaxes|swapdims)_": (_MATRIX, "x.{name}(0, 1)"),
-    r"Tensor\.t_": (_MATRIX, "x.{name}()"),
-    r"Tensor\.absolute_": ("torch.tensor([-1.0, 2.0]).{name}()",),
-    r"Tensor\.logical_not_": ("torch.tensor([True, False]).{name}()",),
-    r"Tensor\.bitwise_(?:left|right)_shift_": ("torch.tensor([4, 8]).{name}(1)",),
-    r"Tensor\.float_power_": ("torch.tensor([2.0, 3.0], dtype=torch.float64).{name}(2)",),
-    r"Tensor\.apply_": ("torch.tensor([1.0, 2.0]).{name}(lambda x: x + 1)",),
-    r"Tensor\.map_": ("torch.tensor([1.0, 2.0]).{name}(torch.tensor([10.0, 20.0]), lambda x, y: x + y)",),
-    r"Tensor\.map2_": ("x = torch.tensor([1.0, 2.0])", "x.{name}(x, x, lambda x, y, z: x + y * z)"),
-    r"Tensor\.(?:crow|col)_indices": (_MATRIX, "x.to_sparse_csr().{name}()"),
-    r"Tensor\.(?:ccol|row)_indices": (_MATRIX, "x.to_sparse_csc().{name}()"),
-    r"Tensor\.(?:grad_dtype|is_(?:cpu|cuda|meta|sparse|sparse_csr|nested|quantized))": (_MATRIX, "x.{name}"),
-    r"(?:feature_)?(?:alpha_)?dropout_?": (_SEED, "torch.{name}(torch.ones(1, 4, 2), 0.5, True)[0]"),
-    r"nn\.functional\.hardtanh_": ("torch.nn.functional.{name}(torch.tensor([-2.0, 0.5]))",),
-    r"(nn\.functional\.)?max_pool1d_with_indices": ("torch.{0}{name}(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)",),
-    r"nn\.functional\.(?:adaptive_)?max_pool3d_with_indices": (_VOLUME, "torch.nn.functional.{name}(x, 2)"),
-    r"nn\.functional\.adaptive_max_pool[12]d_with_indices": (_VOLUME, "torch.nn.functional.{name}(x[0], 1)"),
-    r"nn\.functional\.max_pool2d_with_indices": (_VOLUME, "torch.nn.functional.{name}(x[0], 2)"),
-    r"nn\.functional\.fractional_max_pool[23]d_with_indices": (
-        "x = torch.ones(1, 4, 4, 4)", "torch.nn.functional.{name}(x, 2, output_size=2)[0].shape",
-    ),
-    r"nn\.\w+Pad1d": ("torch.nn.{name}((1, 2))(torch.tensor([[1.0, 2.0, 3.0]]))",),
-    r"nn\.\w+Pad2d": ("torch.nn.{name}((1, 0, 1, 0))(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]))",),
-    r"nn\.\w+Pad3d": ("torch.nn.{name}(1)(torch.ones(1, 1, 2, 3, 4)).shape",),
-    r"signal\.windows\.\w+": ("torch.signal.windows.{name}(5)[1:4]",),
-}  # fmt: skip
-
-
 def session(statements: Iterable[str]) -> str:
-    """Return the lines of an interactive session: each statement with the text that it prints."""
+    """Return the lines of an interactive session: each statement with the text that it prints.
+
+    A statement after an exclamation mark must raise an error, of which the session shows the type and the message.
+    """
     names = {"torch": retrograd}
     lines = []
     for each in statements:
+        statement = each.removeprefix("!")
+        lines.append(f">>> {statement}")
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(each, "<example>", "single"), names)
-        lines += [f">>> {each}", *(line or "<BLANKLINE>" for line in printed.getvalue().splitlines())]
+        try:
+            with contextlib.redirect_stdout(printed):
+                exec(compile(statement + "\n", "<example>", "single"), names)
+        except Exception as error:
+            if statement == each:
+                raise
+            printed.write(f"Traceback (most recent call last):\n    ...\n{type(error).__name__}: {error}\n")
+        else:
+            assert statement == each, f"{statement} raises no error"
+        lines += [line or "<BLANKLINE>" for line in printed.getvalue().splitlines()]
     return "\n".join(lines)
 
 
@@ -359,9 +434,8 @@ def example(entry: Entry, docstring: str) -> str:
 def sampled(entry: Entry) -> str:
     """Return a sample of the tests for an operation, with its result, or "" if there is none that is short."""
     name = entry.name.rpartition(".")[2]
-    operation = getattr(inspect.unwrap(entry.value), "__name__", name)
-    for known in dict.fromkeys((name, name.removesuffix("_"), operation, operation.removesuffix("_"))):
-        found = samples_by_operation().get(known, ())
+    for known in operation_names(name, entry.value):
+        found = samples_of(entry.name, known)
         calls = [
             (each, text) for each in found if (text := called_as(each.expression, name, known)) and "#" not in text
         ]
@@ -377,15 +451,19 @@ def sampled(entry: Entry) -> str:
 
 def described(entry: Entry, seen: set[str]) -> str:
     """Return the directive of an entry."""
-    value = entry.value.fget if isinstance(entry.value, property) else entry.value
-    docstring = inspect.getdoc(value) or inspect.getdoc(entry.value) or ""
-    text = paragraphs(docstring)
+    docstring = documentation(entry)
+    text, mark, example_text = paragraphs(docstring).partition("\n\n>>> ")
+    if found := facts(entry):
+        text += "\n\n" + found
+    text += mark + example_text
     if ">>>" not in docstring and (found := example(entry, docstring)):
         text += "\n\n" + found
+    directive = f".. py:{entry.kind}:: "
+    heads = f"\n{' ' * len(directive)}".join(f"{entry.name}{each}" for each in signatures(entry))
     again = "   :no-index-entry:\n" if entry.name in seen else ""
     seen.add(entry.name)
     record_definition(entry)
-    return f".. py:{entry.kind}:: {entry.name}{signature(entry)}\n   :module: torch\n{again}\n{textwrap.indent(text, '   ')}\n"
+    return f"{directive}{heads}\n   :module: torch\n{again}\n{textwrap.indent(text, '   ')}\n"
 
 
 def page(title: str, found: Iterable[Entry], seen: set[str]) -> str:
@@ -405,7 +483,11 @@ def pages() -> Iterator[tuple[str, str, list[Entry]]]:
             if members:
                 yield f"{prefix}-{key.rpartition('.')[2] or 'other'}", f"{heading}: {title.lower()}", members
     for path, title in MODULES.items():
-        yield path, f"torch.{path}: {title}", list(entries(path))
+        found = list(entries(path))
+        for submodule in SUBMODULES.get(path, ()):
+            known = {id(each.value) for each in found}
+            found += [each for each in entries(submodule) if id(each.value) not in known]
+        yield path, f"torch.{path}: {title}", found
 
 
 def contents(names: Iterable[str]) -> str:
@@ -460,6 +542,8 @@ _DEFINITIONS: dict[str, dict[str, tuple[str, int, int]]] = defaultdict(dict)
 def record_definition(entry: Entry) -> None:
     """Record where the object of an entry is defined."""
     value = entry.value.fget if isinstance(entry.value, property) else entry.value
+    if entry.kind == "data":
+        return
     try:
         lines, first = inspect.getsourcelines(inspect.unwrap(value))
     except (TypeError, OSError, ValueError, AttributeError):
@@ -483,9 +567,18 @@ def find_source(app: Sphinx, module: str) -> tuple[str, dict[str, tuple[str, int
     return path.read_text(encoding="utf-8"), _DEFINITIONS[module]
 
 
+def unlink_types(app: Sphinx, document: nodes.document) -> None:
+    """Remove the links of Python's types in signatures, because ``bool`` would lead to the dtype ``torch.bool``."""
+    for heading in document.findall(addnodes.desc_signature):
+        for link in list(heading.findall(addnodes.pending_xref)):
+            if hasattr(builtins, link["reftarget"]):
+                link.replace_self(link.children)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the hooks of this extension."""
     app.connect("builder-inited", write_pages)
+    app.connect("doctree-read", unlink_types)
     app.connect("viewcode-follow-imported", find_module)
     app.connect("viewcode-find-source", find_source)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

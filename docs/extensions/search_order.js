@@ -2,7 +2,7 @@
 var Scorer = {
   score: (result) => {
     const [page, , , , score] = result;
-    if (/^(how-to-|guide$|lessons\/|examples$|distributed$)/.test(page)) return score + 5;
+    if (/^(how-to-|guide$|lessons\/|examples$)/.test(page)) return score + 5;
     if (/^(design|techniques|moved|coverage|compile-design|reliability|repository\/)/.test(page)) return score - 10;
     return score;
   },

@@ -15,7 +15,14 @@ STAT_EVENT = "torch.monitor.Stat"
 
 
 class Event:
-    """Event with a ``name``, a ``timestamp``, and ``data``, a dictionary from names to numbers or strings."""
+    """Event with a ``name``, a ``timestamp``, and ``data``, a dictionary from names to numbers or strings.
+
+    >>> from datetime import datetime
+    >>> from retrograd import monitor
+    >>> event = monitor.Event("loss", datetime(2026, 1, 1), {"value": 0.5})
+    >>> event.name, event.data
+    ('loss', {'value': 0.5})
+    """
 
     def __init__(self, name: str, timestamp: datetime, data: Mapping[str, Value]) -> None:
         if not isinstance(name, str) or not isinstance(timestamp, datetime) or not isinstance(data, Mapping):
@@ -38,7 +45,15 @@ def _argument_error(name: str, arguments: str) -> TypeError:
 
 
 class EventHandlerHandle:
-    """Handle of a registered event handler, which :func:`unregister_event_handler` accepts."""
+    """Handle of a registered event handler, which :func:`unregister_event_handler` accepts.
+
+    >>> from datetime import datetime
+    >>> from retrograd import monitor
+    >>> handle = monitor.register_event_handler(print)
+    >>> isinstance(handle, monitor.EventHandlerHandle)
+    True
+    >>> monitor.unregister_event_handler(handle)
+    """
 
     def __init__(self, callback: Callable[[Event], None]) -> None:
         self._callback = callback
@@ -64,7 +79,16 @@ def register_event_handler(callback: Callable[[Event], None]) -> EventHandlerHan
 
 
 def unregister_event_handler(handler: EventHandlerHandle) -> None:
-    """Remove the event handler with the handle ``handler``, if it is registered."""
+    """Remove the event handler with the handle ``handler``, if it is registered.
+
+    >>> from datetime import datetime
+    >>> from retrograd import monitor
+    >>> handle = monitor.register_event_handler(lambda event: print(event.name))
+    >>> monitor.log_event(monitor.Event("first", datetime.now(), {}))
+    first
+    >>> monitor.unregister_event_handler(handle)
+    >>> monitor.log_event(monitor.Event("second", datetime.now(), {}))
+    """
     if not isinstance(handler, EventHandlerHandle):
         raise TypeError(f"unregister_event_handler(): incompatible function arguments: {handler!r} is no handle")
     if handler in _handles:
@@ -72,7 +96,15 @@ def unregister_event_handler(handler: EventHandlerHandle) -> None:
 
 
 def log_event(event: Event) -> None:
-    """Call all registered event handlers with ``event``."""
+    """Call all registered event handlers with ``event``.
+
+    >>> from datetime import datetime
+    >>> from retrograd import monitor
+    >>> handle = monitor.register_event_handler(lambda event: print(event.name, event.data))
+    >>> monitor.log_event(monitor.Event("epoch", datetime.now(), {"loss": 0.5}))
+    epoch {'loss': 0.5}
+    >>> monitor.unregister_event_handler(handle)
+    """
     if not isinstance(event, Event):
         raise TypeError(f"log_event(): incompatible function arguments: {event!r} is no torch.monitor.Event")
     for handle in list(_handles):
@@ -80,7 +112,12 @@ def log_event(event: Event) -> None:
 
 
 class Aggregation(enum.Enum):
-    """Statistics that :class:`Stat` can compute from the values in a time window; ``VALUE`` is the last value."""
+    """Statistics that :class:`Stat` can compute from the values in a time window; ``VALUE`` is the last value.
+
+    >>> from retrograd import monitor
+    >>> [each.name for each in monitor.Aggregation]
+    ['VALUE', 'MEAN', 'COUNT', 'SUM', 'MAX', 'MIN']
+    """
 
     VALUE = 0
     MEAN = 2
@@ -189,7 +226,19 @@ class Stat:
 
 
 class TensorboardEventHandler:
-    """Event handler that writes the statistics of :class:`Stat` as scalars to ``writer``, a ``SummaryWriter``."""
+    """Event handler that writes the statistics of :class:`Stat` as scalars to ``writer``, a ``SummaryWriter``.
+
+    >>> from datetime import datetime
+    >>> from retrograd import monitor
+    >>> class Writer:
+    ...     def add_scalar(self, name, value, **options):
+    ...         print(name, value)
+    >>> handle = monitor.register_event_handler(monitor.TensorboardEventHandler(Writer()))
+    >>> data = {"loss.mean": 0.5}
+    >>> monitor.log_event(monitor.Event("torch.monitor.Stat", datetime.now(), data))
+    loss.mean 0.5
+    >>> monitor.unregister_event_handler(handle)
+    """
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer

@@ -408,7 +408,12 @@ def _backends_miopen() -> Names:
 
 
 class verbose:
-    """Context manager ``torch.backends.mkl.verbose``, in which PyTorch prints calls of MKL; it has no effect here."""
+    """Context manager ``torch.backends.mkl.verbose``, in which PyTorch prints calls of MKL; it has no effect here.
+
+    >>> with torch.backends.mkl.verbose(torch.backends.mkl.VERBOSE_ON):
+    ...     torch.ones(2, 2) @ torch.ones(2)
+    tensor([2., 2.])
+    """
 
     __module__ = "retrograd.backends.mkl"
 
@@ -618,7 +623,15 @@ def _mtia() -> Names:
 
 
 class Stream:
-    """Stream of the CPU (``torch.cpu.Stream``); all work on the CPU is complete when it is submitted."""
+    """Stream of the CPU (``torch.cpu.Stream``); all work on the CPU is complete when it is submitted.
+
+    >>> stream = torch.cpu.Stream()
+    >>> with torch.cpu.stream(stream):
+    ...     x = torch.ones(2) + 1
+    >>> stream.wait_stream(torch.cpu.current_stream())
+    >>> x
+    tensor([2., 2.])
+    """
 
     __module__ = "retrograd.cpu"
 
@@ -636,7 +649,13 @@ class Stream:
 
 
 class Event:
-    """Event on the stream of the CPU (``torch.cpu.Event``), which is always complete."""
+    """Event on the stream of the CPU (``torch.cpu.Event``), which is always complete.
+
+    >>> event = torch.cpu.Event()
+    >>> event.record()
+    >>> event.query()
+    True
+    """
 
     __module__ = "retrograd.cpu"
 
@@ -658,6 +677,10 @@ class StreamContext:
     """Context manager ``torch.cpu.StreamContext``, which selects a stream.
 
     It has no effect, because the CPU has only one stream.
+
+    >>> with torch.cpu.StreamContext(torch.cpu.Stream()):
+    ...     torch.ones(2) + 1
+    tensor([2., 2.])
     """
 
     __module__ = "retrograd.cpu"
@@ -731,6 +754,10 @@ class device_index:
     """Context manager ``torch.accelerator.device_index``, which selects the GPU with the index ``device``.
 
     It has no effect if ``device`` is None.
+
+    >>> with torch.accelerator.device_index(0 if torch.accelerator.is_available() else None):
+    ...     torch.ones(2).sum()
+    tensor(2.)
     """
 
     __module__ = "retrograd.accelerator"
@@ -846,6 +873,23 @@ def _fake_tensor() -> Names:
 _FAKE = type("FakeTensor", (), {"__module__": "torch._subclasses.fake_tensor", "__doc__": "Class without instances."})
 
 
+class OperatorExportTypes(IntEnum):
+    """Enumeration of the operators that an export to ONNX may use; programs are not exported."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+class TrainingMode(IntEnum):
+    """Enumeration of the modes in which a module may be exported to ONNX; programs are not exported."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
 @namespace("onnx")
 def _onnx() -> Names:
     """Contents of the module ``torch.onnx`` as a dictionary: a function that returns whether an export is running.
@@ -854,10 +898,8 @@ def _onnx() -> Names:
     """
     return {
         "is_in_onnx_export() -> bool": False,
-        "OperatorExportTypes": IntEnum(
-            "OperatorExportTypes", ["ONNX", "ONNX_ATEN", "ONNX_ATEN_FALLBACK", "ONNX_FALLTHROUGH"], start=0
-        ),
-        "TrainingMode": IntEnum("TrainingMode", ["EVAL", "PRESERVE", "TRAINING"], start=0),
+        "OperatorExportTypes": OperatorExportTypes,
+        "TrainingMode": TrainingMode,
         "register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None": None,
         "unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None": None,
         **dict.fromkeys(_parts("onnx"), PART),

@@ -1,13 +1,16 @@
 """Documentation: code blocks of the pages, doctests, signatures, and the lists of unsupported names."""
 
+import ast
 import contextlib
 import doctest
+import functools
 import importlib
 import importlib.util
 import inspect
 import operator
 import pkgutil
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from retrograd.compat.missing_names import DIFFERENCES_PAGE, why_missing
 from retrograd.compat.unsupported import LEFT_OUT
 from retrograd.dispatch.op import OPS
 from tests.architecture.markdown_pages import PAGES, ROOT, blocks, run_page
+from tests.cupy_stand_in import installed
 
 MODULES = ["retrograd"] + [
     found.name
@@ -39,12 +43,25 @@ def test_pages_have_code_blocks() -> None:
 
 @pytest.mark.filterwarnings("ignore:Error detected in")
 class Finder(doctest.DocTestFinder):
-    """Doctest finder that includes layers, whose ``__module__`` is PyTorch's."""
+    """Doctest finder that includes decorated functions, and classes whose ``__module__`` is PyTorch's."""
 
     def _from_module(self, module: Any, object: Any) -> bool:
-        shown = module.__name__.replace("retrograd", "torch", 1)
-        is_layer = shown.startswith("torch.nn.") and getattr(object, "__module__", None) == shown
-        return is_layer or super()._from_module(module, object)  # type: ignore[misc]
+        name = getattr(object, "__name__", "")
+        is_defined = name in definitions(module) and vars(module).get(name) is object
+        return is_defined or super()._from_module(module, object)  # type: ignore[misc]
+
+
+@functools.cache
+def definitions(module: Any) -> set[str]:
+    """Return the names of the classes and functions that the file of ``module`` defines."""
+    body = ast.parse(inspect.getsource(module)).body
+    return {each.name for each in body if isinstance(each, (ast.ClassDef, ast.FunctionDef))}
+
+
+def test_docstrings_of_decorated_functions_and_renamed_classes_are_found() -> None:
+    for path, name in (("distributed.stores", "HashStore"), ("distributed.checkpoint.state_dict_saver", "save")):
+        module = importlib.import_module(f"retrograd.{path}")
+        assert [each for each in Finder().find(module, path) if each.name == f"{path}.{name}" and each.examples]
 
 
 # Examples of deprecated functions, and those of anomaly detection, issue the warnings of these functions.
@@ -55,7 +72,8 @@ FILTERS = pytest.mark.filterwarnings("ignore:.*deprecated", "ignore:Anomaly Dete
 @pytest.mark.parametrize("name", MODULES)
 def test_docstrings(name: str) -> None:
     try:
-        module = importlib.import_module(name)
+        with installed() if name.startswith("retrograd.kernels.cuda") else nullcontext():
+            module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name not in ("numba", "tensorboard"):
             raise

@@ -9,7 +9,7 @@ programs can be named: ``python -m tests.typing.check mypy --program FILE``.
 - Each ``reveal_type`` in ``reveals.txt`` gives the type that is recorded there.
 - Each line of ``mistakes.txt`` is rejected.
 - ``stubtest`` compares the stubs with the package at run time; ``allowlist.txt`` names what it reports for a reason.
-- ``coverage`` is pyright's share of public names with a known type, at least 95 %.
+- ``coverage`` is pyright's share of names with a known type, at least 95 %, and all public ones.
 """
 
 from __future__ import annotations
@@ -281,7 +281,12 @@ def check_stubtest(folder: Path) -> list[str]:
 
 
 def check_coverage(folder: Path) -> list[str]:
-    """Return the public names without a known type, if they are more than a twentieth of all (pyright --verifytypes)."""
+    """Return the names without a known type, if they are more than a twentieth of all (pyright --verifytypes).
+
+    Pyright counts the names of every module, internal ones too, in the form that the wheel has: stubs beside sources.
+    Types of other packages are not judged: NumPy's ``dtype`` has methods with ``numbers.Complex`` of the standard
+    library, whose methods pyright's own stubs leave without types.
+    """
     installed = folder / "installed"
     shutil.copytree(ROOT / "src" / "retrograd", installed / "retrograd", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(folder / "stubs" / "retrograd", installed / "retrograd", dirs_exist_ok=True)
@@ -294,10 +299,13 @@ def check_coverage(folder: Path) -> list[str]:
         symbols = json.loads(done.stdout)["typeCompleteness"]["symbols"]
     except (ValueError, KeyError):
         return [done.stdout[-2000:] + done.stderr[-2000:]]
-    public = [each for each in symbols if each["isExported"] and public_module(each["name"])]
-    unknown = [each["name"] for each in public if not each["isTypeKnown"]]
-    print(f"types of {len(public) - len(unknown)} of {len(public)} public names are known")
-    return unknown if len(unknown) * 20 > len(public) or not public else []
+    every = [each for each in symbols if each["isExported"]]
+    unknown = [each["name"] for each in every if not each["isTypeKnown"] or each["isTypeAmbiguous"]]
+    public = [each for each in unknown if public_module(each)]
+    count = sum(bool(public_module(each["name"])) for each in every)
+    print(f"types of {len(every) - len(unknown)} of {len(every)} names are known, "
+          f"of {count - len(public)} of {count} public ones")  # fmt: skip
+    return [*public, *(unknown if len(unknown) * 20 > len(every) else [])] if every else ["no names"]
 
 
 #: Lines of programs that a checker rejects and that show what they are meant to show.
@@ -307,7 +315,6 @@ UNDERSTOOD = (
     r"\(way \+ way\)\.unit",  # the operators of a subclass return a Tensor, as PyTorch's stubs say
     r"-= 0\.5 \* (slope|start)\.grad$",  # pyright: after `x.grad, y.grad = None, None` in a loop, a gradient may be None
     r"^torch\.stack\(rows\)$",  # mypy: after `x.grad = None`, a gradient is None
-    r"^(names, states = get|set)_state_dict\(model, optimizer",  # pyright: its source names the sources' classes
     r"\[0\]\.weight\.placements",  # a parameter is a DTensor after fully_shard
     r"load_digits\(\)\.data|digits\.(images|target)",  # pyright reads the sources of scikit-learn
 )

@@ -10,6 +10,7 @@ import pytest
 import retrograd as torch
 from retrograd import nn
 from retrograd.compat.module_names import ModuleName
+from retrograd.stubs import names as public
 
 NODE = ["metadata", "name", "next_functions", "register_hook", "register_prehook", "requires_grad"]
 
@@ -50,6 +51,67 @@ def test_tensor_lists_nothing_that_raises_attribute_errors() -> None:
     for value in (x, x.detach(), (x * x).grad_fn):
         for name in dir(value):
             getattr(value, name)
+
+
+def raising(value: object) -> list[str]:
+    """Return the names that ``dir`` lists and that cannot be read."""
+    found = []
+    for name in dir(value):
+        try:
+            getattr(value, name)
+        except Exception:
+            found.append(name)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", sorted(public.modules()))
+def test_public_modules_and_classes_list_nothing_that_raises(module: str) -> None:
+    assert raising(public.modules()[module]) == []
+    for name, value in public.contents(module).items():
+        if isinstance(value, type) and public.home(value) == (module, name):
+            # Python's `type` itself lists this name, which only abstract classes have.
+            assert set(raising(value)) <= ({"__abstractmethods__"} if issubclass(value, type) else set()), name
+
+
+def test_instances_list_nothing_that_raises() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    layers = [nn.Linear(3, 4), nn.LSTM(3, 4), nn.BatchNorm1d(3), nn.MultiheadAttention(4, 2), nn.Sequential(nn.ReLU())]
+    optimizer = torch.optim.Adam(layers[0].parameters())
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    data = torch.utils.data.TensorDataset(x.detach())
+    others = [
+        nn.Parameter(x),
+        nn.Buffer(x),
+        x.shape,
+        x.dtype,
+        x.device,
+        torch.Generator(),
+        x.max(0),
+        x.untyped_storage(),
+    ]
+    normal = torch.distributions.Normal(0.0, 1.0)
+    for value in [
+        *layers,
+        optimizer,
+        schedule,
+        data,
+        torch.utils.data.DataLoader(data),
+        *others,
+        normal,
+        torch.no_grad(),
+    ]:
+        # As in PyTorch, a real tensor has no imaginary part to read.
+        assert raising(value) == (["imag"] if isinstance(value, torch.Tensor) else []), type(value)
+
+
+def test_names_left_out_are_not_listed_and_say_why() -> None:
+    for value in (torch.Tensor, nn.Parameter, torch.ones(2)):
+        assert "dequantize" not in dir(value) and "tanh" in dir(value)
+        with pytest.raises(AttributeError, match="left out of retrograd on purpose"):
+            value.dequantize
+    named = type("Named", (torch.Tensor,), {"names": ("N",)})
+    assert "names" in dir(named) and "names" in dir(torch.ones(2).as_subclass(named))
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,17 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 #: Folders of the package for internal use. They are no attributes of the package.
 FOLDERS = ("compat", "core", "dispatch", "inspection", "kernels", "operations", "runtime")
 #: Everything in the package for internal use.
-INTERNAL = (*FOLDERS, "cli", "import_hook", "libraries", "namespaces", "private_names", "runner", "stubs")
+INTERNAL = (
+    *FOLDERS,
+    "cli",
+    "import_hook",
+    "ipython_extension",
+    "libraries",
+    "namespaces",
+    "private_names",
+    "runner",
+    "stubs",
+)
 
 
 def hide_folders(package: ModuleType) -> None:

@@ -7,9 +7,11 @@ modules, and ``UnsupportedAttribute`` for methods of Tensor. The reasons are in 
 from __future__ import annotations
 
 import importlib
+import inspect
 import opcode
 import os
 import sys
+from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from types import FrameType
 from typing import Any, NoReturn
@@ -157,4 +159,16 @@ class UnsupportedAttribute:
         raise AttributeError(f"{subject} has no attribute {self.name!r} ({why})", name=self.name, obj=obj)
 
 
-__all__ = ["DIFFERENCES_PAGE", "UnsupportedAttribute", "missing_name_error", "torch_name", "why_missing"]
+def without_unsupported(cls: type, names: Iterable[str]) -> list[str]:
+    """Return ``names``, attributes of the class ``cls``, without those whose read raises (``UnsupportedAttribute``)."""
+    return [name for name in names if not isinstance(inspect.getattr_static(cls, name, None), UnsupportedAttribute)]
+
+
+__all__ = [
+    "DIFFERENCES_PAGE",
+    "UnsupportedAttribute",
+    "missing_name_error",
+    "torch_name",
+    "why_missing",
+    "without_unsupported",
+]

@@ -80,7 +80,7 @@ LEFT_OUT = {
         cuda\.(get_(gencode_flags|allocator_backend|stream_from_external)|ExternalStream|GreenContext)
         cuda\.(graph_pool_handle|graphs|make_graphed_callables)
         cuda\.(CUDAPluggableAllocator|MemPool|use_mem_pool|caching_allocator_\w+|change_current_allocator)
-        cuda\.(\w*host_memory_\w+|[gs]et_per_process_memory_fraction|[gs]et_sync_debug_mode|can_device_access_peer)
+        cuda\.\w*host_memory_\w+
         cuda\.(clock_rate|device_memory_used|list_gpu_processes|memory_usage|power_draw|temperature|utilization)
         backends\.cuda\.(cufft\w*|cuFFT\w*|cuBLASModule|SDPAParams|can_use_\w+|preferred_\w+|\w*blas\w*_workspace_size)
         backends\.(cuda\.is_ck_sdpa_available|python_native|xeon|xnnpack|mps\.get_\w+|disable_global_flags|flags_frozen)

@@ -413,7 +413,16 @@ def gather(
     tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Group = None,
     async_op: bool = False, group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
-    """Copy ``tensor`` of each rank into an item of ``gather_list`` of the rank ``dst``, by default rank 0."""
+    """Copy ``tensor`` of each rank into an item of ``gather_list`` of the rank ``dst``, by default rank 0.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> parts = [torch.zeros(2)]
+    >>> dist.gather(torch.tensor([1.0, 2.0]), parts, dst=0)
+    >>> parts
+    [tensor([1., 2.])]
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
         return _warn_not_in_group("gather")
@@ -433,7 +442,16 @@ def scatter(
     tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Group = None,
     async_op: bool = False, group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
-    """Copy each item of ``scatter_list`` of the rank ``src``, by default rank 0, to ``tensor`` of its rank."""
+    """Copy each item of ``scatter_list`` of the rank ``src``, by default rank 0, to ``tensor`` of its rank.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> part = torch.zeros(2)
+    >>> dist.scatter(part, [torch.tensor([1.0, 2.0])], src=0)
+    >>> part
+    tensor([1., 2.])
+    >>> dist.destroy_process_group()
+    """
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter")
@@ -530,6 +548,9 @@ class P2POp:
     """Operation of :func:`batch_isend_irecv`: ``op`` is :func:`isend` or :func:`irecv`, and the rest its arguments."""
 
     __module__ = "torch.distributed.distributed_c10d"
+    group: ProcessGroup
+    tag: int
+    tensor: Tensor
 
     def __init__(
         self, op: Callable[..., Any], tensor: Tensor, peer: int | None = None, group: Group = None, tag: int = 0,
@@ -541,8 +562,8 @@ class P2POp:
             )
         _check_tensor(tensor, "tensor")
         self.op, self.tensor, self.group, self.tag = op, tensor, _checked_group(group), tag
-        self.group_peer = _root("isend", self.group, peer, group_peer)
-        self.peer = self.group._ranks[self.group_peer]
+        self.group_peer: int = _root("isend", self.group, peer, group_peer)
+        self.peer: int = self.group._ranks[self.group_peer]
 
     def __repr__(self) -> str:
         ranks = (self.group.rank(), self.group_peer)

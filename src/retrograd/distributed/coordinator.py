@@ -32,6 +32,11 @@ Message = dict[str, object]
 class Client:
     """Connection of one rank: ``kind`` is "pmi", "watch", or "" before its first line."""
 
+    connection: socket.socket
+    kind: str
+    rank: int
+    received: bytes
+
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self.kind, self.rank, self.received = connection, "", -1, b""
 
@@ -51,10 +56,15 @@ class Coordinator:
     ``token`` is the secret of the job. ``seconds`` is the time within which all ranks have to start MPI.
     """
 
+    listener: socket.socket
+    name: str
+    size: int
+    token: str
+
     def __init__(self, listener: socket.socket, size: int, name: str, token: str, seconds: float) -> None:
         self.listener, self.size, self.name, self.token = listener, size, name, token
         self.deadline: float | None = time.monotonic() + seconds
-        self.selector = selectors.DefaultSelector()
+        self.selector: selectors.DefaultSelector = selectors.DefaultSelector()
         self.watched: dict[int, Client] = {}
         self.mpi: dict[int, Client] = {}
         self.who: dict[int, str] = {}  # "rank 1 (process 123 on node4)"
@@ -70,7 +80,9 @@ class Coordinator:
         # Set when all ranks have gone. MPICH sends one more request at the very end of a process; processes that were forked from
         # a rank may keep its pipe and its connection open for ever.
         self.end: float | None = None
-        self.parent_lives = os.name != "nt"  # Windows cannot select a pipe: there the deadline of the start counts
+        self.parent_lives: bool = (
+            os.name != "nt"
+        )  # Windows cannot select a pipe: there the deadline of the start counts
 
     def run(self) -> None:
         """Serve until the ranks have gone."""

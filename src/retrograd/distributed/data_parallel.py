@@ -148,6 +148,15 @@ class DistributedDataParallel(Module, Joinable):
     >>> dist.destroy_process_group()
     """
 
+    dim: int
+    module: Module
+    find_unused_parameters: bool
+    gradient_as_bucket_view: bool
+    batched_grad_copy: bool
+    skip_all_reduce_unused_params: bool
+    require_backward_grad_sync: bool
+    require_forward_param_sync: bool
+
     _active_ddp_module = None
 
     def __init__(
@@ -165,8 +174,8 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(
                 "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
             )
-        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self.process_group = _group(process_group, device_mesh)
+        self.parameters_to_ignore: set[str] = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self.process_group: ProcessGroup = _group(process_group, device_mesh)
         parameters = [each for name, each in module.named_parameters() if name not in self.parameters_to_ignore]
         self._module_parameters = parameters
         if not any(each.requires_grad for each in parameters):
@@ -183,7 +192,7 @@ class DistributedDataParallel(Module, Joinable):
             raise ValueError(
                 "mixed_precision is not supported; use autocast, and a communication hook such as fp16_compress_hook"
             )
-        self.mixed_precision = None
+        self.mixed_precision: None = None
         if check_reduction:
             warn(
                 "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using it.",
@@ -194,10 +203,10 @@ class DistributedDataParallel(Module, Joinable):
                 "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy forward pass "
                 "to correctly initialize the modules"
             )
-        self.bucket_bytes_cap_list = [int(each * MEGABYTE) for each in bucket_cap_mb_list or ()]
+        self.bucket_bytes_cap_list: list[int] = [int(each * MEGABYTE) for each in bucket_cap_mb_list or ()]
         cap = max(bucket_cap_mb_list) if bucket_cap_mb_list else 25 if bucket_cap_mb is None else bucket_cap_mb
-        self.bucket_bytes_cap = int(cap * MEGABYTE)
-        self.bucket_bytes_cap_default = bucket_cap_mb is None and not bucket_cap_mb_list
+        self.bucket_bytes_cap: int = int(cap * MEGABYTE)
+        self.bucket_bytes_cap_default: bool = bucket_cap_mb is None and not bucket_cap_mb_list
         if init_sync:
             trained = self._trained()
             verify_shapes(self.process_group, [each for _, each, _ in trained], [name for name, _, _ in trained])
@@ -216,7 +225,7 @@ class DistributedDataParallel(Module, Joinable):
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
         places = {each.device for each in parameters}
-        self.is_multi_device_module = len(places) > 1
+        self.is_multi_device_module: bool = len(places) > 1
         kinds = {each.type for each in places}
         if len(kinds) != 1:
             raise ValueError(
@@ -228,8 +237,8 @@ class DistributedDataParallel(Module, Joinable):
                 "DistributedDataParallel can not copy parameters on the meta device to other ranks. Remedy: give them memory, as "
                 "by module.to_empty(device='cpu'), and initialize them"
             )
-        self.device = parameters[0].device
-        self.device_type = self.device.type
+        self.device: Any = parameters[0].device
+        self.device_type: Any = self.device.type
         self.device_ids = self.output_device = None
         if not device_ids or self.device_type == "cpu" or self.is_multi_device_module:
             if device_ids or output_device:
@@ -259,7 +268,7 @@ class DistributedDataParallel(Module, Joinable):
                 FutureWarning,
             )
         self._init_sync_buffers = forward_sync_buffers is not None or broadcast_buffers is not False
-        self.forward_sync_buffers = (
+        self.forward_sync_buffers: bool = (
             broadcast_buffers is not False if forward_sync_buffers is None else forward_sync_buffers
         )
 
@@ -282,7 +291,7 @@ class DistributedDataParallel(Module, Joinable):
         first: list[float] = [math.inf]  # one bucket: the order of the gradients is not known yet
         if self.bucket_bytes_cap_list or (self.find_unused_parameters and not static_graph):
             first = later
-        self.reducer = Reducer(
+        self.reducer: Reducer = Reducer(
             parameters, names, sparse, self.process_group, first, later, self.find_unused_parameters,
             self.gradient_as_bucket_view, self.skip_all_reduce_unused_params,
         )  # fmt: skip
@@ -290,10 +299,10 @@ class DistributedDataParallel(Module, Joinable):
 
     def _assign_modules_buffers(self) -> None:
         """Store the buffers, which the module may have replaced since the last call."""
-        self.named_module_buffers = {
+        self.named_module_buffers: dict[str, Tensor] = {
             name: each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore
         }
-        self.modules_buffers = list(self.named_module_buffers.values())
+        self.modules_buffers: list[Tensor] = list(self.named_module_buffers.values())
 
     def _check_default_group(self) -> None:
         if self.process_group is not _get_default_group():
@@ -428,7 +437,7 @@ class DistributedDataParallel(Module, Joinable):
         """
         if not callable(hook):
             raise AssertionError(f"hook must be callable, got {type(hook).__name__}")
-        self.buffer_hook = _BufferCommHook(hook, state, comm_hook_location)
+        self.buffer_hook: _BufferCommHook = _BufferCommHook(hook, state, comm_hook_location)
 
     # -- Ranks with different numbers of inputs ------------------------------------------------------------------------
 

@@ -212,7 +212,15 @@ class DeviceMesh:
 def init_device_mesh(
     device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None, backend_override: Any = None
 ) -> DeviceMesh:  # fmt: skip
-    """Return a mesh of the first ranks in the shape ``mesh_shape``; create the default group if there is none."""
+    """Return a mesh of the first ranks in the shape ``mesh_shape``; create the default group if there is none.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> mesh = dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    >>> mesh.shape, mesh.mesh_dim_names, mesh["data"].size()
+    ((1, 1), ('data', 'model'), 1)
+    >>> dist.destroy_process_group()
+    """
     if mesh_dim_names is not None and len(mesh_dim_names) != len(mesh_shape):
         raise RuntimeError(
             "mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): "

@@ -60,7 +60,8 @@ class Engine(ABC):
     """
 
     def __init__(self, rank: int, size: int) -> None:
-        self.rank, self.size = rank, size
+        self.rank = rank
+        self.size = size
 
     @abstractmethod
     def all_reduce(self, tensor: Tensor, op: ReduceOp.RedOpType) -> Operation:

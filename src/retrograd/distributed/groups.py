@@ -44,6 +44,13 @@ class ProcessGroup:
     """Group of ranks that take part in a collective operation.
 
     ``ranks`` are the global ranks, in the order of the ranks of the group.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.new_group([0])
+    >>> group.rank(), group.size(), group.name()
+    (0, 1, 'gloo')
+    >>> dist.destroy_process_group()
     """
 
     __module__ = "torch.distributed.distributed_c10d"
@@ -52,7 +59,8 @@ class ProcessGroup:
         self, engine: Engine, backend: Backend, ranks: list[int], name: str, description: str, store: Store, timeout: timedelta
     ) -> None:  # fmt: skip
         self._engine, self._backend, self._ranks = engine, backend, ranks
-        self.group_name, self.group_desc = name, description
+        self.group_name = name
+        self.group_desc = description
         self._store, self._timeout = store, timeout
         self.bound_device_id: Any = None
 
@@ -142,11 +150,28 @@ class _WorldProperty(type):
 
 
 class group(metaclass=_WorldProperty):
-    """Namespace of the default process group, ``group.WORLD``."""
+    """Namespace of the default process group, ``group.WORLD``.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> dist.get_process_group_ranks(dist.group.WORLD)
+    [0]
+    >>> dist.destroy_process_group()
+    >>> dist.group.WORLD is None
+    True
+    """
 
 
 class GroupMember(metaclass=_WorldProperty):
-    """Namespace of the default process group and of the value that ``new_group`` returns to other ranks."""
+    """Namespace of the default process group and of the value that ``new_group`` returns to other ranks.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group = dist.new_group([0])
+    >>> group is dist.GroupMember.NON_GROUP_MEMBER
+    False
+    >>> dist.destroy_process_group()
+    """
 
     NON_GROUP_MEMBER = -100
 
@@ -155,6 +180,10 @@ class DebugLevel(Enum):
     """Amount of checks that ``TORCH_DISTRIBUTED_DEBUG`` selects.
 
     The value has no effect: each collective operation compares what the ranks have called.
+
+    >>> from retrograd import distributed as dist
+    >>> [level.name for level in dist.DebugLevel]
+    ['OFF', 'INFO', 'DETAIL']
     """
 
     OFF = 0
@@ -171,13 +200,33 @@ def get_debug_level() -> DebugLevel:
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Store the debug level."""
+    """Store the debug level.
+
+    >>> from retrograd import distributed as dist
+    >>> before = dist.get_debug_level()
+    >>> dist.set_debug_level(dist.DebugLevel.DETAIL)
+    >>> dist.get_debug_level().name
+    'DETAIL'
+    >>> dist.set_debug_level(before)
+    """
     global _debug_level
     _debug_level = level
 
 
 def set_debug_level_from_env() -> None:
-    """Set the debug level to that of the environment variable ``TORCH_DISTRIBUTED_DEBUG``."""
+    """Set the debug level to that of the environment variable ``TORCH_DISTRIBUTED_DEBUG``.
+
+    >>> import os
+    >>> from retrograd import distributed as dist
+    >>> os.environ["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
+    >>> dist.set_debug_level_from_env()
+    >>> dist.get_debug_level().name
+    'INFO'
+    >>> del os.environ["TORCH_DISTRIBUTED_DEBUG"]
+    >>> dist.set_debug_level_from_env()
+    >>> dist.get_debug_level().name
+    'OFF'
+    """
     set_debug_level(DebugLevel[os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()])
 
 
@@ -231,7 +280,17 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return the environment variable ``LOCAL_RANK``, or ``fallback_rank`` if it is not set."""
+    """Return the environment variable ``LOCAL_RANK``, or ``fallback_rank`` if it is not set.
+
+    >>> from retrograd import distributed as dist
+    >>> import os
+    >>> dist.get_node_local_rank(fallback_rank=0)
+    0
+    >>> os.environ["LOCAL_RANK"] = "3"
+    >>> dist.get_node_local_rank()
+    3
+    >>> del os.environ["LOCAL_RANK"]
+    """
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
@@ -398,7 +457,15 @@ def new_subgroups(
     group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None,
     backend: str | None = None, pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[ProcessGroup]]:  # fmt: skip
-    """Create groups of ``group_size`` successive ranks; return the group of this process, and a list of all groups."""
+    """Create groups of ``group_size`` successive ranks; return the group of this process, and a list of all groups.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group, groups = dist.new_subgroups(group_size=1)
+    >>> dist.get_process_group_ranks(group), len(groups)
+    ([0], 1)
+    >>> dist.destroy_process_group()
+    """
     chosen = _checked_group(group)._ranks
     size = len(chosen)
     if group_size is None:
@@ -422,7 +489,15 @@ def new_subgroups_by_enumeration(
     ranks_per_subgroup_list: Sequence[Sequence[int]], timeout: timedelta | None = None, backend: str | None = None,
     pg_options: Any = None, group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[ProcessGroup]]:  # fmt: skip
-    """Create a group for each list of global ranks; return the group of this process, and a list of all groups."""
+    """Create a group for each list of global ranks; return the group of this process, and a list of all groups.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> group, groups = dist.new_subgroups_by_enumeration([[0]])
+    >>> dist.get_process_group_ranks(group), len(groups)
+    ([0], 1)
+    >>> dist.destroy_process_group()
+    """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     seen: dict[int, list[int]] = {}
@@ -443,6 +518,14 @@ def split_group(
     """Split ``parent_pg``, by default the default group, into groups; return that of this process, or None.
 
     ``split_ranks`` are lists of ranks of ``parent_pg``. The default group must have been created with ``device_id``.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group(
+    ...     "gloo", store=dist.HashStore(), rank=0, world_size=1, device_id=torch.device("cpu")
+    ... )
+    >>> dist.get_process_group_ranks(dist.split_group(split_ranks=[[0]]))
+    [0]
+    >>> dist.destroy_process_group()
     """
     default = _get_default_group()
     if default.bound_device_id is None:

@@ -121,6 +121,9 @@ class Position:
     """Operation that a rank has called, and the line of the program that calls it."""
 
     __slots__ = ("code", "detail", "instruction", "name")
+    detail: str
+    name: str
+    instruction: int
 
     def __init__(self, name: str, detail: str) -> None:
         self.name, self.detail = name, detail
@@ -138,6 +141,10 @@ class Position:
 
 class Pending(Operation):
     """Operation of an :class:`MPIEngine` that has been started; ``header`` are the two integers of Note [Headers]."""
+
+    engine: MPIEngine
+    position: Position
+    value: Any
 
     def __init__(self, engine: MPIEngine, position: Position, steps: Steps, header: Array | None = None) -> None:
         super().__init__()
@@ -597,6 +604,11 @@ class MPIEngine(Engine):
         timeout: Time after which an operation that is not complete fails.
         ranks: Global ranks of the group.
     """
+
+    ranks: list[int]
+    timeout: timedelta
+    watch: Any
+    heads: Any
 
     def __init__(
         self, comm: MPI.Intracomm, heads: MPI.Intracomm, watch: Any, timeout: timedelta, ranks: Sequence[int]

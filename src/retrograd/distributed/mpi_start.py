@@ -136,11 +136,15 @@ def _library(rank: int, size: int) -> Any:
 class Meeting:
     """Meeting number ``number`` of ``size`` ranks in ``store``. It uses only methods that every Store has."""
 
+    rank: int
+    size: int
+    timeout: timedelta
+
     def __init__(self, store: Store, number: int, rank: int, size: int, timeout: timedelta) -> None:
-        self.store = PrefixStore(f"start{number}", store)
+        self.store: PrefixStore = PrefixStore(f"start{number}", store)
         self.rank, self.size, self.timeout = rank, size, timeout
-        self.end = time.monotonic() + in_seconds(timeout)
-        self.me = f"rank {rank} (process {os.getpid()} on {socket.gethostname()})"
+        self.end: float = time.monotonic() + in_seconds(timeout)
+        self.me: str = f"rank {rank} (process {os.getpid()} on {socket.gethostname()})"
 
     def arrive(self) -> None:
         """Register this rank; raise an error if its number is taken or the world size is another one."""

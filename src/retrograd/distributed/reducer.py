@@ -103,13 +103,17 @@ class Bucket:
         result: Function that waits for the reduction and returns its result, or None if the bucket is not reduced.
     """
 
+    indices: list[int]
+    parameters: list[Tensor]
+    sparse: bool
+
     def __init__(self, indices: list[int], parameters: list[Tensor], sparse: bool) -> None:
         self.indices, self.parameters, self.sparse = indices, parameters, sparse
         self.buffer: Tensor | None = None
         self.views: list[Tensor] = []
         self.gradient: Tensor | None = None
         self.result: Callable[[], Any] | None = None
-        self.pending = len(indices)
+        self.pending: int = len(indices)
         if not sparse:
             first = parameters[0]
             self.buffer = empty(sum(each.numel() for each in parameters), dtype=first.dtype, device=first.device)
@@ -193,6 +197,20 @@ class Reducer:
         skip_unused: Whether buckets without a used parameter are not reduced; all ranks must agree on them.
     """
 
+    group: ProcessGroup
+    names: list[str]
+    parameters: list[Tensor]
+    sparse: list[bool]
+    as_view: bool
+    find_unused: bool
+    later_limits: Sequence[float]
+    skip_unused: bool
+    iterations: int
+    rebuilt: bool
+    next: int
+    raised: bool
+    divisor: int
+
     def __init__(
         self, parameters: list[Tensor], names: list[str], sparse: list[bool], group: ProcessGroup, limits: Sequence[float],
         later_limits: Sequence[float], find_unused: bool = False, as_view: bool = False, skip_unused: bool = False,
@@ -208,26 +226,26 @@ class Reducer:
         self.hook: tuple[Hook, Any] | None = None
         self.iterations = 0
         self.expecting = False  # whether hooks of parameters are to reduce gradients
-        self.unfinished = False  # whether gradients have become ready, and the reduction has not been completed
+        self.unfinished: bool = False  # whether gradients have become ready, and the reduction has not been completed
         self.raised = False  # whether the backward pass that left the reduction unfinished raised an exception
-        self.marked_unused = False
+        self.marked_unused: bool = False
         self.unused: list[int] = []
         self.ready: set[int] = set()
         self.next = 0
         self.divisor = 0
         self.joined: tuple[Work, bool] | None = None
-        self.used = [0] * len(parameters)  # 1 for a parameter with a gradient in this rank
+        self.used: list[int] = [0] * len(parameters)  # 1 for a parameter with a gradient in this rank
         self.used_sum: tuple[Work, Tensor] | None = None  # the reduction of `used`, and its result
         self.used_by_static: list[bool] | None = None
         self.order: list[int] = []  # in which gradients became ready, until the buckets have been rebuilt
         self.rebuilt = False
-        self.delayed = False
-        self.counts = [0] * len(parameters)  # calls of the hooks in the first iteration of a static graph
+        self.delayed: bool = False
+        self.counts: list[int] = [0] * len(parameters)  # calls of the hooks in the first iteration of a static graph
         self.left: list[int] = []
         self.futures: list[Any] = []
         self.reasons: dict[int, Reason] = {}
         self.outputs: list[tuple[str, Any]] = []
-        self.device = parameters[0].device
+        self.device: Any = parameters[0].device
         self._place(list(reversed(assign_buckets(parameters, sparse, limits))))
         reference = weakref.ref(self)
         self.handles = [
@@ -246,11 +264,11 @@ class Reducer:
     def _place(self, assigned: list[list[int]]) -> None:
         """Create the buckets with the parameters ``assigned`` to them."""
         with no_grad():
-            self.buckets = [
+            self.buckets: list[Bucket] = [
                 Bucket(indices, [self.parameters[each] for each in indices], self.sparse[indices[0]])
                 for indices in assigned
             ]
-        self.places = {
+        self.places: dict[int, tuple[Bucket, int]] = {
             index: (bucket, position) for bucket in self.buckets for position, index in enumerate(bucket.indices)
         }
 

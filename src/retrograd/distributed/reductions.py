@@ -43,7 +43,7 @@ class ReduceOp(metaclass=_ReduceOpMeta):
     BAND, BOR, BXOR, PREMUL_SUM = RedOpType.BAND, RedOpType.BOR, RedOpType.BXOR, RedOpType.PREMUL_SUM
 
     def __init__(self, op: int) -> None:
-        self.op = ReduceOp.RedOpType(op)
+        self.op: ReduceOp.RedOpType = ReduceOp.RedOpType(op)
 
     def __eq__(self, other: object) -> bool:
         return self.op == (other.op if type(other) is ReduceOp else other)
@@ -75,7 +75,12 @@ reduce_op = _DeprecatedReduceOp()
 
 
 def supports_complex(reduceOp: Any) -> bool:
-    """Whether ``reduceOp`` is defined for complex tensors: ``SUM``, ``AVG`` and ``PREMUL_SUM`` are."""
+    """Whether ``reduceOp`` is defined for complex tensors: ``SUM``, ``AVG`` and ``PREMUL_SUM`` are.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.supports_complex(dist.ReduceOp.SUM), dist.supports_complex(dist.ReduceOp.MAX)
+    (True, False)
+    """
     return reduce_type(reduceOp) in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PREMUL_SUM)
 
 

@@ -23,6 +23,15 @@ def register_rendezvous_handler(scheme: str, handler: Callable[..., Found]) -> N
     """Register ``handler`` for URLs with ``scheme``; raise RuntimeError if the scheme has a handler.
 
     ``handler(url, timeout=timeout)`` returns an iterator over tuples (store, rank, number of ranks).
+
+    >>> from retrograd import distributed as dist
+    >>> def handler(url, timeout=None, **options):
+    ...     yield dist.HashStore(), 0, 1
+    >>> dist.register_rendezvous_handler("memory", handler)
+    >>> dist.init_process_group("gloo", init_method="memory://")
+    >>> dist.get_world_size()
+    1
+    >>> dist.destroy_process_group()
     """
     if scheme in _HANDLERS:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
@@ -33,6 +42,18 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
     """Return an iterator over tuples (store, rank, number of ranks) for ``url``.
 
     ``rank`` and ``world_size``, if they are not negative, are used instead of those in the URL or in the environment.
+
+    >>> import tempfile
+    >>> from retrograd import distributed as dist
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store, rank, world_size = next(dist.rendezvous(f"file://{folder.name}/store?rank=0&world_size=1"))
+    >>> rank, world_size
+    (0, 1)
+    >>> store.set("key", "value")
+    >>> store.get("key")
+    b'value'
+    >>> del store
+    >>> folder.cleanup()
     """
     if not isinstance(url, str):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")

@@ -24,6 +24,12 @@ class DistributedSampler(Sampler[int]):
     [1, 3, 0]
     """
 
+    drop_last: bool
+    num_replicas: int
+    rank: int
+    seed: int
+    shuffle: bool
+
     def __init__(
         self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
         drop_last: bool = False,
@@ -40,10 +46,10 @@ class DistributedSampler(Sampler[int]):
             seed,
             drop_last,
         )
-        self.epoch = 0
+        self.epoch: int = 0
         exact = len(dataset) / num_replicas
-        self.num_samples = math.floor(exact) if drop_last else math.ceil(exact)
-        self.total_size = self.num_samples * num_replicas
+        self.num_samples: int = math.floor(exact) if drop_last else math.ceil(exact)
+        self.total_size: int = self.num_samples * num_replicas
 
     def __iter__(self) -> Iterator[int]:
         count = len(self.dataset)

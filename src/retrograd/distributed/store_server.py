@@ -154,10 +154,13 @@ def listen(host: str, port: int) -> socket.socket:
 class Server:
     """Threads that carry out the operations of other processes on ``keys``."""
 
+    keys: Keys
+    users: int
+
     def __init__(self, port: int, descriptor: int | None = None) -> None:
         self.keys, self.users = Keys(), 0
         self._listener = listen("", port) if descriptor is None else socket.socket(fileno=descriptor)
-        self.port = int(self._listener.getsockname()[1])
+        self.port: int = int(self._listener.getsockname()[1])
         self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
         _start_thread(self._accept)
@@ -204,6 +207,9 @@ class Server:
 
 class RemoteKeys:
     """Keys of the server at ``host`` and ``port``, by one connection, which serves one call at a time."""
+
+    host: str
+    port: int
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
         self._connection: socket.socket | None = None

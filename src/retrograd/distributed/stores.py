@@ -165,6 +165,16 @@ class FileStore(Store):
 
     The file is created. It is removed with the last store of it, if at least ``world_size`` stores have been opened. It
     must not be left from an earlier job whose processes were killed.
+
+    >>> import tempfile
+    >>> from retrograd import distributed as dist
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> first, second = dist.FileStore(f"{folder.name}/store", 2), dist.FileStore(f"{folder.name}/store", 2)
+    >>> first.set("key", "value")
+    >>> second.get("key"), second.add("count", 2), first.add("count", 3)
+    (b'value', 2, 5)
+    >>> del first, second
+    >>> folder.cleanup()
     """
 
     __module__ = "torch._C._distributed_c10d"
@@ -208,6 +218,7 @@ class TCPStore(Store):
     """
 
     __module__ = "torch._C._distributed_c10d"
+    host: str
 
     def __init__(
         self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False,

@@ -31,6 +31,9 @@ class Watch:
     operation in which this rank is, or None. ``answers`` has what the ranks answered to :meth:`ask`, or is None.
     """
 
+    rank: int
+    size: int
+
     def __init__(self, connection: socket.socket, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
         self.failure: str | None = None

@@ -16,6 +16,14 @@ class Work:
 
     ``operations`` are what the engine has started, and ``results`` the list of tensors that is their result. ``ranks``
     are the global ranks of the group of an operation that receives a tensor.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0])
+    >>> work = dist.all_reduce(x, async_op=True)
+    >>> work.wait(), work.is_completed(), work.result()
+    (True, True, [tensor([1., 2.])])
+    >>> dist.destroy_process_group()
     """
 
     __module__ = "torch.distributed.distributed_c10d"
@@ -38,7 +46,13 @@ class Work:
             each.wait(timeout)
         return True
 
-    synchronize = block_current_stream = wait
+    def synchronize(self, timeout: timedelta | None = None) -> bool:
+        """Wait as :meth:`wait` does."""
+        return self.wait(timeout)
+
+    def block_current_stream(self, timeout: timedelta | None = None) -> bool:
+        """Wait as :meth:`wait` does."""
+        return self.wait(timeout)
 
     def is_completed(self) -> bool:
         """Whether the operation is complete, with or without an error."""

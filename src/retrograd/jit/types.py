@@ -19,6 +19,16 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether ``obj`` is an instance of ``target_type``, such as ``list[int]`` or ``Optional[dict[str, int]]``.
 
     The types of the elements, keys and values of containers are also checked.
+
+    >>> from typing import Optional
+    >>> torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance([1, "a"], list[int])
+    (True, False)
+    >>> torch.jit.isinstance({"a": None}, dict[str, Optional[int]])
+    True
+    >>> torch.jit.isinstance([1], list)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Attempted to use list without a contained type. Please add a contained type, e.g. list[int]
     """
     origin, inner = typing.get_origin(target_type), typing.get_args(target_type)
     if target_type in _EXAMPLES:

@@ -256,12 +256,24 @@ def _index(name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any)
 
 
 def argmax(input: Any, dim: int | None = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the index of the largest element along ``dim`` at which ``mask`` is true, in the dtype of ``input``."""
+    """Return the index of the largest element along ``dim`` at which ``mask`` is true, in the dtype of ``input``.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.argmax(x, 1, mask=mask)
+    tensor([2., 0.])
+    """
     return _index("argmax", input, dim, keepdim, dtype, mask)
 
 
 def argmin(input: Any, dim: int | None = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the index of the smallest element along ``dim`` at which ``mask`` is true, in the dtype of ``input``."""
+    """Return the index of the smallest element along ``dim`` at which ``mask`` is true, in the dtype of ``input``.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.argmin(x, 1, mask=mask)
+    tensor([0., 1.])
+    """
     return _index("argmin", input, dim, keepdim, dtype, mask)
 
 
@@ -304,6 +316,11 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     """Return the lower median of the elements along ``dim`` at which ``mask`` is true; nan if there are none.
 
     Raises ValueError for integers if a row is masked out.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.median(x, 1, mask=mask)
+    tensor([1., 0.])
     """
     _check_strided("median", _plain(input))
     place = _canonical_dim(dim, input.dim())[0]
@@ -320,7 +337,13 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
 def norm(
     input: Any, ord: Any = 2.0, dim: Any = None, *, keepdim: Any = False, dtype: Any = None, mask: Any = None
 ) -> Any:
-    """Return the norm of order ``ord`` of the elements along ``dim`` at which ``mask`` is true; 0 if there are none."""
+    """Return the norm of order ``ord`` of the elements along ``dim`` at which ``mask`` is true; 0 if there are none.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.norm(x, 2, 1, mask=mask)
+    tensor([2.2361, 3.0000])
+    """
     from ..linalg import vector_norm
 
     _check_strided("norm", _plain(input))
@@ -358,6 +381,11 @@ def var(
     """Return the variance of the elements along ``dim`` at which ``mask`` is true; nan if there are none.
 
     The sum of squares is divided by the number of elements minus ``correction``: 1, or 0 if ``unbiased`` is false.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.var(x, 1, unbiased=False, mask=mask)
+    tensor([0.2500, 2.2500])
     """
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, "var")
 
@@ -366,12 +394,24 @@ def std(
     input: Any, dim: Any = None, unbiased: Any = None, *, correction: Any = None, keepdim: Any = False,
     dtype: Any = None, mask: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the standard deviation of the elements along ``dim`` at which ``mask`` is true; see :func:`var`."""
+    """Return the standard deviation of the elements along ``dim`` at which ``mask`` is true; see :func:`var`.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.std(x, 1, mask=mask)
+    tensor([0.7071, 2.1213])
+    """
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask, "std")
 
 
 def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the logarithm of the sum of exponentials along ``dim`` where ``mask`` is true; -inf if there are none."""
+    """Return the logarithm of the sum of exponentials along ``dim`` where ``mask`` is true; -inf if there are none.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.logsumexp(x, 1, mask=mask)
+    tensor([2.3133, 3.0486])
+    """
     _check_strided("logsumexp", _plain(input))
     dims = _canonical_dim(dim, input.dim())
     x = _combine_input_and_mask("logsumexp", input, mask)
@@ -384,7 +424,13 @@ def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any 
 def logaddexp(
     input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None
 ) -> Any:  # fmt: skip
-    """Return ``log(exp(input) + exp(other))`` elementwise; a masked-out element counts as minus infinity."""
+    """Return ``log(exp(input) + exp(other))`` elementwise; a masked-out element counts as minus infinity.
+
+    >>> x, y = torch.tensor([0.0, 1.0]), torch.tensor([0.0, 2.0])
+    >>> mask = torch.tensor([True, False])
+    >>> torch.masked.logaddexp(x, y, input_mask=mask, other_mask=torch.tensor([True, True]))
+    tensor([0.6931, 2.0000])
+    """
     if _plain(input).layout is not strided or _plain(other).layout is not strided:
         raise ValueError(
             f"masked logaddexp expects strided tensors (got {input.layout} tensor for input, {other.layout} for other)"
@@ -402,12 +448,26 @@ def _cumulative(name: str, input: Any, dim: int, dtype: Any, mask: Any) -> Any:
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the cumulative sum along ``dim``; a masked-out element counts as 0."""
+    """Return the cumulative sum along ``dim``; a masked-out element counts as 0.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.cumsum(x, 1, mask=mask)
+    tensor([[1., 1., 3.],
+            [3., 3., 3.]])
+    """
     return _cumulative("cumsum", input, dim, dtype, mask)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the cumulative product along ``dim``; a masked-out element counts as 1."""
+    """Return the cumulative product along ``dim``; a masked-out element counts as 1.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.cumprod(x, 1, mask=mask)
+    tensor([[1., 1., 2.],
+            [3., 0., 0.]])
+    """
     return _cumulative("cumprod", input, dim, dtype, mask)
 
 
@@ -433,19 +493,40 @@ def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the logarithm of the softmax along ``dim`` of the elements at which ``mask`` is true."""
+    """Return the logarithm of the softmax along ``dim`` of the elements at which ``mask`` is true.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.log_softmax(x, 1, mask=mask)
+    tensor([[-1.3133,    -inf, -0.3133],
+            [-0.0486, -3.0486,    -inf]])
+    """
     return _normalized("log_softmax", "amax", input, dim, dtype, mask)
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the softmax of the negated elements along ``dim`` at which ``mask`` is true."""
+    """Return the softmax of the negated elements along ``dim`` at which ``mask`` is true.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.softmin(x, 1, mask=mask)
+    tensor([[0.7311, 0.0000, 0.2689],
+            [0.0474, 0.9526, 0.0000]])
+    """
     return _normalized("softmin", "amin", input, dim, dtype, mask)
 
 
 def normalize(
     input: Any, ord: Any, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None
 ) -> Any:  # fmt: skip
-    """Return the elements divided by the norm of order ``ord`` along ``dim``, or by ``eps`` if that is larger."""
+    """Return the elements divided by the norm of order ``ord`` along ``dim``, or by ``eps`` if that is larger.
+
+    >>> x = torch.tensor([[1.0, 4.0, 2.0], [3.0, 0.0, 5.0]])
+    >>> mask = torch.tensor([[True, False, True], [True, True, False]])
+    >>> torch.masked.normalize(x, 2.0, 1, mask=mask)
+    tensor([[0.4472, 0.0000, 0.8944],
+            [1.0000, 0.0000, 0.0000]])
+    """
     _check_strided("normalize", _plain(input))
     x = _combine_input_and_mask("sum", input, mask)
     size = norm(input, ord, dim, keepdim=True, dtype=dtype or input.dtype, mask=mask)

@@ -59,13 +59,23 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with values from the uniform distribution on [``a``, ``b``)."""
+    """Fill ``tensor`` with values from the uniform distribution on [``a``, ``b``).
+
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.uniform_(torch.empty(3), -1.0, 1.0)
+    tensor([-0.0075,  0.5364, -0.8230])
+    """
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Source = None) -> Tensor:
-    """Fill ``tensor`` with values from the normal distribution with mean ``mean`` and standard deviation ``std``."""
+    """Fill ``tensor`` with values from the normal distribution with mean ``mean`` and standard deviation ``std``.
+
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.init.normal_(torch.empty(3), mean=10.0)
+    tensor([11.5410,  9.7066,  7.8212])
+    """
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 

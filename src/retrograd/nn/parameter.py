@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
-from ..core.tensor import Tensor, leaf_sharing_memory
+from ..core.tensor import Tensor, TensorMeta, leaf_sharing_memory
 from ..core.torch_function import DISABLED
 from ..dispatch.operand_promotion import PLAIN
 from ..dispatch.transform_tensor import TransformTensor, WrapperTensor
@@ -26,14 +26,14 @@ DETACHED = (
 )
 
 
-class _ParameterMeta(type):
+class _ParameterMeta(TensorMeta):
     """Metaclass of Parameter: ``isinstance(x, Parameter)`` is true for each tensor ``x`` whose ``_is_param`` is true.
 
     This is needed if ``data`` is an instance of a user-defined subclass of Tensor: ``Parameter(data)`` then returns an
     instance of this subclass, in which it sets ``_is_param`` to true.
     """
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> bool:  # noqa: N805 - of a metaclass
         if type.__instancecheck__(cls, instance):
             return True
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
@@ -100,10 +100,10 @@ def rebuild(cls: Any, array: Any, requires_grad: bool, attributes: dict[str, Any
 PLAIN.add(Parameter)
 
 
-class _BufferMeta(type):
+class _BufferMeta(TensorMeta):
     """Metaclass of Buffer: ``isinstance(x, Buffer)`` is true for each tensor ``x`` whose ``_is_buffer`` is true."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> bool:  # noqa: N805 - of a metaclass
         if type.__instancecheck__(cls, instance):
             return True
         return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)

@@ -162,6 +162,8 @@ class FlopCounterMode(TorchDispatchMode):
     """
 
     __module__ = "torch.utils.flop_counter"
+    depth: int
+    display: bool
 
     def __init__(
         self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict[Any, Any] | None = None
@@ -175,8 +177,8 @@ class FlopCounterMode(TorchDispatchMode):
             key: each if getattr(each, "_get_raw", False) else shape_wrapper(each)
             for key, each in (custom_mapping or {}).items()
         }
-        self.flop_registry = flop_registry | own
-        self.mod_tracker = ModuleTracker()
+        self.flop_registry: dict[Any, Formula | Any] = flop_registry | own
+        self.mod_tracker: ModuleTracker = ModuleTracker()
 
     def __enter__(self) -> Self:
         self.flop_counts.clear()

@@ -16,6 +16,8 @@ class SubclassArray(MetaArray):
     """Array of a wrapper subclass: a layout on the device ``place``, the class, and the attributes of the instance."""
 
     __slots__ = ("attributes", "kind", "place", "slots")
+    attributes: dict[str, Any]
+    kind: type[Tensor]
 
     def __init__(self, layout: Any, kind: type[Tensor], attributes: dict[str, Any], place: Any) -> None:
         super().__init__(layout)

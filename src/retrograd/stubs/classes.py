@@ -13,7 +13,6 @@ from dataclasses import replace
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
-from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..operations.creation import legacy_types
 from ..runtime.codegen import parse_expression
@@ -320,15 +319,11 @@ class Members:
             kind = functions.result_type(self.stub, *found, f"{self.full}.{name}")
         else:
             kind = self._fact(name)
-        given = kind
-        if self.cls is Tensor and name == "grad":  # a type checker cannot know where backward() has been called
-            kind = self.stub.outside("typing", "Any") + " | " + kind.removesuffix(" | None")
-            kind = " | ".join(reversed(kind.split(" | ")))
         head = [f"    @{self.stub.builtin('property')}", f"    def {name}(self) -> {kind}:"]
         doc = docstring(inspect.cleandoc(value.__doc__ or ""), "        ")
         lines = [*head, *doc, "        ..."] if doc else [head[0], head[1] + " ..."]
         if value.fset is not None:
-            lines += [f"    @{name}.setter", f"    def {name}(self, value: {given}) -> None: ..."]
+            lines += [f"    @{name}.setter", f"    def {name}(self, value: {kind}) -> None: ..."]
         if value.fdel is not None:
             lines += [f"    @{name}.deleter", f"    def {name}(self) -> None: ..."]
         return lines
@@ -453,8 +448,6 @@ class Members:
                 lines += self._property(name, value)
             elif isinstance(value, staticmethod | classmethod):
                 lines += self._method(name, value)
-            elif isinstance(value, UnsupportedAttribute):
-                continue
             elif callable(value):
                 lines += functions.declare(stub, name, value, f"torch.Tensor.{name}", Tensor)
             else:

@@ -13,7 +13,7 @@ from ..compat.lazy_imports import INTERNAL
 
 ROOT = __name__.partition(".")[0]
 #: Public modules that are not attributes of the package: programs import them.
-UNLISTED = ("extend", "import_hook")
+UNLISTED = ("extend", "import_hook", "distributed.checkpoint.format_utils", "distributed.checkpoint.state_dict")
 #: Internal classes, and the public classes in their place.
 STAND_INS = {"retrograd.core.graph.Node": "retrograd.autograd.graph.Node"}
 

@@ -15,6 +15,16 @@ class CheckpointException(BaseException):
     """Failure of one or several ranks while a checkpoint was saved or loaded; every rank raises it.
 
     ``failures`` maps the rank to its exception and traceback.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> try:
+    ...     checkpoint.load({"w": torch.zeros(2)}, checkpoint_id=folder.name, no_dist=True)
+    ... except checkpoint.CheckpointException as error:
+    ...     {rank: type(failure[0]).__name__ for rank, failure in error.failures.items()}
+    {0: 'FileNotFoundError'}
+    >>> folder.cleanup()
     """
 
     __module__ = ModuleName("torch.distributed.checkpoint.api", __name__)

@@ -43,6 +43,18 @@ class DefaultSavePlanner(SavePlanner):
 
     Values that several ranks have are written by one of them: the largest first, by the rank that writes least so far,
     or by the lowest rank with ``dedup_save_to_lowest_rank``. ``enable_plan_caching`` has no effect.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> class WithoutBuffers(checkpoint.DefaultSavePlanner):
+    ...     def set_up_planner(self, state_dict, storage_meta=None, is_coordinator=False):
+    ...         kept = {key: value for key, value in state_dict.items() if "running" not in key}
+    ...         super().set_up_planner(kept, storage_meta, is_coordinator)
+    >>> state = torch.nn.BatchNorm1d(2).state_dict()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = checkpoint.save(state, checkpoint_id=folder, planner=WithoutBuffers(), no_dist=True)
+    >>> list(found.state_dict_metadata)
+    ['weight', 'bias', 'num_batches_tracked']
     """
 
     mappings: dict[str, Path]
@@ -117,6 +129,16 @@ class DefaultLoadPlanner(LoadPlanner):
 
     A key that is not in the checkpoint raises RuntimeError unless ``allow_partial_load`` is true; its value is then left
     unchanged.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> state = {"w": torch.zeros(2), "new": torch.zeros(1)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoint.save({"w": torch.ones(2)}, checkpoint_id=folder, no_dist=True)
+    ...     planner = checkpoint.DefaultLoadPlanner(allow_partial_load=True)
+    ...     checkpoint.load(state, checkpoint_id=folder, planner=planner, no_dist=True)
+    >>> state
+    {'w': tensor([1., 1.]), 'new': tensor([0.])}
     """
 
     mappings: dict[str, Path]
@@ -235,7 +257,12 @@ def local_chunk(tensor: Tensor) -> ChunkStorageMetadata:
 
 
 def create_default_local_save_plan(state_dict: STATE_DICT_TYPE, is_coordinator: bool) -> SavePlan:
-    """Return a plan of all values of ``state_dict`` of which this rank has a part."""
+    """Return a plan of all values of ``state_dict`` of which this rank has a part.
+
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2), "step": 3}, is_coordinator=True)
+    >>> [(item.index.fqn, item.type.name) for item in plan.items]
+    [('w', 'TENSOR'), ('step', 'BYTE_IO')]
+    """
     items: list[WriteItem] = []
     for name, value in state_dict.items():
         if not isinstance(value, Tensor):
@@ -294,7 +321,13 @@ def _described(item: WriteItem) -> str:
 def create_default_global_save_plan(
     all_plans: list[SavePlan], rewrite_index_hints: bool = True
 ) -> tuple[list[SavePlan], Metadata]:
-    """Return ``all_plans`` with positions in the lists of chunks, and the description of the checkpoint."""
+    """Return ``all_plans`` with positions in the lists of chunks, and the description of the checkpoint.
+
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2), "step": 3}, is_coordinator=True)
+    >>> plans, metadata = create_default_global_save_plan([plan])
+    >>> len(plans), metadata.state_dict_metadata["w"].size
+    (1, torch.Size([2]))
+    """
     found: dict[str, Any] = {}
     plans = []
     for plan in all_plans:
@@ -381,7 +414,17 @@ def create_read_items_for_chunk_list(
 
 
 def create_default_local_load_plan(state_dict: STATE_DICT_TYPE, metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """Return a plan of what ``state_dict`` needs; raise PyTorch's errors for missing keys and other shapes."""
+    """Return a plan of what ``state_dict`` needs; raise PyTorch's errors for missing keys and other shapes.
+
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2, 3)}, is_coordinator=True)
+    >>> _, metadata = create_default_global_save_plan([plan])
+    >>> [item.lengths for item in create_default_local_load_plan({"w": torch.zeros(2, 3)}, metadata).items]
+    [torch.Size([2, 3])]
+    >>> create_default_local_load_plan({"b": torch.zeros(2)}, metadata)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: Missing key in checkpoint state_dict: b.
+    """
     items: list[ReadItem] = []
     for name, value in state_dict.items():
         if name not in metadata.state_dict_metadata:
@@ -404,7 +447,13 @@ def create_default_local_load_plan(state_dict: STATE_DICT_TYPE, metadata: Metada
 
 
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
-    """Return ``all_plans``: loading needs no agreement."""
+    """Return ``all_plans``: loading needs no agreement.
+
+    >>> from retrograd.distributed import checkpoint
+    >>> plans = [checkpoint.LoadPlan([]), checkpoint.LoadPlan([])]
+    >>> create_default_global_load_plan(plans) is plans
+    True
+    """
     return all_plans
 
 

@@ -101,6 +101,14 @@ class FileSystemWriter(_InFolder, StorageWriter):
     With ``overwrite``, an existing checkpoint is replaced when the new one is complete; the disk holds both until then.
     Without ``sync_files``, a checkpoint may be lost if the machine fails. ``thread_count`` files are written at the same
     time; without ``single_file_per_rank``, each value has a file. The other arguments have no effect.
+
+    >>> import pathlib, tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = checkpoint.FileSystemWriter(folder, thread_count=2)
+    ...     _ = checkpoint.save({"a": torch.ones(2), "b": torch.ones(3)}, storage_writer=writer, no_dist=True)
+    ...     sorted(path.suffix for path in pathlib.Path(folder).iterdir())
+    ['', '.safetensors', '.safetensors']
     """
 
     def __init__(
@@ -352,6 +360,17 @@ class FileSystemReader(_InFolder, StorageReader):
     """Reader of the checkpoint in the folder ``path``.
 
     The checksums of all blocks that a rank needs are tested before any tensor is modified.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoint.save({"w": torch.ones(2), "step": 3}, checkpoint_id=folder, no_dist=True)
+    ...     reader = checkpoint.FileSystemReader(folder)
+    ...     metadata = reader.read_metadata()
+    ...     state = {"w": torch.zeros(2)}
+    ...     checkpoint.load(state, storage_reader=reader, no_dist=True)
+    >>> metadata.state_dict_metadata["w"].size, state
+    (torch.Size([2]), {'w': tensor([1., 1.])})
     """
 
     def __init__(self, path: str | os.PathLike[str], _extension_registry: Any = None) -> None:

@@ -32,6 +32,16 @@ class HuggingFaceStorageReader(FileSystemReader):
     """Reader of the safetensors files in the folder ``path``; DTensors get their parts of the tensors.
 
     ``thread_count`` has no effect.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.serialization.save_safetensors({"w": torch.ones(2)}, f"{folder}/model.safetensors")
+    ...     state = {"w": torch.zeros(2)}
+    ...     reader = checkpoint.HuggingFaceStorageReader(folder)
+    ...     checkpoint.load(state, storage_reader=reader, no_dist=True)
+    >>> state
+    {'w': tensor([1., 1.])}
     """
 
     def __init__(self, path: str | os.PathLike[str], thread_count: int = 1) -> None:
@@ -70,6 +80,14 @@ class HuggingFaceStorageWriter(FileSystemWriter):
     ``fqn_to_index_mapping`` maps the names to the numbers of the files, from 1 on; by default there is one file. DTensors
     raise ValueError: collect them first, with ``get_model_state_dict`` and ``full_state_dict=True``.
     ``save_distributed=True`` and ``enable_consolidation=True`` raise RuntimeError. One rank writes a file.
+
+    >>> import pathlib, tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     writer = checkpoint.HuggingFaceStorageWriter(folder, {"a": 1, "b": 2})
+    ...     _ = checkpoint.save({"a": torch.ones(2), "b": torch.ones(3)}, storage_writer=writer, no_dist=True)
+    ...     sorted(path.name for path in pathlib.Path(folder).glob("*.safetensors"))
+    ['model-00001-of-00002.safetensors', 'model-00002-of-00002.safetensors']
     """
 
     def __init__(

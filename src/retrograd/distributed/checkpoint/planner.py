@@ -15,7 +15,13 @@ from .metadata import STATE_DICT_TYPE, ChunkStorageMetadata, Metadata, MetadataI
 
 
 class WriteItemType(Enum):
-    """Kind of a value to be written: a whole tensor, a chunk of a tensor, or another value."""
+    """Kind of a value to be written: a whole tensor, a chunk of a tensor, or another value.
+
+    >>> from retrograd.distributed.checkpoint.default_planner import create_default_local_save_plan
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2, 3), "step": 3}, is_coordinator=True)
+    >>> [item.type.name for item in plan.items]
+    ['TENSOR', 'BYTE_IO']
+    """
 
     TENSOR = auto()
     SHARD = auto()
@@ -23,7 +29,15 @@ class WriteItemType(Enum):
 
 
 class LoadItemType(Enum):
-    """Kind of a value to be read: a tensor or a part of one, or another value."""
+    """Kind of a value to be read: a tensor or a part of one, or another value.
+
+    >>> from retrograd.distributed.checkpoint import default_planner as planner
+    >>> state = {"w": torch.ones(2, 3)}
+    >>> _, metadata = planner.create_default_global_save_plan([planner.create_default_local_save_plan(state, True)])
+    >>> plan = planner.create_default_local_load_plan(state, metadata)
+    >>> [item.type.name for item in plan.items]
+    ['TENSOR']
+    """
 
     TENSOR = auto()
     BYTE_IO = auto()
@@ -31,14 +45,26 @@ class LoadItemType(Enum):
 
 @dataclass(frozen=True)
 class BytesIOWriteData:
-    """Number of bytes of a value that is not a tensor."""
+    """Number of bytes of a value that is not a tensor.
+
+    >>> item = WriteItem(MetadataIndex("step"), WriteItemType.BYTE_IO, BytesIOWriteData(8))
+    >>> item.bytes_io_data.nbytes
+    8
+    """
 
     nbytes: int
 
 
 @dataclass(frozen=True)
 class TensorWriteData:
-    """Chunk to be written, and properties and shape of the whole tensor."""
+    """Chunk to be written, and properties and shape of the whole tensor.
+
+    >>> from retrograd.distributed.checkpoint.default_planner import create_default_local_save_plan
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2, 3), "step": 3}, is_coordinator=True)
+    >>> data = plan.items[0].tensor_data
+    >>> data.size, data.chunk.offsets, data.chunk.sizes
+    (torch.Size([2, 3]), torch.Size([0, 0]), torch.Size([2, 3]))
+    """
 
     chunk: ChunkStorageMetadata
     properties: TensorProperties
@@ -47,7 +73,13 @@ class TensorWriteData:
 
 @dataclass(frozen=True)
 class WriteItem:
-    """A value, or a chunk of a tensor, that a rank writes."""
+    """A value, or a chunk of a tensor, that a rank writes.
+
+    >>> from retrograd.distributed.checkpoint.default_planner import create_default_local_save_plan
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2, 3), "step": 3}, is_coordinator=True)
+    >>> [(item.index.fqn, item.tensor_storage_size()) for item in plan.items]
+    [('w', 24), ('step', None)]
+    """
 
     index: MetadataIndex
     type: WriteItemType
@@ -62,7 +94,16 @@ class WriteItem:
 
 @dataclass(frozen=True)
 class ReadItem:
-    """Rectangular part that a rank reads: from which chunk, and to which place of which tensor."""
+    """Rectangular part that a rank reads: from which chunk, and to which place of which tensor.
+
+    >>> from retrograd.distributed.checkpoint import default_planner as planner
+    >>> state = {"w": torch.ones(2, 3)}
+    >>> _, metadata = planner.create_default_global_save_plan([planner.create_default_local_save_plan(state, True)])
+    >>> plan = planner.create_default_local_load_plan(state, metadata)
+    >>> (item,) = plan.items
+    >>> item.dest_index.fqn, item.dest_offsets, item.lengths
+    ('w', torch.Size([0, 0]), torch.Size([2, 3]))
+    """
 
     type: LoadItemType
     dest_index: MetadataIndex
@@ -74,7 +115,13 @@ class ReadItem:
 
 @dataclass(frozen=True)
 class SavePlan:
-    """Items that a rank writes."""
+    """Items that a rank writes.
+
+    >>> from retrograd.distributed.checkpoint.default_planner import create_default_local_save_plan
+    >>> plan = create_default_local_save_plan({"w": torch.ones(2, 3), "step": 3}, is_coordinator=True)
+    >>> len(plan.items), plan.usable
+    (2, True)
+    """
 
     items: list[WriteItem]
     storage_data: Any = None
@@ -84,7 +131,15 @@ class SavePlan:
 
 @dataclass
 class LoadPlan:
-    """Items that a rank reads."""
+    """Items that a rank reads.
+
+    >>> from retrograd.distributed.checkpoint import default_planner as planner
+    >>> state = {"w": torch.ones(2, 3)}
+    >>> _, metadata = planner.create_default_global_save_plan([planner.create_default_local_save_plan(state, True)])
+    >>> plan = planner.create_default_local_load_plan(state, metadata)
+    >>> [item.storage_index.fqn for item in plan.items]
+    ['w']
+    """
 
     items: list[ReadItem]
     storage_data: Any = None
@@ -95,6 +150,12 @@ class SavePlanner(ABC):
     """Base class of objects that decide what is saved; the methods are called in this order.
 
     Programs derive from :class:`DefaultSavePlanner` and override single methods.
+
+    >>> from retrograd.distributed import checkpoint
+    >>> issubclass(checkpoint.DefaultSavePlanner, SavePlanner)
+    True
+    >>> sorted(SavePlanner.__abstractmethods__)
+    ['create_global_plan', 'create_local_plan', 'finish_plan', 'resolve_data', 'set_up_planner']
     """
 
     @abstractmethod
@@ -124,6 +185,19 @@ class LoadPlanner:
     """Base class of objects that decide what is loaded; the methods are called in this order.
 
     Programs derive from :class:`DefaultLoadPlanner` and override single methods.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> class Counting(checkpoint.DefaultLoadPlanner):
+    ...     count = 0
+    ...     def commit_tensor(self, read_item, tensor):
+    ...         self.count += 1
+    >>> planner = Counting()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoint.save({"w": torch.ones(2), "step": 3}, checkpoint_id=folder, no_dist=True)
+    ...     checkpoint.load({"w": torch.zeros(2), "step": 0}, checkpoint_id=folder, planner=planner, no_dist=True)
+    >>> planner.count
+    1
     """
 
     @abstractmethod

@@ -38,6 +38,12 @@ class StateDictOptions:
     gradient. ``strict`` is passed to ``load_state_dict``. With ``broadcast_from_rank0``, only rank 0 has a (full)
     dictionary to be loaded. ``flatten_optimizer_state_dict`` gives ``{"state.w.step": …, "param_groups.w.lr": …}``.
     ``keep_submodule_prefixes`` concerns the deprecated argument ``submodules``; ``dsd_fqn_modifiers`` has no effect.
+
+    >>> from retrograd.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    >>> model = torch.nn.Linear(2, 1)
+    >>> _ = model.bias.requires_grad_(False)
+    >>> list(get_model_state_dict(model, options=StateDictOptions(ignore_frozen_params=True)))
+    ['weight']
     """
 
     full_state_dict: bool = False
@@ -140,6 +146,15 @@ def get_optimizer_state_dict(
     """Return the state of ``optimizers``, whose parameters are those of ``model``, by the names of the parameters.
 
     The state of an optimiser without steps is created first, by a step with a learning rate and gradients of 0.
+
+    >>> from retrograd.distributed.checkpoint.state_dict import get_optimizer_state_dict
+    >>> model = torch.nn.Linear(2, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    >>> state = get_optimizer_state_dict(model, optimizer)
+    >>> {name: list(each) for name, each in state["state"].items()}
+    {'weight': ['momentum_buffer'], 'bias': ['momentum_buffer']}
+    >>> state["param_groups"][0]["params"]
+    ['weight', 'bias']
     """
     options = _checked(options)
     prefixes = _prefixes(model, submodules)
@@ -167,7 +182,15 @@ def get_state_dict(
     model: Module, optimizers: Optimizer | Iterable[Optimizer], *, submodules: set[Module] | None = None,
     options: StateDictOptions | None = None,
 ) -> tuple[State, State]:  # fmt: skip
-    """Return the results of :func:`get_model_state_dict` and :func:`get_optimizer_state_dict`."""
+    """Return the results of :func:`get_model_state_dict` and :func:`get_optimizer_state_dict`.
+
+    >>> from retrograd.distributed.checkpoint.state_dict import get_state_dict
+    >>> model = torch.nn.Linear(2, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    >>> model_state, optimizer_state = get_state_dict(model, optimizer)
+    >>> list(model_state), list(optimizer_state)
+    (['weight', 'bias'], ['state', 'param_groups'])
+    """
     optimizers = _as_tuple(optimizers)
     states = get_model_state_dict(model, submodules=submodules, options=options)
     empty_state: State = {}
@@ -265,6 +288,13 @@ def set_model_state_dict(
 
     Return the missing and the unexpected keys. With ``full_state_dict``, whole tensors are distributed as the
     parameters are.
+
+    >>> from retrograd.distributed.checkpoint.state_dict import set_model_state_dict
+    >>> model = torch.nn.Linear(2, 1)
+    >>> set_model_state_dict(model, {"weight": torch.ones(1, 2), "bias": torch.zeros(1)})
+    <All keys matched successfully>
+    >>> model.weight.tolist()
+    [[1.0, 1.0]]
     """
     options = _checked(options)
     state = dict(model_state_dict)
@@ -330,7 +360,17 @@ def set_optimizer_state_dict(
     model: Module, optimizers: Optimizer | Iterable[Optimizer], optim_state_dict: State, *,
     options: StateDictOptions | None = None,
 ) -> None:  # fmt: skip
-    """Load ``optim_state_dict``, a result of :func:`get_optimizer_state_dict`, into ``optimizers``."""
+    """Load ``optim_state_dict``, a result of :func:`get_optimizer_state_dict`, into ``optimizers``.
+
+    >>> from retrograd.distributed.checkpoint.state_dict import get_optimizer_state_dict, set_optimizer_state_dict
+    >>> model = torch.nn.Linear(2, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    >>> state = get_optimizer_state_dict(model, optimizer)
+    >>> other = torch.optim.SGD(model.parameters(), lr=0.5)
+    >>> set_optimizer_state_dict(model, other, state)
+    >>> other.param_groups[0]["lr"]
+    0.1
+    """
     options = _checked(options)
     names = _names_of_parameters(model)
     with no_grad():
@@ -413,7 +453,15 @@ def set_state_dict(
     model: Module, optimizers: Optimizer | Iterable[Optimizer], *, model_state_dict: State, optim_state_dict: State,
     options: StateDictOptions | None = None,
 ) -> IncompatibleKeys:  # fmt: skip
-    """Load the results of :func:`get_state_dict` into ``model`` and ``optimizers``."""
+    """Load the results of :func:`get_state_dict` into ``model`` and ``optimizers``.
+
+    >>> from retrograd.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    >>> model = torch.nn.Linear(2, 1)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    >>> model_state, optimizer_state = get_state_dict(model, optimizer)
+    >>> set_state_dict(model, optimizer, model_state_dict=model_state, optim_state_dict=optimizer_state)
+    <All keys matched successfully>
+    """
     optimizers = _as_tuple(optimizers)
     if optimizers:
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)

@@ -30,6 +30,16 @@ def load(
 
     If a rank fails, every rank raises :class:`CheckpointException`: the keys, the shapes and the checksums of the files
     are tested on all ranks before a tensor is modified.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> model, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoint.save({"model": model, "step": 3}, checkpoint_id=folder, no_dist=True)
+    ...     state = {"model": other, "step": 0}
+    ...     checkpoint.load(state, checkpoint_id=folder, no_dist=True)
+    >>> torch.equal(model.weight, other.weight), state["step"]
+    (True, 3)
     """
     no_dist = single_process(no_dist, "load")
     reader = _reader(storage_reader, checkpoint_id)
@@ -94,7 +104,17 @@ def load_state_dict(
     state_dict: dict[str, Any], storage_reader: StorageReader, process_group: Any = None, coordinator_rank: int = 0,
     no_dist: bool = False, planner: LoadPlanner | None = None,
 ) -> None:  # fmt: skip
-    """Deprecated form of :func:`load`."""
+    """Deprecated form of :func:`load`.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> state = {"w": torch.zeros(2)}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = checkpoint.save({"w": torch.ones(2), "step": 3}, checkpoint_id=folder, no_dist=True)
+    ...     checkpoint.load_state_dict(state, checkpoint.FileSystemReader(folder), no_dist=True)
+    >>> state
+    {'w': tensor([1., 1.])}
+    """
     warn(
         "`load_state_dict` is deprecated and will be removed in future versions. Please use `load` instead.",
         FutureWarning,

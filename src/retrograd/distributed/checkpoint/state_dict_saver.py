@@ -22,7 +22,18 @@ from .utils import _DistWrapper
 
 
 class AsyncCheckpointerType(Enum):
-    """Place in which :func:`async_save` writes; a thread of this process is used in both cases."""
+    """Place in which :func:`async_save` writes; a thread of this process is used in both cases.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     future = checkpoint.async_save(
+    ...         {"w": torch.ones(2)}, checkpoint_id=folder, no_dist=True,
+    ...         async_checkpointer_type=AsyncCheckpointerType.THREAD,
+    ...     )
+    ...     list(future.result().state_dict_metadata)
+    ['w']
+    """
 
     THREAD = "thread"
     PROCESS = "process"
@@ -144,6 +155,17 @@ def async_save(
     Return a ``concurrent.futures.Future`` of the description. The program may modify the state when this function has
     returned. Successive saves of a process are written one after another. ``async_stager.stage(state_dict)`` copies the
     state if it is passed.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> weight = torch.ones(2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     future = checkpoint.async_save({"w": weight}, checkpoint_id=folder, no_dist=True)
+    ...     _ = weight.zero_()  # not saved
+    ...     _ = future.result()
+    ...     checkpoint.load({"w": weight}, checkpoint_id=folder, no_dist=True)
+    >>> weight
+    tensor([1., 1.])
     """
     no_dist = single_process(no_dist, "save")
     writer = _writer(storage_writer, checkpoint_id)
@@ -193,7 +215,17 @@ def save_state_dict(
     state_dict: STATE_DICT_TYPE, storage_writer: StorageWriter, process_group: Any = None, coordinator_rank: int = 0,
     no_dist: bool = False, planner: SavePlanner | None = None,
 ) -> Metadata:  # fmt: skip
-    """Deprecated form of :func:`save`."""
+    """Deprecated form of :func:`save`.
+
+    >>> import tempfile
+    >>> from retrograd.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     metadata = checkpoint.save_state_dict(
+    ...         {"w": torch.ones(2)}, checkpoint.FileSystemWriter(folder), no_dist=True
+    ...     )
+    >>> list(metadata.state_dict_metadata)
+    ['w']
+    """
     warn(
         "`save_state_dict` is deprecated and will be removed in future versions.Please use `save` instead.",
         FutureWarning,

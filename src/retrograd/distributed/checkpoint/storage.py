@@ -14,7 +14,12 @@ from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner
 
 @dataclass(frozen=True)
 class WriteResult:
-    """Description of a written value: its index, its number of bytes, and its place."""
+    """Description of a written value: its index, its number of bytes, and its place.
+
+    >>> result = WriteResult(MetadataIndex("w"), size_in_bytes=8, storage_data="file.bin")
+    >>> result.index.fqn, result.size_in_bytes
+    ('w', 8)
+    """
 
     index: MetadataIndex
     size_in_bytes: int
@@ -22,7 +27,14 @@ class WriteResult:
 
 
 class StorageWriter(ABC):
-    """Base class of writers; the methods are called in this order, ``finish`` on the coordinator only."""
+    """Base class of writers; the methods are called in this order, ``finish`` on the coordinator only.
+
+    >>> from retrograd.distributed import checkpoint
+    >>> issubclass(checkpoint.FileSystemWriter, StorageWriter)
+    True
+    >>> checkpoint.FileSystemWriter.validate_checkpoint_id("s3://bucket")
+    False
+    """
 
     @abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -62,7 +74,14 @@ class StorageWriter(ABC):
 
 
 class StorageReader(ABC):
-    """Base class of readers; the methods are called in this order."""
+    """Base class of readers; the methods are called in this order.
+
+    >>> from retrograd.distributed import checkpoint
+    >>> issubclass(checkpoint.FileSystemReader, StorageReader)
+    True
+    >>> checkpoint.FileSystemReader.validate_checkpoint_id("s3://bucket")
+    False
+    """
 
     @abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:

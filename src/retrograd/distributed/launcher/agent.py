@@ -54,12 +54,15 @@ def say(text: str) -> None:
 class Agent:
     """Launcher of the ranks of this node, with the options ``config``."""
 
+    args: list[Any]
+    config: LaunchConfig
+
     def __init__(self, config: LaunchConfig, entrypoint: Callable[..., Any] | str | None, args: Sequence[Any]) -> None:
         self.config, self.entrypoint, self.args = config, entrypoint, list(args)
         self.events: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
-        self.console = Console()
-        self.grace = float(config.shutdown_timeout or 0)
-        self.at_work = False
+        self.console: Console = Console()
+        self.grace: float = float(config.shutdown_timeout or 0)
+        self.at_work: bool = False
 
     @property
     def name(self) -> str:

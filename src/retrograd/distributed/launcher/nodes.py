@@ -78,19 +78,26 @@ class Nodes:
         events: Queue for ``("decided", outcome)`` and ``("lost", text)``.
     """
 
+    round: PrefixStore
+    met: bool
+    config: Any
+    events: SimpleQueue[tuple[Any, ...]]
+    host: str
+    port: int
+
     def __init__(
         self, config: Any, node: int | None, endpoint: tuple[str, int], events: SimpleQueue[tuple[Any, ...]]
     ) -> None:
         self.config, self.events = config, events
         self.host, self.port = endpoint
         self.number, self.met = config.max_nodes, False
-        self.patience = timedelta(
+        self.patience: timedelta = timedelta(
             seconds=float(config.rdzv_configs.get("join_timeout", config.rdzv_configs["timeout"]))
         )
         self.hosting = (self.number == 1 or is_this_host(self.host)) if node is None else node == 0
-        self.server = self._open(node)
+        self.server: TCPStore = self._open(node)
         self.store: Store = PrefixStore(f"launch/{config.run_id}", self.server)
-        self.node = self.store.add("arrivals", 1) - 1 if node is None else node
+        self.node: int = self.store.add("arrivals", 1) - 1 if node is None else node
         if self.node >= self.number:
             raise RuntimeError(f"this launcher is number {self.node + 1}, but --nnodes is {self.number}")
 

@@ -29,10 +29,10 @@ class Console:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock: threading.Lock = threading.Lock()
         self.open_lines: dict[str, tuple[int, str]] = {}
         #: Whether both streams are the same terminal or file. Then a rank's streams share a pipe, which keeps their order.
-        self.same = _file("stdout") is not None and _file("stdout") == _file("stderr")
+        self.same: bool = _file("stdout") is not None and _file("stdout") == _file("stderr")
 
     def write(self, rank: int, name: str, data: bytes) -> None:
         """Write ``data``, lines of ``rank``, to the stream ``name``."""

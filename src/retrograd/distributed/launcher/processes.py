@@ -47,10 +47,10 @@ class Command:
     """Process of one rank that runs a command."""
 
     def __init__(self, command: Sequence[str], variables: dict[str, str], streams: dict[str, Any]) -> None:
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[str] = subprocess.Popen(
             command, env=environment({**os.environ, **variables}), start_new_session=os.name == "posix", **streams
         )  # fmt: skip
-        self.pid = self.process.pid
+        self.pid: int = self.process.pid
 
     def wait(self) -> int:
         """Wait until the process has ended, and return its exit code.
@@ -98,9 +98,9 @@ class Call:
         method: str,
     ) -> None:
         context: Any = multiprocessing.get_context(method)
-        self.process = context.Process(target=_call, args=(function, arguments, variables, result))
+        self.process: Any = context.Process(target=_call, args=(function, arguments, variables, result))
         self.process.start()
-        self.pid = self.process.pid
+        self.pid: Any = self.process.pid
 
     def wait(self) -> int:
         """Wait until the process has ended, and return its exit code."""
@@ -119,6 +119,10 @@ class Processes:
 
     Each has a thread that waits for its end and puts ``("exit", self, local rank)`` into the queue ``events``.
     """
+
+    console: output.Console
+    events: SimpleQueue[tuple[Any, ...]]
+    folder: str
 
     def __init__(self, events: SimpleQueue[tuple[Any, ...]], folder: str, console: output.Console) -> None:
         self.events, self.folder, self.console = events, folder, console

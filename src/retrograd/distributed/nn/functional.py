@@ -162,19 +162,47 @@ def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Group = None) -> tuple[Tensor, ...]:
-    """Return ``tensor`` of all ranks in the rank ``dst``, and tensors of zeros in other ranks."""
+    """Return ``tensor`` of all ranks in the rank ``dst``, and tensors of zeros in other ranks.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (part,) = dist.nn.gather(x)
+    >>> part.sum().backward()
+    >>> x.grad
+    tensor([1., 1.])
+    >>> dist.destroy_process_group()
+    """
     result: tuple[Tensor, ...] = _Gather.apply(dst, group, tensor)
     return result
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Group = None) -> Tensor:
-    """Return the one of ``tensors`` of the rank ``src`` that is for this rank."""
+    """Return the one of ``tensors`` of the rank ``src`` that is for this rank.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> dist.nn.scatter([3 * x], src=0).sum().backward()
+    >>> x.grad
+    tensor([3., 3.])
+    >>> dist.destroy_process_group()
+    """
     result: Tensor = _Scatter.apply(src, group, *tensors)
     return result
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
-    """Return the reduction of ``tensor`` of all ranks in the rank ``dst``; its value in other ranks is undefined."""
+    """Return the reduction of ``tensor`` of all ranks in the rank ``dst``; its value in other ranks is undefined.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (2 * dist.nn.reduce(x, dst=0)).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+    >>> dist.destroy_process_group()
+    """
     result: Tensor = _Reduce.apply(dst, op, group, tensor)
     return result
 
@@ -182,7 +210,17 @@ def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Group = None
 def reduce_scatter(
     output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None
 ) -> Tensor:  # fmt: skip
-    """Return the reduction of the item of ``input_list`` for this rank; ``output`` receives it too."""
+    """Return the reduction of the item of ``input_list`` for this rank; ``output`` receives it too.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = dist.nn.reduce_scatter(torch.zeros(2), [2 * x])
+    >>> y.sum().backward()
+    >>> y.tolist(), x.grad
+    ([2.0, 4.0], tensor([2., 2.]))
+    >>> dist.destroy_process_group()
+    """
     result: Tensor = _Reduce_Scatter.apply(op, group, output, *input_list)
     return result
 
@@ -203,7 +241,17 @@ def _all_gather_base(output_tensor: Tensor, input_tensor: Tensor, group: Group =
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Group = None
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the items of all ranks' ``input_tensor_list`` that are for this rank; the outputs receive them too."""
+    """Return the items of all ranks' ``input_tensor_list`` that are for this rank; the outputs receive them too.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> (part,) = dist.nn.all_to_all([torch.zeros(2)], [2 * x])
+    >>> part.sum().backward()
+    >>> part.tolist(), x.grad
+    ([2.0, 4.0], tensor([2., 2.]))
+    >>> dist.destroy_process_group()
+    """
     result: tuple[Tensor, ...] = _AlltoAll.apply(group, output_tensor_list, *input_tensor_list)
     return result
 
@@ -212,7 +260,17 @@ def all_to_all_single(
     output: Tensor, input: Tensor, output_split_sizes: list[int] | None = None, input_split_sizes: list[int] | None = None,
     group: Group = None,
 ) -> Tensor:  # fmt: skip
-    """Return the parts of all ranks' ``input`` that are for this rank; ``output`` receives them too."""
+    """Return the parts of all ranks' ``input`` that are for this rank; ``output`` receives them too.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = dist.nn.all_to_all_single(torch.zeros(2), 2 * x)
+    >>> y.sum().backward()
+    >>> y.tolist(), x.grad
+    ([2.0, 4.0], tensor([2., 2.]))
+    >>> dist.destroy_process_group()
+    """
     result: Tensor = _AlltoAllSingle.apply(group, output, output_split_sizes, input_split_sizes, input)
     return result
 

@@ -525,6 +525,14 @@ def distribute_tensor(
     The elements are those of the rank ``src_data_rank`` of each dimension of the mesh; with None, each rank takes its
     part of its own ``tensor``, without communication. Parts along a dimension of ``n`` elements have the length
     ``ceil(n / ranks)``, except for the last ones. The result is a leaf.
+
+    >>> from retrograd import distributed as dist
+    >>> dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    >>> mesh = dist.init_device_mesh("cpu", (1,))
+    >>> x = dist.tensor.distribute_tensor(torch.ones(4, 2), mesh, [dist.tensor.Shard(0)])
+    >>> x.shape, x.placements, x.to_local().shape
+    (torch.Size([4, 2]), (Shard(dim=0),), torch.Size([4, 2]))
+    >>> dist.destroy_process_group()
     """
     mesh = _mesh(device_mesh)
     if isinstance(tensor, DTensor):

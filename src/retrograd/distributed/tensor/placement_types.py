@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 
 class Placement:
-    """Base class of the ways in which a tensor is distributed along a dimension of a mesh."""
+    """Base class of the ways in which a tensor is distributed along a dimension of a mesh.
+
+    >>> from retrograd.distributed.tensor import Partial, Replicate, Shard
+    >>> Shard(1).is_shard(), Shard(1).is_shard(dim=0), Replicate().is_replicate(), Partial().is_partial()
+    (True, False, True, True)
+    """
 
     def is_shard(self, dim: int | None = None) -> bool:
         """Whether the tensor is split, along ``dim`` if it is given."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ReferenceType
 
+from ...autograd.stored_tensors import implement_method
 from ...core import dtypes, engine
 from ...core.tensor import Tensor, sparse_coo, sparse_csr, strided, wrap
 from ...core.torch_function import GO_ON, OVERRIDING, call_without_overrides, handlers
@@ -178,7 +179,7 @@ class MaskedTensor(Tensor):
         """Return whether the layout is ``torch.sparse_coo``."""
         return self.layout is sparse_coo
 
-    def is_sparse_csr(self) -> bool:
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]
         """Return whether the layout is ``torch.sparse_csr``."""
         return self.layout is sparse_csr
 
@@ -691,12 +692,7 @@ def backward(
     _run(_roots(outputs, given), keep, True, wanted, silent=not create_graph)
 
 
-@implements("Tensor.backward")
-def backward_of(
-    self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    """Run ``Tensor.backward``."""
-    backward((self,), None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
+implement_method(IMPLEMENTED)
 
 
 @implements()

@@ -40,6 +40,11 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
 
     ``backends`` is an SDPBackend or a list of SDPBackend. Only ``torch.backends.cuda.math_sdp_enabled`` and the related
     functions report the setting. Neither ``backends`` nor ``set_priority`` changes how retrograd computes attention.
+
+    >>> from retrograd.nn.attention import SDPBackend, sdpa_kernel
+    >>> with sdpa_kernel(SDPBackend.MATH):
+    ...     torch.backends.cuda.math_sdp_enabled(), torch.backends.cuda.flash_sdp_enabled()
+    (True, False)
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(

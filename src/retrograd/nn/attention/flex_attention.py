@@ -19,14 +19,26 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """Further results of :func:`flex_attention`: the logarithms of the sums of exponentials, and the largest scores."""
+    """Further results of :func:`flex_attention`: the logarithms of the sums of exponentials, and the largest scores.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> _, found = flex_attention(q, q, q, return_aux=AuxRequest(lse=True))
+    >>> found.lse.shape, found.max_scores
+    (torch.Size([1, 1, 2]), None)
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """Further results that an :class:`AuxRequest` has asked for, otherwise None."""
+    """Further results that an :class:`AuxRequest` has asked for, otherwise None.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> _, found = flex_attention(q, q, q, return_aux=AuxRequest(max_scores=True))
+    >>> found.max_scores, found.lse
+    (tensor([[[2., 2.]]]), None)
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -35,12 +47,15 @@ class AuxOutput(NamedTuple):
 class BlockMask:
     """Positions that a function selects, made by :func:`create_block_mask`."""
 
+    device: Any
+    shape: tuple[int, int, int, int]
+
     def __init__(
         self, mask_mod: Callable[..., Any], shape: tuple[int, int, int, int], device: Any, block_size: Any
     ) -> None:
         self.mask_mod, self.shape, self.device = mask_mod, shape, device
         self.BLOCK_SIZE = (block_size, block_size) if isinstance(block_size, int) else tuple(block_size)
-        self.seq_lengths = shape[2:]
+        self.seq_lengths: tuple[int, int] = shape[2:]
 
     def to_dense(self) -> Tensor:
         """Return a bool tensor of the selected positions."""
@@ -59,12 +74,23 @@ def _positions(shape: tuple[int, ...], device: Any) -> list[Tensor]:
 
 
 def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Tensor:
-    """Return True: select all positions."""
+    """Return True: select all positions.
+
+    >>> noop_mask(torch.tensor(0), torch.tensor(0), torch.tensor(1), torch.tensor(2))
+    tensor(True)
+    """
     return ones((), dtype=bool_, device=batch.device)
 
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that selects the positions that all of ``mask_mods`` select."""
+    """Return a function that selects the positions that all of ``mask_mods`` select.
+
+    >>> window = and_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+    >>> create_mask(window, 1, 1, 3, 3)[0, 0]
+    tensor([[ True, False, False],
+            [ True,  True, False],
+            [False,  True,  True]])
+    """
 
     def selected(*position: Any) -> Any:
         result = noop_mask(*position)
@@ -76,7 +102,14 @@ def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that selects the positions that at least one of ``mask_mods`` selects."""
+    """Return a function that selects the positions that at least one of ``mask_mods`` selects.
+
+    >>> mask = or_masks(lambda b, h, q, k: q == k, lambda b, h, q, k: k == 0)
+    >>> create_mask(mask, 1, 1, 3, 3)[0, 0]
+    tensor([[ True, False, False],
+            [ True,  True, False],
+            [ True, False,  True]])
+    """
 
     def selected(*position: Any) -> Any:
         result = noop_mask(*position).logical_not()

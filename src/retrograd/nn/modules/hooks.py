@@ -288,6 +288,12 @@ class BackwardHook:
     the outputs.
     """
 
+    before: list[Any]
+    hooks: list[Any]
+    module: Any
+    n_inputs: int
+    n_outputs: int
+
     def __init__(self, module: Any, hooks: list[Any], before: list[Any]) -> None:
         self.module, self.hooks, self.before = module, hooks, before
         self.grad_outputs: tuple[Any, ...] | None = None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from inspect import get_annotations
 from typing import Any, ClassVar, Self
 
+from ...compat.lazy_imports import load_part
 from ...compat.pickle_names import TorchNamed
 from ...core.graph import Handle
 from ...core.tensor import Tensor, preserve_format
@@ -228,7 +229,7 @@ class Module(Stateful, TorchNamed):
 
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
-        return sorted({name for name in names if not name[0].isdigit()})
+        return sorted({name for name in names if not name[0].isdigit() and name != "_repr_html_"})
 
     # -- registration
 
@@ -694,6 +695,11 @@ class Module(Stateful, TorchNamed):
             return f"{self._get_name()}({own[0]})"
         lines = "\n  ".join([*own, *children])
         return f"{self._get_name()}(\n  {lines}\n)" if lines else f"{self._get_name()}()"
+
+    def _repr_html_(self) -> str | None:
+        """Return a tree with numbers of parameters, which notebooks show (``inspection/notebook.py``), or None."""
+        made: str | None = load_part("inspection.notebook").module_html(self)
+        return made
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

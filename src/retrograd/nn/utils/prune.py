@@ -21,7 +21,20 @@ from ..modules.module import Module
 
 
 class BasePruningMethod(ABC):
-    """Base class of pruning methods. A subclass defines ``compute_mask``, which selects the elements to prune."""
+    """Base class of pruning methods. A subclass defines ``compute_mask``, which selects the elements to prune.
+
+    >>> from retrograd.nn.utils import prune
+    >>> class Below(prune.BasePruningMethod):
+    ...     PRUNING_TYPE = "unstructured"
+    ...     def compute_mask(self, t, default_mask):
+    ...         return default_mask * (t > 2)
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = Below.apply(layer, "weight")
+    >>> layer.weight_mask
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
 
     _tensor_name: str
     PRUNING_TYPE = "unstructured"
@@ -114,7 +127,18 @@ def _hook_of(module: Module, name: str) -> tuple[int, BasePruningMethod] | None:
 
 
 class PruningContainer(BasePruningMethod):
-    """Pruning method that applies several methods to one parameter in order and combines their masks."""
+    """Pruning method that applies several methods to one parameter in order and combines their masks.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.l1_unstructured(layer, "weight", amount=1)
+    >>> _ = prune.ln_structured(layer, "weight", amount=1, n=2, dim=1)
+    >>> (container,) = layer._forward_pre_hooks.values()
+    >>> len(container), layer.weight_mask
+    (2, tensor([[0., 1.],
+            [0., 1.]]))
+    """
 
     def __init__(self, *args: Any) -> None:
         methods = args[0] if len(args) == 1 and isinstance(args[0], Iterable) else args
@@ -172,7 +196,16 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Pruning method that does not prune any element."""
+    """Pruning method that does not prune any element.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.Identity.apply(layer, "weight")
+    >>> layer.weight_mask
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return the mask ``default_mask`` unchanged."""
@@ -192,7 +225,15 @@ class _AmountMethod(BasePruningMethod):
 
 
 class RandomUnstructured(_AmountMethod):
-    """Pruning method that prunes random elements."""
+    """Pruning method that prunes random elements.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.RandomUnstructured.apply(layer, "weight", amount=3)
+    >>> layer.weight_mask.sum()
+    tensor(1.)
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a copy of ``default_mask`` with zeros at random positions."""
@@ -203,7 +244,16 @@ class RandomUnstructured(_AmountMethod):
 
 
 class L1Unstructured(_AmountMethod):
-    """Pruning method that prunes the elements with the smallest absolute values."""
+    """Pruning method that prunes the elements with the smallest absolute values.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.L1Unstructured.apply(layer, "weight", amount=0.5)
+    >>> layer.weight_mask
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """Return a copy of ``default_mask`` with zeros where ``t`` has the smallest absolute values."""
@@ -249,6 +299,13 @@ class RandomStructured(_Structured):
     """Pruning method that prunes random slices along ``dim``.
 
     A slice has all elements with the same index along ``dim``.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.RandomStructured.apply(layer, "weight", amount=1, dim=0)
+    >>> layer.weight_mask.sum()
+    tensor(2.)
     """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
@@ -265,6 +322,14 @@ class LnStructured(_Structured):
     """Pruning method that prunes the slices along ``dim`` with the smallest norms of order ``n``.
 
     A slice has all elements with the same index along ``dim``.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.LnStructured.apply(layer, "weight", amount=1, n=2, dim=0)
+    >>> layer.weight_mask
+    tensor([[0., 0.],
+            [1., 1.]])
     """
 
     def __init__(self, amount: float, n: Any, dim: int = -1) -> None:
@@ -282,7 +347,15 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Pruning method that uses the mask passed to ``__init__``."""
+    """Pruning method that uses the mask passed to ``__init__``.
+
+    >>> from retrograd.nn.utils import prune
+    >>> layer = torch.nn.Linear(2, 2, bias=False)
+    >>> layer.weight.data = torch.tensor([[1.0, -2.0], [3.0, 4.0]])
+    >>> _ = prune.CustomFromMask.apply(layer, "weight", mask=torch.tensor([[1, 0], [0, 1]]))
+    >>> layer.weight.tolist()
+    [[1.0, -0.0], [0.0, 4.0]]
+    """
 
     PRUNING_TYPE = "global"
 
@@ -375,6 +448,14 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     ``parameters`` is an iterable of pairs ``(module, name)``. ``pruning_method`` is a subclass of BasePruningMethod,
     whose ``__init__`` is called with ``kwargs``. ``importance_scores`` is a dictionary from pairs ``(module, name)`` to
     scores; the default scores of a parameter are its values.
+
+    >>> from retrograd.nn.utils import prune
+    >>> first, second = torch.nn.Linear(2, 1, bias=False), torch.nn.Linear(1, 2, bias=False)
+    >>> first.weight.data, second.weight.data = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])
+    >>> prune.global_unstructured([(first, "weight"), (second, "weight")], prune.L1Unstructured, amount=3)
+    >>> first.weight_mask, second.weight_mask
+    (tensor([[0., 0.]]), tensor([[0.],
+            [1.]]))
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")

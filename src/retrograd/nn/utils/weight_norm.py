@@ -32,7 +32,7 @@ class WeightNorm:
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
-        self.dim = -1 if dim is None else dim
+        self.dim: int = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
         """Return the weight, computed from the parameters ``<name>_g`` (norm) and ``<name>_v`` (direction)."""

@@ -49,7 +49,13 @@ def _pipes_in(values: Any, depth: int) -> Any:
 
 
 def traverse(datapipe: Any, only_datapipe: bool | None = None) -> DataPipeGraph:
-    """Return :func:`traverse_dps` of ``datapipe``."""
+    """Return :func:`traverse_dps` of ``datapipe``.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> pipe = IterableWrapper([1]).map(str)
+    >>> list(traverse(pipe)) == list(traverse_dps(pipe)) == [id(pipe)]
+    True
+    """
     return traverse_dps(datapipe)
 
 

@@ -13,7 +13,12 @@ from .graph import DataPipeGraph, traverse_dps
 
 
 def get_all_graph_pipes(graph: DataPipeGraph) -> list[Any]:
-    """Return the data pipes in ``graph``, a result of ``traverse_dps``, each once."""
+    """Return the data pipes in ``graph``, a result of ``traverse_dps``, each once.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> get_all_graph_pipes(traverse_dps(IterableWrapper("ab").zip(IterableWrapper("cd"))))
+    [ZipperIterDataPipe, IterableWrapperIterDataPipe, IterableWrapperIterDataPipe]
+    """
     found: dict[int, Any] = {}
 
     def walk(part: DataPipeGraph) -> None:
@@ -30,6 +35,11 @@ def apply_sharding(datapipe: Any, num_of_instances: int, instance_id: int, shard
 
     Raises:
         RuntimeError: A data pipe is divided twice.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> pipe = IterableWrapper(range(10)).sharding_filter()
+    >>> list(apply_sharding(pipe, 3, 0)), list(apply_sharding(pipe, 3, 1))
+    ([0, 3, 6, 9], [1, 4, 7])
     """
 
     def walk(graph: DataPipeGraph, divided: Any) -> None:
@@ -54,7 +64,13 @@ def _shuffles(pipe: Any) -> bool:
 
 
 def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
-    """Switch shuffling on or off in all data pipes that shuffle; append a shuffler if there is none; return the data pipe."""
+    """Switch shuffling on or off in all data pipes that shuffle; append a shuffler if there is none; return the data pipe.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> pipe = IterableWrapper(range(5)).shuffle().batch(5)
+    >>> list(apply_shuffle_settings(pipe, shuffle=False))
+    [[0, 1, 2, 3, 4]]
+    """
     if shuffle is None:
         return datapipe
     shufflers = [each for each in get_all_graph_pipes(traverse_dps(datapipe)) if _shuffles(each)]
@@ -71,12 +87,28 @@ def apply_shuffle_settings(datapipe: Any, shuffle: bool | None = None) -> Any:
 
 
 def apply_shuffle_seed(datapipe: Any, rng: Any) -> Any:
-    """Return :func:`apply_random_seed` of ``datapipe``."""
+    """Return :func:`apply_random_seed` of ``datapipe``.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> pipe = IterableWrapper(range(8)).shuffle()
+    >>> first = list(apply_shuffle_seed(pipe, torch.Generator().manual_seed(0)))
+    >>> first == list(apply_shuffle_seed(pipe, torch.Generator().manual_seed(0)))
+    True
+    """
     return apply_random_seed(datapipe, rng)
 
 
 def apply_random_seed(datapipe: Any, rng: Any) -> Any:
-    """Set the seeds of all data pipes with ``set_seed``, drawn from the generator ``rng``; return ``datapipe``."""
+    """Set the seeds of all data pipes with ``set_seed``, drawn from the generator ``rng``; return ``datapipe``.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> pipe = IterableWrapper(range(8)).shuffle()
+    >>> first = list(apply_random_seed(pipe, torch.Generator().manual_seed(0)))
+    >>> first == list(apply_random_seed(pipe, torch.Generator().manual_seed(0)))
+    True
+    >>> sorted(first)
+    [0, 1, 2, 3, 4, 5, 6, 7]
+    """
     for each in get_all_graph_pipes(traverse_dps(datapipe)):
         if "set_seed" in dir(type(each)):
             each.set_seed(int(empty((), dtype=int64).random_(generator=rng).item()))

@@ -28,7 +28,7 @@ class FileWriter:
     """Writer of one TensorBoard event file in the folder ``log_dir``."""
 
     def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
-        self.event_writer = _files.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
+        self.event_writer: Any = _files.EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
         """Return the path of the folder that contains the event file."""
@@ -81,17 +81,21 @@ class SummaryWriter:
     data, ``global_step``, the training step, and ``walltime``, the time in seconds (by default the current time).
     """
 
+    filename_suffix: str
+    flush_secs: int
+    max_queue: int
+
     def __init__(
         self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, max_queue: int = 10,
         flush_secs: int = 120, filename_suffix: str = "",
     ) -> None:  # fmt: skip
         started = time.strftime("%b%d_%H-%M-%S")
-        self.log_dir = str(log_dir or os.path.join("runs", f"{started}_{socket.gethostname()}{comment}"))
+        self.log_dir: str = str(log_dir or os.path.join("runs", f"{started}_{socket.gethostname()}{comment}"))
         self.purge_step = purge_step
         self.max_queue, self.flush_secs, self.filename_suffix = max_queue, flush_secs, filename_suffix
         self.file_writer: FileWriter | None = None
         self.all_writers: dict[str, FileWriter] = {}
-        self.default_bins = summaries.default_bins()
+        self.default_bins: list[float] = summaries.default_bins()
         self._points = projector.configuration()
         self._get_file_writer()
 

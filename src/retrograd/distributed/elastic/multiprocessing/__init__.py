@@ -63,6 +63,9 @@ class DefaultLogsSpecs(LogsSpecs):
     """
 
     __module__ = "torch.distributed.elastic.multiprocessing.api"
+    local_ranks_filter: set[int] | None
+    redirects: Any
+    tee: Any
 
     def __init__(
         self, log_dir: str | None = None, redirects: Any = Std.NONE, tee: Any = Std.NONE,

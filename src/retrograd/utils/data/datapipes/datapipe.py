@@ -95,13 +95,26 @@ def _single(function: Callable[[Any], Iterator[Any]]) -> Callable[[Any], Iterato
 
 
 class MapDataPipe(_Pipe, Dataset[Any]):
-    """Data set that is read by keys, with steps as methods."""
+    """Data set that is read by keys, with steps as methods.
+
+    >>> from retrograd.utils.data.datapipes.map import SequenceWrapper
+    >>> pipe = SequenceWrapper([1, 2, 3]).map(lambda x: 10 * x).batch(2)
+    >>> len(pipe), pipe[0], pipe[1]
+    (2, [10, 20], [30])
+    """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
 
 
 class DFIterDataPipe(IterDataPipe):
-    """Data pipe of data frames."""
+    """Data pipe of data frames.
+
+    >>> class Rows(DFIterDataPipe):
+    ...     def __iter__(self):
+    ...         yield {"x": [1, 2]}
+    >>> isinstance(Rows(), IterDataPipe), list(Rows())
+    (True, [{'x': [1, 2]}])
+    """
 
 
 class _SerializationWrapper:
@@ -146,7 +159,21 @@ class _MapDataPipeSerializationWrapper(_SerializationWrapper, MapDataPipe):
 
 
 class functional_datapipe:
-    """Decorator of a class of a data pipe, which adds it as the method ``name`` of data pipes."""
+    """Decorator of a class of a data pipe, which adds it as the method ``name`` of data pipes.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> @functional_datapipe("every_second")
+    ... class EverySecond(IterDataPipe):
+    ...     def __init__(self, datapipe):
+    ...         self.datapipe = datapipe
+    ...     def __iter__(self):
+    ...         for index, item in enumerate(self.datapipe):
+    ...             if index % 2 == 0:
+    ...                 yield item
+    >>> list(IterableWrapper("abcde").every_second())
+    ['a', 'c', 'e']
+    >>> del IterDataPipe.functions["every_second"]
+    """
 
     def __init__(self, name: str, enable_df_api_tracing: bool = False) -> None:
         self.name = name
@@ -160,7 +187,17 @@ class functional_datapipe:
 
 
 class guaranteed_datapipes_determinism:
-    """Context manager in which data pipes that are not deterministic cannot be made."""
+    """Context manager in which data pipes that are not deterministic cannot be made.
+
+    >>> @non_deterministic
+    ... class Noise(IterDataPipe):
+    ...     pass
+    >>> with guaranteed_datapipes_determinism():
+    ...     Noise()
+    Traceback (most recent call last):
+        ...
+    TypeError: Noise is non-deterministic with the inputs, ...
+    """
 
     active: ClassVar[bool] = False
 
@@ -176,7 +213,21 @@ class guaranteed_datapipes_determinism:
 
 
 def non_deterministic(arg: Any) -> Any:
-    """Decorate a class of data pipes that are not deterministic, or for which ``arg(...)`` is true."""
+    """Decorate a class of data pipes that are not deterministic, or for which ``arg(...)`` is true.
+
+    >>> @non_deterministic(lambda path: path.startswith("http"))
+    ... class Lines(IterDataPipe):
+    ...     def __init__(self, path):
+    ...         self.path = path
+    >>> with guaranteed_datapipes_determinism():
+    ...     Lines("data.txt").path
+    'data.txt'
+    >>> with guaranteed_datapipes_determinism():
+    ...     Lines("http://data.txt")
+    Traceback (most recent call last):
+        ...
+    TypeError: Lines is non-deterministic with the inputs, ...
+    """
 
     def decorate(cls: type, condition: Callable[..., bool] | None = None) -> Any:
         @functools.wraps(cls, updated=())
@@ -194,17 +245,38 @@ def non_deterministic(arg: Any) -> Any:
 
 
 def argument_validation(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``f``; the types of data pipes are not checked."""
+    """Return ``f``; the types of data pipes are not checked.
+
+    >>> @argument_validation
+    ... def total(pipe: IterDataPipe):
+    ...     return sum(pipe)
+    >>> total([1, 2])
+    3
+    """
     return f
 
 
 def runtime_validation(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``f``; the types of items are not checked."""
+    """Return ``f``; the types of items are not checked.
+
+    >>> class Numbers(IterDataPipe):
+    ...     @runtime_validation
+    ...     def __iter__(self):
+    ...         yield from (1, 2)
+    >>> list(Numbers())
+    [1, 2]
+    """
     return f
 
 
 class runtime_validation_disabled:
-    """Context manager without effect: the types of items are not checked."""
+    """Context manager without effect: the types of items are not checked.
+
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper
+    >>> with runtime_validation_disabled():
+    ...     list(IterableWrapper([1, "a"]))
+    [1, 'a']
+    """
 
     def __enter__(self) -> None:
         pass

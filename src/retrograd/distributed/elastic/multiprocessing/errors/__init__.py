@@ -50,7 +50,7 @@ class ProcessFailure:
     timestamp: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.host = socket.gethostname()
+        self.host: str = socket.gethostname()
         self.error_file_data, self.message, self.timestamp = {"message": "<NONE>"}, "", time.time()
         if os.path.isfile(self.error_file):
             with open(self.error_file, encoding="utf-8") as file:
@@ -96,6 +96,8 @@ class ChildFailedError(Exception):
     """
 
     __module__ = "torch.distributed.elastic.multiprocessing.errors"
+    failures: dict[int, ProcessFailure]
+    name: str
 
     def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
         if not failures:

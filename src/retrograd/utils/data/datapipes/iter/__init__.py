@@ -235,7 +235,15 @@ class ShufflerIterDataPipe(IterDataPipe):
 
 
 class SamplerIterDataPipe(IterDataPipe):
-    """Data pipe of the indices that ``sampler`` yields for ``datapipe``."""
+    """Data pipe of the indices that ``sampler`` yields for ``datapipe``.
+
+    >>> from retrograd.utils.data import RandomSampler
+    >>> from retrograd.utils.data.datapipes.iter import IterableWrapper, Sampler
+    >>> list(Sampler(IterableWrapper("abc")))
+    [0, 1, 2]
+    >>> sorted(Sampler(IterableWrapper("abc"), RandomSampler, sampler_kwargs={"num_samples": 3}))
+    [0, 1, 2]
+    """
 
     def __init__(self, datapipe: Any, sampler: Any = SequentialSampler, sampler_args: Any = None,
                  sampler_kwargs: Any = None) -> None:  # fmt: skip
@@ -460,7 +468,17 @@ class ShardingFilterIterDataPipe(IterDataPipe):
 
 @functional_datapipe("list_files")
 class FileListerIterDataPipe(IterDataPipe):
-    """Data pipe of the paths in folders whose names match ``masks``, in the order of the file system or sorted."""
+    """Data pipe of the paths in folders whose names match ``masks``, in the order of the file system or sorted.
+
+    >>> import pathlib, tempfile
+    >>> from retrograd.utils.data.datapipes.iter import FileLister
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = pathlib.Path(folder.name, "a.txt").write_text("one two")
+    >>> _ = pathlib.Path(folder.name, "b.csv").write_text("1,2")
+    >>> [pathlib.Path(path).name for path in FileLister(folder.name, masks="*.csv")]
+    ['b.csv']
+    >>> folder.cleanup()
+    """
 
     def __init__(
         self, root: Any = ".", masks: Any = "", *, recursive: bool = False, abspath: bool = False,
@@ -482,7 +500,18 @@ class FileListerIterDataPipe(IterDataPipe):
 
 @functional_datapipe("open_files")
 class FileOpenerIterDataPipe(IterDataPipe):
-    """Data pipe of pairs of a path and the open file."""
+    """Data pipe of pairs of a path and the open file.
+
+    >>> import pathlib, tempfile
+    >>> from retrograd.utils.data.datapipes.iter import FileLister
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = pathlib.Path(folder.name, "a.txt").write_text("one two")
+    >>> [file.read() for path, file in FileLister(folder.name).open_files()]
+    ['one two']
+    >>> [file.read() for path, file in FileLister(folder.name).open_files("rb")]
+    [b'one two']
+    >>> folder.cleanup()
+    """
 
     def __init__(self, datapipe: Any, mode: str = "r", encoding: str | None = None, length: int = -1) -> None:
         if mode not in ("b", "t", "rb", "rt", "r"):
@@ -500,7 +529,17 @@ class FileOpenerIterDataPipe(IterDataPipe):
 
 @functional_datapipe("read_from_stream")
 class StreamReaderIterDataPipe(IterDataPipe):
-    """Data pipe of pairs of a path and ``chunk`` characters or bytes of its file; None means all."""
+    """Data pipe of pairs of a path and ``chunk`` characters or bytes of its file; None means all.
+
+    >>> import pathlib, tempfile
+    >>> from retrograd.utils.data.datapipes.iter import FileLister
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = pathlib.Path(folder.name, "a.txt").write_text("one two")
+    >>> files = FileLister(folder.name).open_files()
+    >>> [text for path, text in files.read_from_stream(chunk=4)]
+    ['one ', 'two']
+    >>> folder.cleanup()
+    """
 
     def __init__(self, datapipe: Any, chunk: int | None = None) -> None:
         self.datapipe, self.chunk = datapipe, chunk

@@ -26,7 +26,13 @@ class SequenceWrapperMapDataPipe(MapDataPipe):
 
 @functional_datapipe("map")
 class MapperMapDataPipe(MapDataPipe):
-    """Data pipe of ``fn(item)``."""
+    """Data pipe of ``fn(item)``.
+
+    >>> from retrograd.utils.data.datapipes.map import SequenceWrapper
+    >>> pipe = SequenceWrapper({"a": 1, "b": 2}).map(lambda x: 10 * x)
+    >>> pipe["b"], len(pipe)
+    (20, 2)
+    """
 
     def __init__(self, datapipe: Any, fn: Callable[[Any], Any] = lambda item: item) -> None:
         self.datapipe, self.fn = datapipe, fn
@@ -40,7 +46,15 @@ class MapperMapDataPipe(MapDataPipe):
 
 @functional_datapipe("batch")
 class BatcherMapDataPipe(MapDataPipe):
-    """Data pipe of lists of ``batch_size`` items."""
+    """Data pipe of lists of ``batch_size`` items.
+
+    >>> from retrograd.utils.data.datapipes.map import SequenceWrapper
+    >>> pipe = SequenceWrapper([1, 2, 3, 4, 5])
+    >>> list(pipe.batch(2))
+    [[1, 2], [3, 4], [5]]
+    >>> len(pipe.batch(2, drop_last=True))
+    2
+    """
 
     def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
         if batch_size <= 0:
@@ -63,7 +77,13 @@ class BatcherMapDataPipe(MapDataPipe):
 
 @functional_datapipe("concat")
 class ConcaterMapDataPipe(MapDataPipe):
-    """Data pipe of the items of several data pipes, one after the other."""
+    """Data pipe of the items of several data pipes, one after the other.
+
+    >>> from retrograd.utils.data.datapipes.map import SequenceWrapper
+    >>> pipe = SequenceWrapper("ab").concat(SequenceWrapper("cd"))
+    >>> pipe[2], len(pipe)
+    ('c', 4)
+    """
 
     def __init__(self, *datapipes: Any) -> None:
         if not datapipes:
@@ -84,7 +104,13 @@ class ConcaterMapDataPipe(MapDataPipe):
 
 @functional_datapipe("zip")
 class ZipperMapDataPipe(MapDataPipe):
-    """Data pipe of tuples with an item of each data pipe."""
+    """Data pipe of tuples with an item of each data pipe.
+
+    >>> from retrograd.utils.data.datapipes.map import SequenceWrapper
+    >>> pipe = SequenceWrapper("abc").zip(SequenceWrapper([1, 2]))
+    >>> pipe[1], len(pipe)
+    (('b', 2), 2)
+    """
 
     def __init__(self, *datapipes: Any) -> None:
         if not datapipes:
@@ -99,7 +125,15 @@ class ZipperMapDataPipe(MapDataPipe):
 
 
 class ShufflerIterDataPipe(IterDataPipe):
-    """Data pipe, read in order, of the items at ``indices`` in random order."""
+    """Data pipe, read in order, of the items at ``indices`` in random order.
+
+    >>> from retrograd.utils.data.datapipes.map import SequenceWrapper
+    >>> pipe = SequenceWrapper("abcdef").shuffle().set_seed(0)
+    >>> "".join(pipe)
+    'ecbafd'
+    >>> "".join(pipe.set_shuffle(False))
+    'abcdef'
+    """
 
     def __init__(self, datapipe: Any, *, indices: Any = None) -> None:
         self.datapipe, self.indices = datapipe, list(range(len(datapipe))) if indices is None else indices

@@ -8,7 +8,16 @@ from typing import Any
 
 
 class StreamWrapper:
-    """Open file ``file_obj`` with the methods of the file; it is closed when the wrapper is deleted."""
+    """Open file ``file_obj`` with the methods of the file; it is closed when the wrapper is deleted.
+
+    >>> import io
+    >>> stream = StreamWrapper(io.StringIO("one two"), name="text")
+    >>> stream.read(3)
+    'one'
+    >>> stream.close()
+    >>> stream.closed
+    True
+    """
 
     def __init__(self, file_obj: Any, parent_stream: Any = None, name: str | None = None) -> None:
         self.file_obj, self.parent_stream, self.name = file_obj, parent_stream, name
