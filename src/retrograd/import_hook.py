@@ -13,8 +13,8 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -45,6 +45,24 @@ def environment_of_commands(given: Mapping[str, str]) -> dict[str, str]:
         entries = [each for each in before.split(os.pathsep) if each != folder] if before else []
         changed[name] = os.pathsep.join([folder, *entries])
     return changed
+
+
+@contextmanager
+def commands_find_retrograd() -> Iterator[None]:
+    """Return a context manager in which commands that the process starts find retrograd as ``torch``.
+
+    The environment is restored afterwards.
+    """
+    before = {name: os.environ.get(name) for name in COMMANDS_ENVIRONMENT}
+    os.environ.update(environment_of_commands(os.environ))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def is_torch_name(name: str) -> bool:

@@ -28,15 +28,39 @@ class CannotStart(Exception):
 def run_file(path: str, arguments: Sequence[str] = ()) -> None:
     """Run the program at ``path``, a file or a folder with ``__main__.py``, as ``python path arguments`` does."""
     file = os.path.abspath(os.path.join(path, "__main__.py") if os.path.isdir(path) else path)
+    if os.path.isdir(path) and not os.path.exists(file):
+        raise CannotStart(f"{path!r} is a folder without __main__.py{programs_in(path)}")
     try:
         with io.open_code(file) as stream:
             source = stream.read()
     except OSError as error:
         reason = f"[Errno {error.errno}] {error.strerror}"
-        raise CannotStart(f"can't open file {file!r}: {reason}") from error
+        raise CannotStart(f"can't open file {file!r}: {reason}{similar_file(path)}") from error
     main = main_module(file=file)
     with as_main(main, [path, *arguments], first_on_path=os.path.dirname(os.path.realpath(file))):
         exec(compile(source, file, "exec", dont_inherit=True), main.__dict__)
+
+
+def programs_in(folder: str) -> str:
+    """Return a hint at the Python files in ``folder``, at most eight of them."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".py") and name != "__init__.py")
+    if not names:
+        return ", and no Python file is in it"
+    listed = ", ".join(os.path.join(folder, name) for name in names[:8]) + ", ..." * (len(names) > 8)
+    return f". Did you mean: {listed}"
+
+
+def similar_file(path: str) -> str:
+    """Return a hint at the Python file whose name is most similar to ``path``, which cannot be opened."""
+    folder, name = os.path.split(path)
+    try:
+        names = [each for each in os.listdir(folder or ".") if each.endswith(".py") and each != name]
+    except OSError:
+        return ""
+    import difflib  # only misspelt names need it
+
+    similar = difflib.get_close_matches(name, names, 1)
+    return f". Did you mean: {os.path.join(folder, similar[0])}" if similar else ""
 
 
 def run_module(name: str, arguments: Sequence[str] = ()) -> None:
@@ -109,22 +133,15 @@ def as_main(main: types.ModuleType, argv: list[str], first_on_path: str) -> Iter
     restored afterwards.
     """
     before = sys.argv, list(sys.path), sys.modules["__main__"]
-    environment = {name: os.environ.get(name) for name in import_hook.COMMANDS_ENVIRONMENT}
     sys.argv = argv
     if not sys.flags.safe_path:
         sys.path[:1] = [first_on_path]
     sys.modules["__main__"] = main
-    os.environ.update(import_hook.environment_of_commands(os.environ))
     try:
-        with import_hook.installed():
+        with import_hook.commands_find_retrograd(), import_hook.installed():
             yield
     finally:
         sys.argv, sys.path[:], sys.modules["__main__"] = before
-        for name, value in environment.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def own_traceback(traceback: types.TracebackType | None) -> types.TracebackType | None:

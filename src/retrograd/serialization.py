@@ -13,27 +13,20 @@ import io
 import os
 import pickle
 import pickletools
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, TypeAlias
 
-from .checkpoints import legacy
-from .checkpoints.archive import Reader, Writer
+from .checkpoints import legacy, zip_format
+from .checkpoints.archive import Reader
 from .checkpoints.files import atomic_write
 from .checkpoints.formatting import shortened_text
-from .checkpoints.pickler import Pickler
 from .checkpoints.safetensors import load_safetensors, save_safetensors
 from .checkpoints.storages import (
-    Storage,
-    StorageTable,
     TensorType,
     allowed_names,
-    element_dtype,
-    parse_persistent_id,
-    to_native_byteorder,
 )
 from .checkpoints.unpickler import BROKEN, Blocked, Interpreter, NotAllowed, Refused, Source
 from .core import devices
@@ -63,7 +56,7 @@ def save(
     >>> torch.load(file)
     {'weight': tensor([1., 1.])}
     """
-    write = _write_zip if _use_new_zipfile_serialization else _write_legacy
+    write = zip_format.write if _use_new_zipfile_serialization else _write_legacy
     if isinstance(f, str | os.PathLike):
         name = Path(f).name.rpartition(".")[0] or Path(f).name
         with atomic_write(os.fspath(f)) as file:
@@ -89,24 +82,6 @@ class _WriteOnlyFile:
     def flush(self) -> None:
         if hasattr(self.target, "flush"):
             self.target.flush()
-
-
-def _write_zip(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:
-    memories, data = StorageTable(), io.BytesIO()
-    Pickler(data, protocol, memories).dump(obj)
-    writer = Writer(file, name)
-    try:
-        writer.record("data.pkl", data.getvalue())
-        writer.record(".format_version", b"1")
-        writer.record(".storage_alignment", b"64")
-        if order:
-            writer.record("byteorder", sys.byteorder.encode())
-        for key, line in memories.records():
-            writer.record(f"data/{key}", line)
-        writer.close()
-    except BaseException:
-        writer.abandon()
-        raise
 
 
 def _write_legacy(obj: Any, file: Any, name: str, protocol: int, order: bool) -> None:
@@ -230,7 +205,7 @@ def load(
         to = _MapLocation(map_location)
         reading = _PickleReader(weights_only, pickle_module or pickle, pickle_load_args)
         if magic == b"PK\x03\x04":
-            return _read_zip(file, to, reading, bool(mmap))
+            return zip_format.read(file, to.move, reading, bool(mmap))
         if mmap:
             raise RuntimeError(
                 f"mmap can only be used with files saved with `torch.save({f}, _use_new_zipfile_serialization=True), "
@@ -259,35 +234,6 @@ def _opened(f: Any) -> Iterator[Any]:
             "io.BytesIO and try to load from it instead."
         ) from None
     yield f
-
-
-def _read_zip(file: Any, to: _MapLocation, reading: _PickleReader, mapped: bool) -> Any:
-    reader = Reader(file)
-    if reader.has("constants.pkl"):
-        raise RuntimeError(
-            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _WEIGHTS_HINT
-            if reading.weights_only
-            else "TorchScript archives can not be loaded: they hold compiled programs"
-        )
-    memory = None
-    if mapped:
-        import mmap  # not in Pyodide
-
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    loaded: dict[str, Storage] = {}
-
-    def persistent(found: Any) -> Storage:
-        kind, key, place, count, _ = parse_persistent_id(found)
-        if key not in loaded:
-            name = f"data/{key}"
-            if memory is not None:
-                array = reader.mapped(name, element_dtype(kind), count, memory)
-            else:
-                array = reader.array(name, element_dtype(kind), count)
-            loaded[key] = Storage(to.move(to_native_byteorder(array, reader.order), place), kind.kind)
-        return loaded[key]
-
-    return reading.run(Source(reader.bytes("data.pkl")), persistent)
 
 
 class _MapLocation:
@@ -333,7 +279,8 @@ def _to_location(array: Any, place: str) -> Any:
             "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
             "storages to the CPU."
         )
-    index = devices.device(place).index or 0
+    index = devices.device(place).index
+    index = devices.gpu_index("cuda") if index is None else index
     if index >= count:
         raise RuntimeError(
             f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please "
@@ -365,6 +312,11 @@ class _PickleReader:
     def __init__(self, weights_only: bool, pickle_module: Any, options: dict[str, Any]) -> None:
         self.weights_only, self.pickle_module, self.options = weights_only, pickle_module, options
         self.known = allowed_names()
+        self.torchscript_error = (
+            "Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _WEIGHTS_HINT
+            if weights_only
+            else "TorchScript archives can not be loaded: they hold compiled programs"
+        )
 
     def run(self, source: Source, persistent: Callable[[Any], Any]) -> Any:
         """Return the object of the pickle that begins at the current position of ``source``.

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,6 +189,50 @@ def test_invalid_commands(arguments: tuple[str, ...], words: str, capsys: pytest
     assert cli.main(arguments) == 2
     printed = capsys.readouterr()
     assert words in printed.err and printed.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("rum", "program.py"), "retrograd run"),
+        (("inf",), "retrograd info"),
+        (("chekpoint",), "retrograd checkpoint"),
+        (("program.py",), "retrograd run program.py"),
+        (("model.pt",), "retrograd checkpoint model.pt"),
+        (("run", "progam.py"), "program.py"),
+        (("run", "folder/mian.py"), os.path.join("folder", "main.py")),
+        (("run", "folder"), f"{os.path.join('folder', 'main.py')}, {os.path.join('folder', 'other.py')}"),
+        (("docs", "difference"), "differences"),
+    ],
+)
+def test_misspelt_commands_get_a_hint(
+    arguments: tuple[str, ...], meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("program.py", "folder/main.py", "folder/other.py", "folder/__init__.py"):
+        (tmp_path / name).write_text("")
+    assert cli.main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.err.endswith(f". Did you mean: {meant}\n") and printed.err.count("\n") == 1 and printed.out == ""
+
+
+def test_a_folder_without_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", str(tmp_path)]) == 2
+    assert f"{str(tmp_path)!r} is a folder without __main__.py, and no Python file is in it" in capsys.readouterr().err
+
+
+def test_docs_lists_and_shows_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["docs"]) == 0
+    listed = capsys.readouterr().out
+    pages = {path.stem for path in Path(DIFFERENCES_PAGE).parent.glob("*.md")}
+    assert {line.split()[0] for line in listed.splitlines()[:-2]} == pages
+    heading = Path(DIFFERENCES_PAGE).read_text(encoding="utf-8").split("\n")[0].removeprefix("# ")
+    assert heading in listed
+    for name in ("differences", "Differences.md"):
+        assert cli.main(["docs", name]) == 0
+        assert capsys.readouterr().out == Path(DIFFERENCES_PAGE).read_text(encoding="utf-8")
+    assert cli.main(["docs", "--search", "x"]) == 2
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

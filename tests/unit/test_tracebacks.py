@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,3 +177,31 @@ def test_code_that_is_freed_when_the_interpreter_ends(monkeypatch: pytest.Monkey
     space.clear()
     gc.collect()
     assert raised == []
+
+
+def test_pytest_does_not_show_frames_of_assert_close(tmp_path: Path) -> None:
+    program = """
+import retrograd as torch
+
+def test_close():
+    torch.testing.assert_close({"a": [torch.ones(2)]}, {"a": [torch.zeros(2)]})
+
+def check(x):
+    torch.testing.assert_allclose(x, torch.zeros(2))
+
+def test_all_close():
+    check(torch.ones(2))
+
+def test_wrong_type():
+    torch.testing.assert_close(1, "1")
+"""
+    (tmp_path / "test_program.py").write_text(program)
+    source = str(Path(torch.__file__).parent.parent)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "test_program.py"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": source}, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    shown = [line.split(":")[:2] for line in done.stdout.splitlines() if re.match(r"\S+\.py:\d+:", line)]
+    assert shown[:3] == [["test_program.py", "5"], ["test_program.py", "11"], ["test_program.py", "8"]], done.stdout
+    assert "The failure occurred for item ['a'][0]" in done.stdout and "Mismatched elements: 2 / 2" in done.stdout
+    assert "raise AssertionError" not in done.stdout and shown[3] == ["test_program.py", "14"]

@@ -299,8 +299,15 @@ def grad(
 
     See https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html.
     """
-    if (HANDLERS or OVERRIDING) and (answer := intercept_locals(grad, locals())) is not GO_ON:
-        return answer
+    if HANDLERS or OVERRIDING:
+        if inputs.__class__ is dict:  # a handler gets a tuple, as in PyTorch
+            found = grad(
+                outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs, allow_unused,
+                is_grads_batched, materialize_grads,
+            )  # fmt: skip
+            return dict(zip(inputs, found, strict=True))
+        if (answer := intercept_locals(grad, locals())) is not GO_ON:
+            return answer
     try:
         return _grad(
             outputs, inputs, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused, is_grads_batched,

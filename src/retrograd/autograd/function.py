@@ -127,7 +127,22 @@ _RawSaved.__name__ = _RawSaved.__qualname__ = "SavedTensor"
 
 
 class FunctionCtx:
-    """Base class of ``ctx``, the object in which ``forward`` stores values for ``backward``."""
+    """Base class of ``ctx``, the object in which ``forward`` stores values for ``backward``.
+
+    >>> class Scale(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, factor):
+    ...         ctx.factor = factor
+    ...         return factor * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         assert isinstance(ctx, torch.autograd.function.FunctionCtx)
+    ...         return ctx.factor * g, None
+    >>> x = torch.tensor(2.0, requires_grad=True)
+    >>> Scale.apply(x, 5.0).backward()
+    >>> x.grad
+    tensor(5.)
+    """
 
     __module__ = shown_in("torch.autograd.function", __name__)
 

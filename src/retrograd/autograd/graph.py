@@ -421,7 +421,10 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
 
 
 #: Functions that PyTorch does not have, loaded on first access.
-_LATER = {"draw": "..inspection.draw", "memory": "..inspection.memory", "watch_leaks": "..inspection.memory"}
+_LATER = {
+    "draw": "..inspection.draw", "memory": "..inspection.memory", "page": "..inspection.page",
+    "recording": "..inspection.page", "watch_leaks": "..inspection.memory",
+}  # fmt: skip
 __all__ = [
     "AccumulateGrad", "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
     "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",

@@ -57,9 +57,9 @@ class Writer:
     """Zip archive to which ``torch.save`` writes one checkpoint; a record is a file in the archive."""
 
     def __init__(self, file: Any, name: str) -> None:
-        self.zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
+        self.zip: zipfile.ZipFile = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
         self.name = name
-        self.digest = hashlib.blake2b(digest_size=16)
+        self.digest: hashlib.blake2b = hashlib.blake2b(digest_size=16)
 
     def record(self, name: str, data: Any) -> None:
         """Write ``data``, bytes or a uint8 array, as the record (file in the archive) ``name``."""
@@ -195,9 +195,11 @@ class Reader:
     and ValueError if the record of the byte order or of the alignment is not valid.
     """
 
+    name: str
+
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
-        self.start = file.tell()
+        self.start: int = file.tell()
         length = file.seek(0, os.SEEK_END) - self.start
         records = _directory(self._read, length)
         if not records:
@@ -224,7 +226,7 @@ class Reader:
                     f"file in archive is not in a subdirectory {shortened_text(self.name)}/: "
                     f"{shortened_text(record.name)}"
                 )
-        self.order = self._text("byteorder", "little")
+        self.order: str = self._text("byteorder", "little")
         if self.order not in ("little", "big"):
             raise ValueError(f"Unknown endianness type: {shortened_text(self.order)}")
         alignment = self._text(".storage_alignment", str(ALIGNMENT))

@@ -39,6 +39,8 @@ def to_bytes(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None)
     parts: list[Any] = []
     position = 0
     for name, tensor in in_order(tensors):
+        if name == "__metadata__":
+            raise ValueError("safetensors keeps the name '__metadata__' for the metadata")
         if tensor.dtype not in _NAMES:
             raise ValueError(f"safetensors has no dtype {tensor.dtype} (tensor {name!r})")
         array = devices.to_device(tensor._array, devices.CPU) if tensor.device.type != "cpu" else tensor._array
@@ -75,10 +77,15 @@ def read(file: BinaryIO, size: int) -> dict[str, Tensor]:
 
 
 def read_places(file: BinaryIO, size: int) -> dict[str, tuple[dtype, tuple[int, ...], int]]:
+    """Return the dtype, the shape and the number of bytes of each tensor by name, as :func:`read_header` does."""
+    return read_header(file, size)[0]
+
+
+def read_header(file: BinaryIO, size: int) -> tuple[dict[str, tuple[dtype, tuple[int, ...], int]], dict[str, str]]:
     """Read the header of ``file``, a safetensors file of ``size`` bytes, and check it.
 
     Return the dtype, the shape and the number of bytes of each tensor by name, in the order of the data, which begin at
-    the present position of ``file``.
+    the present position of ``file``; and the metadata, a dict of strings.
     """
     begin = file.read(8)
     length = struct.unpack("<Q", begin)[0] if len(begin) == 8 else None
@@ -91,8 +98,8 @@ def _invalid(what: str) -> ValueError:
     return ValueError(f"Error while deserializing header: {what}")
 
 
-def _places(text: bytes, size: int) -> dict[str, tuple[dtype, tuple[int, ...], int]]:
-    """Return the dtype, the shape and the number of bytes of each tensor by name, in the order of the data.
+def _places(text: bytes, size: int) -> tuple[dict[str, tuple[dtype, tuple[int, ...], int]], dict[str, str]]:
+    """Return the dtype, the shape and the number of bytes of each tensor by name, in the order of the data; and the metadata.
 
     ``text`` is the header, and ``size`` is the number of bytes after the header. Raises ValueError unless the tensors
     cover these bytes exactly, without overlaps and gaps.
@@ -137,7 +144,7 @@ def _places(text: bytes, size: int) -> dict[str, tuple[dtype, tuple[int, ...], i
         position = end
     if position != size:
         raise _invalid(f"the tensors cover {position} of {size} bytes")
-    return places
+    return places, metadata or {}
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -41,6 +41,9 @@ class TorchName:
     ``module`` is the path of the module, such as ``torch._utils``, and ``name`` is the name in the module.
     """
 
+    module: str
+    name: str
+
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
@@ -85,6 +88,9 @@ class Storage:
     If the elements are read after the tensors are rebuilt, as in the legacy format, ``pending`` is a list of functions
     that are called afterwards, otherwise None. They compute the tensors that are no views of the storage.
     """
+
+    array: Any
+    kind: dtype | None
 
     def __init__(self, array: Any, kind: dtype | None, root: Storage | None = None) -> None:
         self.array, self.kind = array, kind
@@ -189,7 +195,8 @@ def _view(storage: Any, offset: Any, size: Any, stride: Any, kind: dtype | None 
     if not needed:
         return array[:0].reshape(size)
     steps = [step * array.itemsize for step in stride]
-    return as_strided_of(devices.array_module_of(array))(array[offset:], size, steps)
+    with devices.selected(devices.device_of(array)):
+        return as_strided_of(devices.array_module_of(array))(array[offset:], size, steps)
 
 
 def rebuild_tensor(storage: Any, storage_offset: Any, size: Any, stride: Any) -> Tensor:
@@ -491,6 +498,9 @@ class Call:
 
     ``function`` is the name of the function, and ``arguments`` are its positional arguments.
     """
+
+    arguments: tuple[Any, ...]
+    function: TorchName
 
     def __init__(self, function: TorchName, arguments: tuple[Any, ...]) -> None:
         self.function, self.arguments = function, arguments

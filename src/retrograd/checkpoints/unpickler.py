@@ -61,6 +61,9 @@ class Source:
     A read returns at most the remaining bytes, even if the pickle specifies a greater length.
     """
 
+    data: bytes
+    position: int
+
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data, self.position = data, position
 
@@ -93,6 +96,10 @@ class Interpreter:
             to it.
         classes: Classes of which the pickle may create instances and set attributes.
     """
+
+    classes: tuple[type, ...]
+    source: Source
+    budget: int
 
     def __init__(
         self, source: Source, find: Callable[[str, str], Any], persistent: Callable[[Any], Any],

@@ -119,7 +119,7 @@ def explain(tensor: Any, params: Mapping[str, Any] | None = None, *, limit: int 
     """
     tensors = as_tensor_list(tensor, "explain")
     reading = read_graph(tensors, names_in_scope(calling_frame(), params))
-    why = next((_why_none(each) for each in tensors if not _has_graph(each)), "")
+    why = next((why_no_gradient(each) for each in tensors if not _has_graph(each)), "")
     return Explanation(" and ".join(map(_form_of, tensors)), why, reading, _grouped(reading), limit)
 
 
@@ -128,7 +128,7 @@ def _has_graph(tensor: Tensor) -> bool:
     return edge is not None and edge.variable_ref is not dead_ref
 
 
-def _why_none(tensor: Tensor) -> str:
+def why_no_gradient(tensor: Tensor) -> str:
     """Return the reason why ``tensor`` requires no gradient."""
     record = tensor_record(tensor)
     if record is not None:
@@ -400,4 +400,4 @@ def _hooks(found: Explanation) -> Iterator[str]:
         yield from _clipped(lines, found.limit, "hooks")
 
 
-__all__ = ["Explanation", "Unreached", "explain"]
+__all__ = ["Explanation", "Unreached", "explain", "why_no_gradient"]

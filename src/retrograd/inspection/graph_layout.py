@@ -38,6 +38,22 @@ def layout_boxes(
     ``sizes`` has a pair (width, height) for each box. Each of ``arrows`` is a pair of box indices (upper box, lower
     box), of which the first is smaller than the second.
     """
+    every, _, paths, size = layout_layers(sizes, arrows)
+    return every[: len(sizes)], [_points(every, path) for path in paths], size
+
+
+def layout_layers(
+    sizes: Sequence[tuple[float, float]], arrows: Sequence[tuple[int, int]], gap: float = GAP, rise: float = RISE
+) -> tuple[list[Spot], list[list[int]], list[list[int]], tuple[float, float]]:
+    """Return all boxes and points of arrows, their layers, the paths of all arrows, and the size of the drawing.
+
+    The result is a tuple of four items: a list with a :class:`Spot` for each box and then for each point at which an
+    arrow crosses a layer; for each layer the list of its indices into the first list, from left to right; for each
+    arrow the list of such indices from its first to its last box; and a pair (width, height).
+
+    ``sizes`` and ``arrows`` are those of :func:`layout_boxes`. ``gap`` is the distance between boxes of a layer, and
+    ``rise`` the distance between layers.
+    """
     spots = [Spot(width, height) for width, height in sizes]
     for upper, lower in sorted(arrows, reverse=True):
         spots[upper].layer = max(spots[upper].layer, spots[lower].layer + 1)
@@ -64,8 +80,8 @@ def layout_boxes(
     for number, each in enumerate(every):
         layers[each.layer].append(number)
     _order(every, layers, above, below)
-    size = _place(every, layers, above, below)
-    return spots, [_points(every, path) for path in paths], size
+    size = _place(every, layers, above, below, gap, rise)
+    return every, layers, paths, size
 
 
 def _order(every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
@@ -93,13 +109,14 @@ def _mean(values: list[float], default: float) -> float:
 
 
 def _place(
-    every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]]
+    every: list[Spot], layers: list[list[int]], above: list[list[int]], below: list[list[int]], gap: float, rise: float
 ) -> tuple[float, float]:
     """Set the coordinates of all boxes, and return the width and height of the drawing.
 
     ``every`` is a list of all boxes and of all points at which arrows cross a layer; the other arguments contain
     indices into this list. ``layers`` has one list of indices for each layer. ``above[k]`` and ``below[k]`` are the
-    indices of the items that arrows connect to item k, in the layer above and in the layer below.
+    indices of the items that arrows connect to item k, in the layer above and in the layer below. ``gap`` and ``rise``
+    are the distances between boxes and between layers.
     """
     y = 0.0
     for layer in layers:
@@ -108,30 +125,30 @@ def _place(
         for number in layer:
             spot = every[number]
             spot.x, spot.y = x + spot.width / 2, y + height / 2
-            x += spot.width + GAP
-        y += height + RISE
+            x += spot.width + gap
+        y += height + rise
     for turn in range(PASSES):
         near = above if turn % 2 == 0 else below
         for layer in layers if turn % 2 == 0 else reversed(layers):
             wished = [_mean([every[other].x for other in near[each]], every[each].x) for each in layer]
-            for number, x in zip(layer, _apart([every[each].width for each in layer], wished), strict=True):
+            for number, x in zip(layer, _apart([every[each].width for each in layer], wished, gap), strict=True):
                 every[number].x = x
     left = min((each.x - each.width / 2 for each in every), default=0.0)
     for each in every:
         each.x -= left
-    return max((each.x + each.width / 2 for each in every), default=0.0), max(y - RISE, 0.0)
+    return max((each.x + each.width / 2 for each in every), default=0.0), max(y - rise, 0.0)
 
 
-def _apart(widths: list[float], wished: list[float]) -> list[float]:
+def _apart(widths: list[float], wished: list[float], gap: float) -> list[float]:
     """Return x coordinates of the boxes of one layer: as close to ``wished`` as possible without overlap.
 
-    ``widths`` are the widths of the boxes, whose order does not change. Boxes that would overlap are placed side by
-    side, around the mean of their wished positions.
+    ``widths`` are the widths of the boxes, whose order does not change, and ``gap`` is the least distance between two.
+    Boxes that would overlap are placed side by side, around the mean of their wished positions.
     """
     runs: list[list[float]] = []  # for each run, the position wished for its first box, and its number of boxes
     reach: list[float] = []  # for each box, its least distance from the first box of the layer
     for index, width in enumerate(widths):
-        reach.append(0.0 if not index else reach[-1] + (widths[index - 1] + width) / 2 + GAP)
+        reach.append(0.0 if not index else reach[-1] + (widths[index - 1] + width) / 2 + gap)
         runs.append([wished[index] - reach[index], 1.0])
         while len(runs) > 1 and runs[-2][0] > runs[-1][0]:
             last = runs.pop()
@@ -152,4 +169,4 @@ def _points(every: list[Spot], path: list[int]) -> list[tuple[float, float]]:
     return [(first.x, first.y + first.height / 2), *inner, (last.x, last.y - last.height / 2)]
 
 
-__all__ = ["Spot", "layout_boxes"]
+__all__ = ["Spot", "layout_boxes", "layout_layers"]

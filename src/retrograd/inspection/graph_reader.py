@@ -163,6 +163,7 @@ class Names:
         self.tensors: dict[int, tuple[str, Tensor]] = {}  # by identity of their arrays
         self.memory: dict[int, tuple[str, Tensor]] = {}  # by identity of the memory that they fill
         self.held: list[Any] = []  # keeps the objects alive, so that no identity is reused
+        self.near = 0  # number of items of `held` that belong to params and the innermost function
 
     def add(self, name: str, tensor: Tensor) -> None:
         """Store ``name`` as the name of ``tensor``, unless ``tensor`` has a name already."""
@@ -171,6 +172,8 @@ class Names:
         if edge is not None and edge.variable_ref is not dead_ref:
             self.places.setdefault(id(edge), name)
         self.tensors.setdefault(id(array), (name, tensor))
+        if hasattr(array, "not_an_array"):  # a sparse tensor, or one of a transform
+            return
         owner = memory_owner(array)
         if owner.nbytes == array.nbytes:
             self.memory.setdefault(id(owner), (name, tensor))
@@ -182,18 +185,21 @@ class Names:
         return found if found is not None and found[1].requires_grad else None
 
 
-def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = None) -> Names:
-    """Return the names of the tensors in ``params`` and among the local and global variables of the user's function.
+def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = None, depth: int = 1) -> Names:
+    """Return the names of the tensors in ``params`` and among the local and global variables of the user's functions.
 
-    The user's function is the first function outside the package on the call stack, starting at ``frame``. Tensors in
-    lists, tuples, dictionaries and modules get names such as ``model.0.weight``.
+    The user's functions are the innermost ``depth`` functions outside the package on the call stack, starting at
+    ``frame``, up to the module that is executed. Tensors in lists, tuples, dictionaries and modules get names such as
+    ``model.0.weight``.
     """
     names = Names()
     for name, value in (params or {}).items():
         names.add(name, value)
-    while frame is not None and frames.MARK in frame.f_globals:
-        frame = frame.f_back
-    if frame is not None:
+    for _ in range(depth):
+        while frame is not None and frames.MARK in frame.f_globals:
+            frame = frame.f_back
+        if frame is None:
+            break
         local = frame.f_locals
         for space in [local] if local is frame.f_globals else [local, frame.f_globals]:
             for name, value in list(space.items()):
@@ -201,6 +207,8 @@ def names_in_scope(frame: FrameType | None, params: Mapping[str, Any] | None = N
                     _add(names, name, value)
         if local.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED:
             local.clear()  # before Python 3.13 the frame keeps this copy of its variables, with their graphs
+        names.near = names.near or len(names.held)
+        frame = None if frame.f_code.co_name == "<module>" else frame.f_back
     return names
 
 
@@ -249,8 +257,18 @@ def read_graph(tensors: Sequence[Any], names: Names | None = None) -> GraphRecor
 
     ``names`` are the names of tensors to use in the record.
     """
+    return read_edges(
+        [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors], names, tensors
+    )
+
+
+def read_edges(edges: Sequence[Any], names: Names | None = None, tensors: Sequence[Any] | None = None) -> GraphRecord:
+    """Return a :class:`GraphRecord` of the autograd graph of ``edges``, the gradient edges of its results.
+
+    ``names`` are the names of tensors to use in the record. An edge may be None if ``tensors`` has the tensor without a
+    graph at the same index.
+    """
     names = names or Names()
-    edges = [each._grad_edge if each._view is None else Tensor._current(each) for each in tensors]
     nodes = _nodes(edges)
     numbers = {node: index + 1 for index, node in enumerate(nodes)}
     leaves: dict[Any, Leaf] = {}
@@ -258,19 +276,25 @@ def read_graph(tensors: Sequence[Any], names: Names | None = None) -> GraphRecor
     for node in nodes:
         shared.note(node, names)
     steps = []
+    lines: dict[tuple[Any, int], Line] = {}
     for node in nodes:
+        if (node.code, node.instruction) not in lines:
+            lines[node.code, node.instruction] = line_of(node.code, node.instruction)
         kept, freed = saved_values_of(node)
         operands = [_operand(node, *each, numbers, leaves, shared, names) for each in _edges(node)]
-        operands += [_parameter_operand(each, names) for each in _in_parameters(node)]
+        operands += [_parameter_operand(each, names) for each in array_parameters(node)]
         steps.append(
             Step(
-                numbers[node], node, operation_of(node), node.shape, node.dtype, line_of(node.code, node.instruction),
+                numbers[node], node, operation_of(node), node.shape, node.dtype,
+                lines[node.code, node.instruction],
                 operands, kept, freed, _hooks(node), names.places.get(id(node), ""),
             )
         )  # fmt: skip
     roots = [
-        _constant(each, names) if edge is None else _edge_operand(edge, "", numbers, leaves, names)
-        for each, edge in zip(tensors, edges, strict=True)
+        _constant(tensors[index], names)
+        if edge is None and tensors is not None
+        else _edge_operand(edge, "", numbers, leaves, names)
+        for index, edge in enumerate(edges)
     ]
     return GraphRecord(steps, list(leaves.values()), roots)
 
@@ -366,7 +390,7 @@ def _operand(
         tensor = record.tensor() if record.tensor is not None else None
         if tensor is not None and id(tensor._array) in names.tensors:
             found.label = names.tensors[id(tensor._array)][0]
-    value = _saved_operand(node, index)
+    value = saved_operand(node, index)
     if isinstance(value, NUMBERS):
         found.why, found.label = "a number", str(value)
     elif hasattr(value, "shape"):
@@ -379,7 +403,7 @@ def _operand(
     return found
 
 
-def _saved_operand(node: Any, index: int) -> Any:
+def saved_operand(node: Any, index: int) -> Any:
     """Return the saved value of operand number ``index`` of ``node``, an array or a number, or None if not saved."""
     if isinstance(node, CopySlices):
         node = node.inner
@@ -447,7 +471,7 @@ def _dtype_name(dtype: Any) -> str:
     return str(getattr(dtype, "name", dtype))
 
 
-def _in_parameters(node: Any) -> list[Any]:
+def array_parameters(node: Any) -> list[Any]:
     """Return a list of the arrays that ``node`` saves for arguments that get no gradient, such as ``i`` in ``x[i]``.
 
     Arrays inside tuples and lists are included. Arrays without dimensions are omitted.
@@ -493,7 +517,7 @@ def saved_values_of(node: Any) -> tuple[list[SavedValue], bool]:
         elif not isinstance(value, NUMBERS):
             name = "result" if each.name == "out" else "input" if each.name == "self" else each.name
             found.append(_kept(name, value, counter, getattr(node, each.seen, 0)))
-    return found + [_kept("index", each, None, 0) for each in _in_parameters(node)], freed
+    return found + [_kept("index", each, None, 0) for each in array_parameters(node)], freed
 
 
 def _kept(name: str, value: Any, counter: Any, version: int) -> SavedValue:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
@@ -93,7 +94,24 @@ def _note(frame: FrameType, result: Tensor) -> None:
         return
     if node is not None or (tensor_record(result) is not None and frame.f_code.co_name not in _DETACHING):
         return
-    why = _why(frame, result)
+    operation = getattr(frame.f_globals.get("form"), "op", None)
+    outside = frame.f_back is None or user_frame.MARK not in frame.f_back.f_globals
+    if operation is not None or outside or frame.f_code.co_name in _DETACHING:
+        name = frame.f_code.co_name if operation is None else str(operation.shown)
+        _remember(result, _why(name, _arguments(frame), result))
+
+
+def note_result(name: str, arguments: Sequence[Any], result: Tensor) -> None:
+    """Record the reason why ``result``, which the public function ``name`` returned, has no gradient.
+
+    ``arguments`` are the arguments of the call. The first reason that is recorded for a tensor stays, so that of a
+    function inside another; only a call that detaches the tensor replaces it.
+    """
+    if result._grad_edge is None and (tensor_record(result) is None or name in _DETACHING):
+        _remember(result, _why(name, arguments, result))
+
+
+def _remember(result: Tensor, why: str) -> None:
     if why:
         number = id(result)
         record = NoGradRecord(why, result._array.shape, result._array.dtype)
@@ -107,23 +125,17 @@ _DETACHING = {
 }  # fmt: skip
 
 
-def _why(frame: FrameType, result: Tensor) -> str:
-    """Return the reason why ``result``, the value that the function call ``frame`` returned, has no gradient.
+def _why(name: str, arguments: Sequence[Any], result: Tensor) -> str:
+    """Return the reason why ``result``, which the function ``name`` returned for ``arguments``, has no gradient.
 
-    The result is "" if ``result`` is an argument of the call, or if retrograd itself called a function that is not an
-    operation.
+    The reason is "" if ``result`` is one of the arguments.
     """
-    name = frame.f_code.co_name
     at = user_frame.describe(*user_frame.user_location())
     at = f" at {at}" if at else ""
     if name in _DETACHING:
         return _DETACHING[name] + at
-    operation = getattr(frame.f_globals.get("form"), "op", None)
-    outside = frame.f_back is None or user_frame.MARK not in frame.f_back.f_globals
-    arguments = _arguments(frame)
-    if (operation is None and not outside) or any(each is result for each in arguments):
+    if any(each is result for each in arguments):
         return ""
-    name = str(operation.shown) if operation is not None else name
     tensors = [each for each in arguments if isinstance(each, Tensor)]
     if result._array.dtype.kind not in "fcVW":
         return f"{result._array.dtype} has no gradients (created by {name}{at})"
@@ -155,21 +167,31 @@ def _note_operands(frame: FrameType, node: Any) -> None:
 
     The reasons are recorded only if ``frame`` is the call of the operation that created ``node``.
     """
-    edges = node.spread(node.edge) if node.lone else node.edges
     operation = getattr(frame.f_globals.get("form"), "op", None) or frame.f_locals.get("op")
     operands = frame.f_locals.get("tensors")
     if operation is None or operation is not getattr(node, "operation", None) or operands.__class__ is not tuple:
-        operands = [each for each in _arguments(frame) if each is None or isinstance(each, (Tensor, *NUMBERS))]
-    if len(operands) < len(edges):
-        return
-    operands = operands[: len(edges)]
-    if any((edge is not None) and not isinstance(each, Tensor) for edge, each in zip(edges, operands, strict=True)):
-        return
-    if not any(isinstance(each, Tensor) for each in operands):
-        return
+        operands = _arguments(frame)
+    note_operands(node, operands)
+
+
+def note_operands(node: Any, arguments: Sequence[Any]) -> Sequence[Any]:
+    """Record the reasons why operands of ``node`` have no gradient, and return the operands, one for each edge.
+
+    ``arguments`` are the arguments of the call that created ``node``, of which tensors, numbers and None are operands.
+    If they do not fit the edges of the node, nothing is recorded and the result is empty.
+    """
+    edges = node.spread(node.edge) if node.lone else node.edges
+    operands = [each for each in arguments if each is None or isinstance(each, (Tensor, *NUMBERS))][: len(edges)]
+    if (
+        len(operands) < len(edges)
+        or any(edge is not None and not isinstance(each, Tensor) for edge, each in zip(edges, operands, strict=True))
+        or not any(isinstance(each, Tensor) for each in operands)
+    ):
+        return ()
     _operands[node] = [
         None if edge is not None else _record_of(each) for edge, each in zip(edges, operands, strict=True)
     ]  # fmt: skip
+    return operands
 
 
 def _record_of(value: Any) -> NoGradRecord | None:
@@ -187,4 +209,4 @@ def _record_of(value: Any) -> NoGradRecord | None:
     return NoGradRecord("requires_grad=False", *form)
 
 
-__all__ = ["NoGradRecord", "operand_record", "tensor_record", "tracing"]
+__all__ = ["NoGradRecord", "note_operands", "note_result", "operand_record", "tensor_record", "tracing"]

@@ -89,6 +89,7 @@ def assert_close(
 
     See https://docs.pytorch.org/docs/stable/testing.html.
     """
+    __tracebackhide__ = True  # pytest does not show this frame
     if (rtol is None) != (atol is None):
         raise ValueError(
             "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
@@ -260,6 +261,7 @@ def assert_allclose(
     >>> torch.testing.assert_allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-7])) is None
     True
     """
+    __tracebackhide__ = True  # pytest does not show this frame
     warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
         "`torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
