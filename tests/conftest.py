@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 os.environ.setdefault("RETROGRAD_CODEGEN", "1")  # test specialised functions, not templates
+os.environ.setdefault("RETROGRAD_FAST", "1")  # use loops from the first large array on
 
 import retrograd as torch
 from retrograd.core import hooks, torch_function
@@ -29,3 +31,12 @@ def no_leaked_state() -> Iterator[None]:
     assert not hooks.retain_last, "a test left retain_grad_last set"
     assert torch_function.state() == (torch_function.ALL, (), (), None, ()), "a test left a mode of torch.overrides"
     torch_function.forget_classes()  # a test's classes: functions are to be as they are without any
+
+
+@pytest.fixture
+def gpu() -> Iterator[Any]:
+    """The stand-in for CuPy as the module ``cupy`` during a test, with two devices; see ``tests/cupy_stand_in``."""
+    from tests.cupy_stand_in import installed
+
+    with installed(devices=2) as cupy:
+        yield cupy

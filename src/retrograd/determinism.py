@@ -10,6 +10,7 @@ from typing import Any
 
 from .compat.type_names import type_name
 from .core import devices
+from .kernels.numba_startup import STARTUP
 from .runtime import user_frame
 from .runtime.user_frame import warn
 
@@ -29,7 +30,8 @@ _state = _State()
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Set whether operations must be deterministic; ``warn_only=True`` requests warnings instead of errors.
 
-    The setting has no effect, because all operations are deterministic. See
+    All operations are deterministic. The setting only excludes that a program which runs while compiled loops are not
+    on the disk yet begins to use them, which may change the last bits of its results (``retrograd warmup``). See
     https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
 
     >>> import retrograd as torch
@@ -44,6 +46,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
                 f"_set_deterministic_algorithms(): argument '{name}'{place} must be bool, not {type_name(value)}"
             )
     _state.deterministic, _state.warn_only = mode, warn_only
+    STARTUP.deterministic = mode
 
 
 def are_deterministic_algorithms_enabled() -> bool:

@@ -11,12 +11,12 @@ import pytest
 
 import retrograd as torch
 from retrograd.compiler import compiled_function, segments
-from retrograd.kernels import numba_dispatch
 from tests.fuzz.programs.comparison import Difference, differences, tolerance_of
 from tests.fuzz.programs.differences import perturb
 from tests.fuzz.programs.engine import Engine
 from tests.fuzz.programs.execution import Observed, run
 from tests.fuzz.programs.grammars import GRAMMARS, tensors
+from tests.loops import use_loops
 
 ELEMENTWISE = [(tensors.POINTWISE, 3.0), (tensors.REDUCTIONS, 2.0), (tensors.CHANGES, 2.0)]
 DIFFERENTIABLE = [*ELEMENTWISE, (tensors.VIEWS, 4.0), (tensors.PAIRS, 3.0), (tensors.CUSTOM, 0.5)]
@@ -32,7 +32,7 @@ BROKEN = r"""(?x) detach|data|as_strided|^t\d+\.requires_grad_|=\st\d+\.requires
 @pytest.fixture
 def compiling(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Defer the operations of short functions, without compiled loops, because each function would compile its own."""
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
+    use_loops(monkeypatch, False)
     before = compiled_function.FEWEST_STEPS[:], segments.strict
     compiled_function.FEWEST_STEPS[:], segments.strict = [0, 0, 0], True
     yield

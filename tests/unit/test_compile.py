@@ -32,6 +32,7 @@ from retrograd.core.torch_function import HANDLERS
 from retrograd.dispatch.op import OPS
 from retrograd.kernels import numba_dispatch
 from tests.conformance.samples import FAMILIES, samples
+from tests.loops import use_loops
 
 
 @pytest.fixture(autouse=True)
@@ -308,7 +309,7 @@ FUSED: dict[str, Any] = {
 def test_fused_loops_match_separate_steps(name: str) -> None:
     compiled = agree(FUSED[name], x(40, 30), x(30), x(40, 1), fullgraph=True)
     assert explained(compiled).graph_count == 1
-    assert explained(compiled).loops > 0 or not numba_dispatch.available()
+    assert explained(compiled).loops > 0 or not numba_dispatch.permitted()
 
 
 def test_fused_loops_handle_nan_and_infinity() -> None:
@@ -425,7 +426,7 @@ def test_shared_log_softmax_is_computed_before_the_loss() -> None:
 
 
 def test_programs_use_numpy_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
+    use_loops(monkeypatch, False)
     for name in FUSED:
         assert explained(agree(FUSED[name], x(40, 30), x(30), x(40, 1))).loops == 0
 
@@ -808,7 +809,7 @@ def test_results_own_their_memory() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_programs_of_samples_match_eager(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Record with some inputs and run with others: no value of the recording may be a constant of the program."""
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # each would compile its own loops
+    use_loops(monkeypatch, False)  # each would compile its own loops
     for sample in samples(family)[:: 2 if family == "indexing" else 8]:
         arrays = sample.arrays()
         if any(each.dtype.kind == "c" for each in arrays.values()):
@@ -842,7 +843,7 @@ def test_programs_of_samples_match_eager(family: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("family", FAMILIES)
 def test_properties_of_deferred_results_are_those_of_eager_mode(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the first call, which is recorded, and in two that are deferred."""
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # each would compile its own loops
+    use_loops(monkeypatch, False)  # each would compile its own loops
     for sample in samples(family)[:: 1 if family in ("pooling", "convolution", "shape") else 4]:
         names = tuple(sample.arrays())
 
@@ -1468,7 +1469,7 @@ def _matches(found: Any, held: list[Any], expected: Any) -> None:
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("name", _handlers([]))
 def test_handlers_that_compute_at_any_place(name: str, recorded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
+    use_loops(monkeypatch, False)
     held: list[Any] = []
     compiled, handler = torch.compile(_deferred), _handlers(held)[name]
     expected, before = _deferred(torch.ones(3), []), sys.gettrace()

@@ -63,7 +63,7 @@ def test_overlapping_limits_are_tried_in_order() -> None:
 
 def test_variant_of_a_missing_library_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     for installed, expected in ((True, "loop"), (False, "numpy")):
-        monkeypatch.setitem(select.LIBRARIES, NUMBA, lambda installed=installed: installed)
+        monkeypatch.setitem(select.LIBRARIES, NUMBA, lambda size, installed=installed: installed)
         for operands in (1, 9):
             choose = declared(at_least(4, NUMBA)(answering("loop")), operands=operands)
             assert choose(numpy, numpy.ones(4), *range(operands - 1)) == expected

@@ -11,8 +11,9 @@ import pytest
 
 import retrograd as torch
 from retrograd.kernels import convolution_numba, numba_dispatch, rearrangement
+from tests.loops import use_loops
 
-pytestmark = pytest.mark.skipif(not numba_dispatch.available(), reason="Numba is not installed")
+pytestmark = pytest.mark.skipif(not numba_dispatch.permitted(), reason="Numba is not installed")
 F = torch.nn.functional
 
 
@@ -24,7 +25,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], tuple
         results = []
         for least, there in ((1, True), (1 << 60, False)):
             monkeypatch.setattr(numba_dispatch, "LARGE", least)
-            monkeypatch.setattr(numba_dispatch, "available", lambda there=there: there)
+            use_loops(monkeypatch, there)
             torch.manual_seed(0)
             results.append(function())
         return results[0], results[1]

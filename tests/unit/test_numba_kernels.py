@@ -22,8 +22,9 @@ import pytest
 import retrograd as torch
 from retrograd.kernels import matmul, numba_dispatch
 from retrograd.runtime import blas_threads
+from tests.loops import use_loops
 
-compiled = pytest.mark.skipif(not numba_dispatch.available(), reason="needs Numba")
+compiled = pytest.mark.skipif(not numba_dispatch.permitted(), reason="needs Numba")
 SIZE = 200  # 40,000 elements: above the threshold of the loops
 UNIT = 2.0**-24
 
@@ -92,7 +93,7 @@ def test_loops_and_numpy_match_float64(expression: str, monkeypatch: pytest.Monk
             run_with_gradients(expression, torch.float64, even),
         )
         with monkeypatch.context() as patch:
-            patch.setattr(numba_dispatch, "available", lambda: False)
+            use_loops(patch, False)
             plain, truth = (
                 run_with_gradients(expression, torch.float32, even),
                 run_with_gradients(expression, torch.float64, even),
@@ -256,7 +257,7 @@ def test_optimizer_steps(options: dict[str, Any], one_thread: None, monkeypatch:
     for kind, given in kinds:
         loop = trained(kind, **given)
         with monkeypatch.context() as patch:
-            patch.setattr("retrograd.optim.numba_steps.available", lambda: False)
+            use_loops(patch, False)
             assert numpy.allclose(loop, trained(kind, **given), rtol=1e-6, atol=1e-6)
 
 

@@ -20,8 +20,8 @@ from retrograd.compiler.recorder import Unrecorded
 from retrograd.compiler.segment_program import SegmentProgram, compile_segment
 from retrograd.core.lazy_tensor import Lazy
 from retrograd.core.tensor import new
-from retrograd.kernels import numba_dispatch
 from tests.conformance.samples import FAMILIES, samples
+from tests.loops import use_loops
 
 
 def ran(program: SegmentProgram, inputs: list[Any]) -> list[Any]:
@@ -270,7 +270,7 @@ class Pair:
 @pytest.mark.parametrize("seed", range(30))
 def test_random_functions_match_eager(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 10:  # loops take a second to compile
-        monkeypatch.setattr(numba_dispatch, "available", lambda: False)
+        use_loops(monkeypatch, False)
     torch.manual_seed(seed)
     Pair(seed, 4 + seed % 12).check()
 
@@ -456,7 +456,7 @@ def test_modes(recorded: Any) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_samples_match_eager(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Record each sample with some inputs and run it with others: no value may be a constant of the program."""
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)  # each would compile its own loops
+    use_loops(monkeypatch, False)  # each would compile its own loops
     for sample in samples(family)[:: 4 if family == "indexing" else 12]:
         arrays = sample.arrays()
         if "rand" in sample.expression or "norm(x, m, v" in sample.expression:  # writes running statistics

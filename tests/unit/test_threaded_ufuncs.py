@@ -10,14 +10,15 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import numba_dispatch, threaded_ufuncs
+from retrograd.kernels import threaded_ufuncs
+from tests.loops import use_loops
 
 SIZE = (1 << 20) + 12_345
 
 
 @pytest.fixture(autouse=True)
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(numba_dispatch, "available", lambda: False)
+    use_loops(monkeypatch, False)
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield

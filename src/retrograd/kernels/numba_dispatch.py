@@ -1,8 +1,8 @@
 """Dispatch of elementwise ufuncs, copy, fill and broadcasting on large arrays to Numba loops.
 
-A loop is a function compiled by Numba (``kernels/numba``). Numba (the extra ``[fast]``) is imported when the first
-large array needs it. A function returns None if Numba is missing or no loop supports the arrays; the caller then
-computes with NumPy.
+A loop is a function compiled by Numba (``kernels/numba``). Numba (the extra ``[fast]``) is imported when the work repays
+it (Note [When loops are used] in ``numba_startup.py``). A function returns None if Numba is not used or no loop supports
+the arrays; the caller then computes with NumPy.
 
 Note [Threads of loops]. Numba runs loops on OpenMP's threads where available (Linux: libgomp), else on its own thread
 pool, which two Python threads must not use at once. After a loop OpenMP's threads by default wait actively for some
@@ -19,14 +19,15 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy
 
 from ..core.rule_namespace import arithmetic
-from ..runtime import blas_threads, malloc
+from ..runtime import blas_threads
 from ..runtime.interrupts import note_return
+from .numba_startup import available as available
+from .numba_startup import permitted as permitted
 from .threaded_ufuncs import by_stretches, by_threads
 from .thresholds import LARGE as LARGE
 from .thresholds import LOOP_ROW, WAKE_WORKQUEUE
@@ -40,24 +41,13 @@ BOOL = numpy.dtype(numpy.bool_)
 PATIENCE, LITTLE = "20000", "1000"
 
 
-@cache
-def available() -> bool:
-    """Whether Numba is installed and not disabled by the environment variable ``RETROGRAD_FAST=0``.
-
-    This function is first called when the first large array is processed. The first call also configures the memory
-    allocator to keep freed memory for new arrays (``runtime/malloc.py``).
-    """
-    malloc.keep_freed_memory()
-    return os.environ.get("RETROGRAD_FAST", "1") != "0" and find_spec("numba") is not None
-
-
 def suits(size: int, *arrays: Any) -> bool:
     """Whether Numba loops support ``arrays`` and are faster than NumPy for ``size`` elements to compute.
 
     Loops support NumPy arrays (not subclasses) that all have the dtype float32 or all float64.
     """
     kind = arrays[0].dtype
-    if size < LARGE or (kind is not F32 and kind is not F64) or not available():
+    if size < LARGE or (kind is not F32 and kind is not F64) or not available(size):
         return False
     return all(each.__class__ is ndarray and each.dtype is kind for each in arrays)
 
@@ -86,7 +76,7 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
     """
     first = arrays[0]
     dtype, shape = first.dtype, first.shape
-    if (dtype is not F32 and dtype is not F64) or not available():
+    if (dtype is not F32 and dtype is not F64) or not available(first.size):
         return None
     for array in arrays:
         if array.__class__ is not ndarray or not array.flags.carray:
@@ -233,7 +223,7 @@ def stretched(kernel: Callable[..., Any], count: int) -> Callable[..., Any]:
 
     def large(np: Any, *given: Any, **named: Any) -> Any:
         found = None
-        if not available():
+        if not available(given[0].size):
             params = given[count:]
             found = by_stretches(lambda *parts: kernel(np, *parts, *params, **named), given[:count])
         return kernel(np, *given, **named) if found is None else found
@@ -250,7 +240,7 @@ def _usual(name: str, x: Any, y: Any) -> Any:
     if x.__class__ is not ndarray:
         return None
     dtype, shape, kind = x.dtype, x.shape, y.__class__
-    if (dtype is not F32 and dtype is not F64) or not x.flags.carray or not available():
+    if (dtype is not F32 and dtype is not F64) or not x.flags.carray or not available(x.size):
         return None
     if kind is not ndarray:
         return None
@@ -295,7 +285,7 @@ def into(name: str, *arrays: Any, numbers: tuple[Any, ...] = ()) -> bool:
     """
     first = arrays[0]
     dtype = first.dtype
-    if (dtype is not F32 and dtype is not F64) or not available():
+    if (dtype is not F32 and dtype is not F64) or not available(first.size):
         return False
     for array in arrays:
         if array.__class__ is not numpy.ndarray or array.shape != first.shape or array.dtype is not dtype:
@@ -319,7 +309,7 @@ def broadcast(name: str, x: Any, y: Any) -> Any:
     """
     if name not in BROADCAST or x.dtype is not y.dtype or (x.dtype is not F32 and x.dtype is not F64):
         return None
-    if not (x.__class__ is y.__class__ is ndarray and x.flags.carray and y.size < x.size and available()):
+    if not (x.__class__ is y.__class__ is ndarray and x.flags.carray and y.size < x.size and available(x.size)):
         return None
     given = _by_rows(y, x.shape)
     if given is None:
@@ -370,7 +360,7 @@ def in_order(x: Any, out: Any = None) -> Any:
     """
     if x.flags.carray and out is None:
         return x
-    if x.dtype not in (F32, F64) or x.size < LARGE or not available():
+    if x.dtype not in (F32, F64) or x.size < LARGE or not available(x.size):
         return None
     order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
     lead = next((k for k, axis in enumerate(order) if k != axis), x.ndim)
@@ -394,7 +384,7 @@ def copy_into(out: Any, x: Any) -> None:
         elif x.shape == out.shape and 0 not in x.strides:
             if in_order(x, out) is not None:
                 return
-        elif out.dtype in (F32, F64) and available():
+        elif out.dtype in (F32, F64) and available(out.size):
             if 0 in x.strides:  # seen many times: once is enough
                 x = x[tuple([slice(1) if step == 0 else slice(None) for step in x.strides])]
             if x.size == 1:

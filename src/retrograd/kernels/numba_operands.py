@@ -39,7 +39,7 @@ def movers(topic: str, size: int, *arrays: Any) -> Any:
 
 
 def _of(topic: str, arrays: tuple[Any, ...]) -> Any:
-    if any(each.__class__ is not numpy.ndarray for each in arrays) or not numba_dispatch.available():
+    if any(each.__class__ is not numpy.ndarray for each in arrays) or not numba_dispatch.available(arrays[0].size):
         return None
     return numba_dispatch.loops(topic)
 

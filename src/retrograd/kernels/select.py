@@ -40,9 +40,9 @@ from ..runtime.specialization import EXPRESSIONS, as_expression, specialize
 from .numba_dispatch import available, looped
 from .thresholds import LARGE
 
-#: Libraries that a variant may need, and the functions that return whether they are installed and enabled.
+#: Libraries that a variant may need, and the functions of the size that return whether they may be used.
 NUMBA = "numba"
-LIBRARIES: dict[str, Callable[[], bool]] = {NUMBA: available}
+LIBRARIES: dict[str, Callable[[int], bool]] = {NUMBA: available}
 
 
 #: The highest number of elements of a variant for large arrays.
@@ -62,8 +62,8 @@ class Variant(NamedTuple):
     library: str | None
 
     @property
-    def installed(self) -> Callable[[], bool] | None:
-        """Function that returns whether the library is installed and enabled; None if none is needed."""
+    def installed(self) -> Callable[[int], bool] | None:
+        """Function of the size that returns whether the library may be used; None if none is needed."""
         return LIBRARIES[self.library] if self.library else None
 
 
@@ -168,7 +168,7 @@ def choose(form: Form, args: Any) -> Any:
         if (
             (not variant.low or size >= variant.low)
             and (variant.high == UNLIMITED or size <= variant.high)
-            and (variant.installed is None or variant.installed())
+            and (variant.installed is None or variant.installed(size))
             and (found := variant.function(*args)) is not None
         ):
             return found

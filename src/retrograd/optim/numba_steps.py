@@ -29,7 +29,7 @@ def with_loop(name: str, count: int, scalars: Callable[..., tuple[Any, ...]]) ->
 
     def large(arrays: list[Any], decay: Decay, numbers: dict[str, Any]) -> tuple[Any, list[Any]] | None:
         first = arrays[0]
-        if len(arrays) != count or first.size < LARGE or first.dtype not in (F32, F64) or not available():
+        if len(arrays) != count or first.size < LARGE or first.dtype not in (F32, F64) or not available(first.size):
             return None
         if any(array.__class__ is not numpy.ndarray or not array.flags.carray for array in arrays):
             return None

@@ -36,12 +36,13 @@ class Loop:
     """
 
     def __init__(self, function: Any, flags: frozenset[str]) -> None:
-        self.function, self.flags = function, flags
+        self.function: Any = function
+        self.flags = flags
         self.__doc__ = function.__doc__
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]  # the local variables follow
         #: Positions of the arguments that may be a number instead of an array of equal elements: those named g or h.
-        self.flexible = frozenset(names.index(name) for name in ("g", "h") if name in names)
+        self.flexible: frozenset[int] = frozenset(names.index(name) for name in ("g", "h") if name in names)
 
     def __call__(self, first: Any, *rest: Any) -> Any:
         run = self.for_all
@@ -128,12 +129,12 @@ class Waiting(event.Listener):  # type: ignore[misc]
     The message is printed only if stderr is a terminal.
     """
 
-    patience = 1.0
+    patience: float = 1.0
 
     def __init__(self) -> None:
         self.timer: threading.Timer | None = None
         self.compiled: Any = None
-        self.told = False
+        self.told: bool = False
 
     def on_start(self, event: Any) -> None:
         """Start the timer of the message if ``event`` is the compilation of one of retrograd's functions."""

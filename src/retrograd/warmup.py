@@ -1,0 +1,233 @@
+"""Compilation of the common loops ahead of time: the command ``retrograd warmup``, and the process in the background.
+
+Numba stores compiled loops on the disk. The programs in this module call the operations whose loops take long to compile
+or are used by most programs, with large arrays of float32 and float64, on all threads and on one. A loop that no program
+calls is compiled at its first use, which takes up to one second.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+#: Seconds after which another process's lock is taken for a rest of a process that was killed.
+STALE = 900
+
+Program = Callable[[Any, Any], None]
+
+
+def _programs() -> Iterator[Program]:
+    """Yield functions of the module ``retrograd`` and a dtype, each of which needs a group of loops."""
+
+    def backward(y: Any) -> None:
+        y.sum().backward()
+
+    def arithmetic(torch: Any, dtype: Any) -> None:
+        x = torch.full((256, 256), 0.5, dtype=dtype, requires_grad=True)
+        y = torch.full((256, 256), 0.25, dtype=dtype, requires_grad=True)
+        row = torch.ones(256, dtype=dtype, requires_grad=True)
+        backward((x * y + x - y) / (y + 2) * 3 + x * row - row / 2)
+        backward((x - row[:, None]) * row[:, None] + x.t() * y)
+        with torch.no_grad():
+            z = torch.zeros_like(x)
+            z.add_(y).mul_(2).sub_(x).div_(3).add_(row).copy_(row)
+
+    def functions(torch: Any, dtype: Any) -> None:
+        for name in [
+            "exp",
+            "log",
+            "sqrt",
+            "tanh",
+            "sigmoid",
+            "relu",
+            "square",
+            "abs",
+            "neg",
+            "reciprocal",
+            "sin",
+            "cos",
+            "erf",
+        ]:
+            x = torch.full((40000,), 0.5, dtype=dtype, requires_grad=True)
+            backward(getattr(torch, name)(x))
+        for name in ["gelu", "silu", "leaky_relu", "elu", "softplus"]:
+            x = torch.full((40000,), 0.5, dtype=dtype, requires_grad=True)
+            backward(getattr(torch.nn.functional, name)(x))
+        x = torch.full((200, 200), 0.5, dtype=dtype, requires_grad=True)
+        backward(x**2 + torch.where(x > 0, x, -x) + x.clamp(0, 1) + torch.maximum(x, -x) + x.masked_fill(x > 1, 0))
+
+    def reductions(torch: Any, dtype: Any) -> None:
+        x = torch.arange(65536, dtype=dtype).reshape(64, 32, 32).requires_grad_()
+        for dim in (None, 0, 1, 2, (0, 2)):
+            backward(x.mean(dim))
+            backward(x.var(dim))
+        for dim in (0, 2):
+            backward(x.max(dim).values)
+            backward(x.cumsum(dim))
+            x.argmax(dim)
+        backward(x.norm())
+
+    def normalization(torch: Any, dtype: Any) -> None:
+        F = torch.nn.functional
+        weight = torch.ones(64, dtype=dtype, requires_grad=True)
+        bias = torch.zeros(64, dtype=dtype, requires_grad=True)
+        x = torch.arange(65536, dtype=dtype).reshape(1024, 64).div(65536).requires_grad_()
+        backward(F.layer_norm(x, (64,), weight, bias))
+        backward(F.rms_norm(x, (64,), weight))
+        for dim in (0, 1):
+            backward(x.softmax(dim))
+            backward(x.log_softmax(dim))
+        backward(F.cross_entropy(x, torch.arange(1024) % 64))
+        backward(F.batch_norm(x, None, None, weight, bias, True))
+        images = x.detach().reshape(4, 64, 16, 16).requires_grad_()
+        backward(F.batch_norm(images, None, None, weight, bias, True))
+        backward(F.group_norm(images, 8, weight, bias))
+        backward(F.mse_loss(x, x.detach() + 1) + F.binary_cross_entropy_with_logits(x, x.detach().sigmoid()))
+
+    def convolution(torch: Any, dtype: Any) -> None:
+        F = torch.nn.functional
+        for channels, outputs, size, kernel, padding in (
+            (1, 16, 28, 3, 1), (16, 32, 14, 3, 1), (3, 16, 32, 5, 2), (32, 64, 8, 1, 0), (16, 16, 16, 3, 0),
+        ):  # fmt: skip
+            x = torch.ones(32, channels, size, size, dtype=dtype, requires_grad=True)
+            weight = torch.ones(outputs, channels, kernel, kernel, dtype=dtype, requires_grad=True)
+            bias = torch.zeros(outputs, dtype=dtype, requires_grad=True)
+            y = F.conv2d(x, weight, bias, padding=padding)
+            backward(F.max_pool2d(y.relu(), 2))
+            backward(F.avg_pool2d(F.conv2d(x, weight, padding=padding), 2))
+        x = torch.ones(16, 16, 16, 16, dtype=dtype, requires_grad=True)
+        backward(F.conv2d(x, torch.ones(16, 1, 3, 3, dtype=dtype, requires_grad=True), groups=16))
+        backward(F.conv_transpose2d(x, torch.ones(16, 8, 4, 4, dtype=dtype, requires_grad=True), stride=2))
+        backward(F.interpolate(x, scale_factor=2) + 0)
+
+    def attention(torch: Any, dtype: Any) -> None:
+        F = torch.nn.functional
+        for causal in (False, True):
+            q, k, v = (torch.ones(4, 4, 64, 32, dtype=dtype, requires_grad=True) for _ in range(3))
+            backward(F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+        table = torch.ones(1000, 64, dtype=dtype, requires_grad=True)
+        index = torch.arange(2048) % 1000
+        backward(F.embedding(index, table))
+        backward(table.index_select(0, index) + 0)
+        backward(F.linear(F.dropout(table), torch.ones(256, 64, dtype=dtype, requires_grad=True)))
+        torch.cat([table, table.detach()]).t().contiguous()
+
+    def random_numbers(torch: Any, dtype: Any) -> None:
+        generator = torch.Generator().manual_seed(0)  # the program's own generator is not used
+        torch.rand(100000, dtype=dtype, generator=generator)
+        torch.randn(100000, dtype=dtype, generator=generator)
+        torch.randint(10, (100000,), generator=generator)
+        torch.randperm(100000, generator=generator)
+        torch.empty(100000, dtype=dtype).bernoulli_(0.5, generator=generator)
+
+    def optimizers(torch: Any, dtype: Any) -> None:
+        for name, options in (
+            ("SGD", {"momentum": 0.9}), ("SGD", {}), ("Adam", {}), ("AdamW", {}), ("RMSprop", {}),
+        ):  # fmt: skip
+            x = torch.ones(200, 200, dtype=dtype, requires_grad=True)
+            optimizer = getattr(torch.optim, name)([x], 0.1, **options)
+            for _ in range(2):
+                optimizer.zero_grad()
+                backward(x.square())
+                torch.nn.utils.clip_grad_norm_([x], 1.0)
+                optimizer.step()
+
+    yield from (
+        arithmetic, functions, normalization, optimizers, convolution, attention, reductions, random_numbers,
+    )  # fmt: skip
+
+
+def compile_loops(report: Callable[[str], None]) -> None:
+    """Run all programs on all threads and on one, and note that their loops are on the disk.
+
+    ``report`` is called with a line of text before each program. ``RETROGRAD_FAST=1`` must be set.
+    """
+    import retrograd as torch
+
+    from .kernels.numba_startup import is_compiled, note_compiled
+
+    threads = torch.get_num_threads()
+    programs = list(_programs())
+    for count in dict.fromkeys([threads, 1]):
+        if is_compiled(count):
+            continue
+        torch.set_num_threads(count)
+        try:
+            for dtype in (torch.float32, torch.float64):
+                for program in programs:
+                    name = program.__name__.replace("_", " ")
+                    report(f"{name}, {str(dtype).partition('.')[2]}, {count} thread{'s' * (count > 1)}")
+                    program(torch, dtype)
+        finally:
+            torch.set_num_threads(threads)
+        note_compiled(count)
+
+
+def command() -> int:
+    """Run ``retrograd warmup`` and return its exit status."""
+    from importlib.util import find_spec
+
+    if find_spec("numba") is None:
+        print("retrograd: Numba is not installed, so that there are no loops to compile: pip install 'retrograd[fast]'")
+        return 1
+    from .kernels.numba_startup import folders, is_compiled
+
+    os.environ["RETROGRAD_FAST"] = "1"
+    begin = time.perf_counter()
+    wide = 40
+
+    def report(text: str) -> None:
+        if sys.stdout.isatty():
+            print(f"\rcompiling loops: {text:<{wide}}", end="", flush=True)
+        else:
+            print(f"compiling loops: {text}", flush=True)
+
+    compile_loops(report)
+    if not is_compiled(1):
+        places = " or ".join(map(str, folders()))
+        print(f"\nretrograd: the loops cannot be kept, because no file can be written in {places}", file=sys.stderr)
+        return 1
+    end = "\r" if sys.stdout.isatty() else ""
+    print(f"{end}The loops are on the disk ({time.perf_counter() - begin:.0f} s).{' ' * wide}".rstrip())
+    return 0
+
+
+def in_background() -> None:
+    """Compile the loops with the lowest priority, unless another process does."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    lock = _lock()
+    if lock is None:
+        return
+    try:
+        compile_loops(lambda text: lock.touch())
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+
+
+def _lock() -> Path | None:
+    """Return the lock file of this process in a folder of the loops, or None if another process has it."""
+    from .kernels.numba_startup import folders
+
+    for folder in folders():
+        lock = folder / "compiling.lock"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if lock.exists() and time.time() - lock.stat().st_mtime > STALE:
+                lock.unlink()
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return None
+        except OSError:
+            continue
+        return lock
+    return None
+
+
+__all__ = ["command", "compile_loops", "in_background"]
