@@ -23,4 +23,4 @@ def environment(parent: Path | None) -> dict[str, str]:
     """
     paths = [str(parent)] if parent else []
     paths += [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {"RETROGRAD_FAST": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}

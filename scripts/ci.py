@@ -1,14 +1,15 @@
 """Run the checks that a change must pass, on every supported Python that this machine has.
 
-``.ci/run`` runs the whole suite, the linters, the types, the site, the layers and the demo on the Python that it is started with
-(``python3``), and on the others the tests of operations, autograd, generated code, views, printing and compilation
-(``scripts/test.py --selection``). ``.ci/run --all`` runs the whole suite on all of them, and once more with
-``RETROGRAD_CODEGEN=0``: every function then runs its template as it stands. It also runs the selection with the lowest
-versions of the dependencies that ``pyproject.toml`` allows, and tests in eight threads at once.
+``.ci/run`` runs the whole suite, the linters, the types, the site, the layers, the tests in a browser and the demo on the
+Python that it is started with (``python3``), and on the others the tests of operations, autograd, generated code, views,
+printing and compilation (``scripts/test.py --selection``). ``.ci/run --all`` runs the whole suite on all of them, and once
+more with ``RETROGRAD_CODEGEN=0``: every function then runs its template as it stands. It also runs the selection with the
+lowest versions of the dependencies that ``pyproject.toml`` allows, and tests in eight threads at once.
 
-The supported versions are those of the classifiers in ``pyproject.toml``. An interpreter is looked for on the path and
-among pyenv's versions. A version without one is reported as ``NOT TESTED`` and does not fail the run, nor do lowest
-versions without a wheel.
+The versions are those of the classifiers in ``pyproject.toml``, and of ``UNPROVEN``, which have not been run yet. An
+interpreter is looked for on the path and among pyenv's versions. A version without one is reported as ``NOT TESTED``
+and does not fail the run, nor do lowest versions without a wheel, a machine without a browser, or links to other sites
+without a network.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ PROBE = (
     "import importlib.util as u, sys; print('%d.%d' % sys.version_info[:2]); "
     "sys.exit(not (u.find_spec('venv') and (u.find_spec('pip') or u.find_spec('ensurepip'))))"
 )
-#: Exit status of ``test.py --lowest`` if the versions cannot be installed.
+#: Versions that the package is meant to support, but that no run has tested yet; a classifier follows the first run.
+UNPROVEN = ("3.14",)
+#: Exit status of ``test.py --lowest`` if the versions cannot be installed, and of ``site.py --links`` without a network.
 NOT_TESTED = 77
 #: pytest's closing line, such as "2 failed, 31 passed in 4.05s".
 CLOSING = re.compile(r"(?:\d+ [a-z]+, )*\d+ [a-z]+ in [\d.]+s(?: \([\d:]+\))?")
@@ -106,7 +109,9 @@ def steps(pythons: dict[str, str], everything: bool) -> list[Step]:
         Step("types", [*inside, "mypy"]),
         Step("stubs", [*inside, "tests.typing.check"]),
         Step("site", [main, str(SCRIPTS / "site.py")]),
+        Step("links", [main, str(SCRIPTS / "site.py"), "--links"]),
         Step("layers", [main, test, "-q", "test_layer_order"], tests=True),
+        Step("browser", [main, str(SCRIPTS / "browser.py"), "-q"], tests=True),
         Step("demo", [main, str(SCRIPTS / "demo.py")]),
     ]
 
@@ -157,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(".ci/run", description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--all", action="store_true", help="run the whole suite on every supported Python")
     everything = options.parse_args(arguments).all
-    named = supported((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    named = [*supported((ROOT / "pyproject.toml").read_text(encoding="utf-8")), *UNPROVEN]
     others = [version for version in named if version != "{}.{}".format(*sys.version_info)]
     found = {version: find_python(version) for version in others}
     pythons = {version: python for version, python in found.items() if python is not None}

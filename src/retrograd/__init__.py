@@ -86,6 +86,7 @@ if _typing.TYPE_CHECKING:
     from .compiler import compile
     from .determinism import *
     from .func import vmap
+    from .inspection.notebook import set_notebook_display
     from .runtime.malloc import empty_cache
     from .serialization import load, save
     from .streams import Event, Stream
@@ -118,6 +119,7 @@ _FOREACH_ONE = ("clone", "copy_", "max", "mm", "norm", "powsum", "zero_")
 _COMING = {
     "compiler": ("compile",),
     "runtime.malloc": ("empty_cache",),
+    "inspection.notebook": ("set_notebook_display",),
     "amp": ("GradScaler", "autocast"),
     "amp.autocast_mode": (
         "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype",
@@ -178,3 +180,17 @@ _sys.meta_path.append(_missing_names.MissingModules(__name__, f"{__name__}.names
 _pickle_names.add_former_modules(__name__)
 _lazy_imports.hide_folders(_here)
 __getattr__, __dir__ = _lazy_imports.module_getattr(__name__, _LATER), _lazy_imports.module_dir(globals())
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Let ``import torch`` import retrograd in later cells: IPython calls this function for ``%load_ext retrograd``."""
+    from .ipython_extension import load
+
+    load()
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """Undo :func:`load_ipython_extension`: IPython calls this function for ``%unload_ext retrograd``."""
+    from .ipython_extension import unload
+
+    unload()

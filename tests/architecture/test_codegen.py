@@ -29,6 +29,7 @@ COMPILES = {
     "runtime/lazy_functions.py",  # functions whose code is generated at their first call
     "fx/graph_module.py",  # code of a graph, which belongs to the user's program
     "fx/_symbolic_trace.py",  # a traced function without *args
+    "inspection/page/formulas.py",  # conditions of derivative rules, which a page decides
 }
 #: Files that assign to ``__code__``.
 ASSIGNS_CODE = {"runtime/lazy_functions.py"}

@@ -125,7 +125,8 @@ def test_options_stand_for_files_of_tests() -> None:
 def test_the_supported_versions_are_those_of_the_classifiers() -> None:
     ci = load("ci")
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert ci.supported(text) == ["3.11", "3.12", "3.13", "3.14"]
+    assert ci.supported(text) == ["3.11", "3.12", "3.13"]
+    assert not set(ci.UNPROVEN) & set(ci.supported(text))
     assert f'requires-python = ">={ci.supported(text)[0]}"' in text
 
 
@@ -237,3 +238,29 @@ def test_wrong_arguments_of_the_array_api_tests_are_reported(
     with pytest.raises(SystemExit):
         load("array_api_tests").main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_a_machine_without_a_browser_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    browser = load("browser")
+    monkeypatch.setattr(browser.shutil, "which", lambda name: None)
+    assert browser.main([]) == browser.NOT_TESTED
+    assert capsys.readouterr().out == "NOT TESTED: no Chromium and chromedriver\n"
+    monkeypatch.setattr(browser.shutil, "which", lambda name: "/usr/bin/chromium" if name == "chromium" else None)
+    assert browser.missing() == "chromedriver"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no root")
+def test_chromium_is_installed_only_by_root_on_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    browser, release = load("browser"), tmp_path / "os-release"
+    monkeypatch.setattr(browser.shutil, "which", lambda name: f"/usr/bin/{name}")
+    for text, user, expected in (
+        ("ID=debian", 0, True),
+        ("ID=debian", 1000, False),
+        ("ID=ubuntu\nID_LIKE=debian", 0, False),
+    ):
+        release.write_text(f"NAME=x\n{text}\n", encoding="utf-8")
+        monkeypatch.setattr(browser.os, "geteuid", lambda user=user: user)
+        assert browser.may_install(release) is expected
+    assert not browser.may_install(tmp_path / "absent")

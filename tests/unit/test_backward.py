@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -1092,3 +1093,42 @@ def test_gradient_of_a_leaf_that_no_longer_exists() -> None:
     leaf = accumulate.variable
     (leaf * 3).sum().backward()
     assert leaf.grad.tolist() == [7, 7] and accumulate.variable is leaf
+
+
+def _nested() -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged, requires_grad=True)
+
+
+def _sparse() -> torch.Tensor:
+    return torch.sparse_coo_tensor(torch.tensor([[0, 1]]), torch.ones(2), (2,), requires_grad=True)
+
+
+@pytest.mark.parametrize("make", [_nested, _sparse])
+def test_grad_accepts_stored_tensors_in_a_dictionary(make: Callable[[], torch.Tensor]) -> None:
+    x = make()
+    dense = x.to_padded_tensor(0.0) if x.is_nested else x.to_dense()
+    loss = (dense * 2).sum()
+    (expected,) = torch.autograd.grad(loss, [x], retain_graph=True)
+    found = torch.autograd.grad(loss, {"x": x}, retain_graph=True)
+    assert list(found) == ["x"]
+    assert type(found["x"]) is type(x)
+    assert repr(found["x"]) == repr(expected)
+    loss.backward(inputs={"x": x})
+    assert type(x.grad) is type(x)
+
+
+def test_overridden_grad_gets_a_tuple_of_inputs() -> None:
+    calls = []
+
+    class Logged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.autograd.grad:
+                calls.append(args[1])
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2, requires_grad=True)
+    logged = x.as_subclass(Logged)
+    found = torch.autograd.grad((logged * 3).sum(), {"logged": logged})
+    assert [type(each) for each in calls] == [tuple]
+    assert found["logged"].tolist() == [3.0, 3.0]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import sys
-from types import SimpleNamespace
-from typing import Any
 
 import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.core import devices
 from retrograd.torch_version import TorchVersion
 from retrograd.version import OWN, PYTORCH
 
@@ -73,56 +69,3 @@ def test_flags_hold_for_a_block() -> None:
     with pytest.raises(RuntimeError, match="set_enabled_cudnn expects a bool, but got int"):
         cudnn.enabled = 1
     assert not torch.set_flush_denormal(True)
-
-
-class _Pool:
-    used, total = 100, 200
-
-    def used_bytes(self) -> int:
-        return self.used
-
-    def total_bytes(self) -> int:
-        return self.total
-
-    def free_all_blocks(self) -> None:
-        self.total = self.used
-
-
-def fake_cupy() -> Any:
-    """Return the part of CuPy that queries about a GPU use."""
-    pool = _Pool()
-    properties = {
-        "name": b"A GPU", "major": 9, "minor": 0, "totalGlobalMem": 2**30, "multiProcessorCount": 4, "warpSize": 32,
-        "maxThreadsPerMultiProcessor": 2048, "sharedMemPerBlock": 1, "l2CacheSize": 1, "integrated": 0,
-    }  # fmt: skip
-    runtime = SimpleNamespace(
-        getDeviceCount=lambda: 1, getDeviceProperties=lambda index: properties, memGetInfo=lambda: (1, 2)
-    )
-    gpu = SimpleNamespace(id=0, synchronize=lambda: None, use=lambda: None)
-    return SimpleNamespace(
-        cuda=SimpleNamespace(runtime=runtime, Device=lambda index=0: gpu),
-        get_default_memory_pool=lambda: pool,
-        pool=pool,
-    )
-
-
-def test_queries_with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    cupy = fake_cupy()
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    cuda = torch.cuda
-    assert devices.gpu_count() == 1 and cuda.is_available() and torch.backends.cuda.is_built()
-    assert cuda.get_device_name() == "A GPU" and cuda.get_device_capability(0) == (9, 0) and cuda.is_bf16_supported()
-    assert repr(cuda.get_device_properties("cuda:0")) == (
-        "_CudaDeviceProperties(name='A GPU', major=9, minor=0, total_memory=1024MB, multi_processor_count=4)"
-    )
-    cuda.reset_peak_memory_stats()
-    assert (cuda.memory_allocated(), cuda.memory_reserved(), cuda.mem_get_info()) == (100, 200, (1, 2))
-    cupy.pool.used = 60
-    assert (cuda.memory_allocated(), cuda.max_memory_allocated()) == (60, 100)
-    assert cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"] == {"current": 60, "peak": 100}
-    assert "Allocated memory" in cuda.memory_summary()
-    cuda.empty_cache()
-    assert cuda.memory_reserved() == 60 and torch.accelerator.memory_reserved() == 60
-    assert torch.accelerator.current_accelerator() == torch.device("cuda")
-    with cuda.device(0):
-        cuda.synchronize()

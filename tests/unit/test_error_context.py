@@ -710,9 +710,13 @@ def test_a_shape_error_in_a_module_names_its_path() -> None:
     assert notes_of(lambda: program(torch.ones(256, 352))) == (words, expected)
     program.encoder.register_forward_hook(lambda *_: None)
     assert notes_of(lambda: program(torch.ones(256, 352))) == (words, expected)
-    assert notes_of(lambda: torch.nn.Embedding(3, 2)(torch.tensor(5)))[1] == [
-        "Embedding(num_embeddings=3) got no dimensions"
-    ]
+    embedding = torch.nn.Embedding(3, 2)
+    for indices, got in (
+        (torch.tensor(5), "index 5"),
+        (torch.tensor([[0, -1], [2, 3]]), "indices from -1 to 3"),
+        (torch.tensor([1.0]), "elements of dtype float32"),
+    ):
+        assert notes_of(lambda: embedding(indices))[1] == [f"Embedding(num_embeddings=3) got {got}"]  # noqa: B023
     assert notes_of(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1))(torch.ones(1, 2, 4, 4)))[1] == [
         "0: Conv2d(in_channels=3) got 1 × 2 × 4 × 4"
     ]

@@ -17,6 +17,7 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..operations.creation.factory import full
 from ..operations.elementwise.comparison import isfinite
+from ..operations.shape.join import where_
 from ..runtime.user_frame import warn
 
 
@@ -118,25 +119,35 @@ class GradScaler(TorchNamed):
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        state["infinite"] = self._unscaled(optimizer, 1.0 / float(scale), False)
+        inverse = 1.0 / float(scale) if scale.is_cpu else scale.double().reciprocal().float()
+        state["infinite"] = self._unscaled(optimizer, inverse, False)
         state["stage"] = OptState.UNSCALED
 
-    def _unscaled(self, optimizer: Any, inverse: float, allow_fp16: bool) -> bool | None:
+    def _unscaled(self, optimizer: Any, inverse: Any, allow_fp16: bool) -> Any:
         """Multiply the gradients of the parameters of ``optimizer`` by ``inverse`` in place.
 
-        Return whether a gradient has an infinite or NaN element, or None if there are no gradients. Raise ValueError
+        Return whether a gradient has an infinite or NaN element, or None if there are no gradients. The result is a
+        tensor if a gradient is on a GPU, so that the program does not wait for it before :meth:`step`. Raise ValueError
         for float16 gradients unless ``allow_fp16`` is true.
         """
         grads = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
         if not allow_fp16 and any(each.dtype is dtypes.float16 for each in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        infinite = False
+        if not grads:
+            return None
+        infinite, flag = False, None
         with no_grad():
             for grad in grads:
-                infinite = infinite or not bool(isfinite(grad).all())
-                if inverse != 1.0:
+                if grad.is_cpu:
+                    infinite = infinite or not bool(isfinite(grad).all())
+                else:
+                    found = ~isfinite(grad).all()
+                    flag = found if flag is None else flag | found.to(flag.device)
+                if isinstance(inverse, Tensor):
+                    grad.mul_(inverse.to(grad.device))
+                elif inverse != 1.0:
                     grad.mul_(inverse)
-        return infinite if grads else None
+        return infinite if infinite or flag is None else flag
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Call ``optimizer.step(*args, **kwargs)`` if all gradients are finite.
@@ -157,6 +168,7 @@ class GradScaler(TorchNamed):
             self.unscale_(optimizer)
         if state["infinite"] is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
+        state["infinite"] = bool(state["infinite"])
         done = None if state["infinite"] else optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return done
@@ -172,7 +184,7 @@ class GradScaler(TorchNamed):
             found = [each["infinite"] for each in self._per_optimizer_states.values() if each["infinite"] is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._adjust(scale, any(found))
+            self._adjust(scale, any(map(bool, found)))
         self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _set(self, scale: Tensor, new_scale: Any) -> None:
@@ -195,8 +207,7 @@ class GradScaler(TorchNamed):
         self._tracker += 1
         if self._tracker == self._growth_interval:
             grown = scale * self._growth_factor
-            if bool(isfinite(grown)):
-                scale.copy_(grown)
+            scale.copy_(where_(isfinite(grown), grown, scale))
             self._tracker = 0
 
     def get_scale(self) -> float:

@@ -16,8 +16,9 @@ from ..core import devices
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.gradients import validate_gradient
 from ..core.pytree import tree_flatten
+from ..core.rule_namespace import rule_namespace_of
 from ..core.tensor import wrap
-from ..dispatch.op import ARRAYS, TENSORS, arguments, is_shared
+from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.transform_tensor import TransformTensor
 from .ir import ExtraOp, Step, Value
 
@@ -62,7 +63,7 @@ def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list
         given = list(leaves)
         for i, array in zip(places, arrays, strict=True):
             given[i] = array
-        return getattr(ARRAYS, name)(*spec.unflatten(given))
+        return getattr(rule_namespace_of(arrays[0]), name)(*spec.unflatten(given))
 
     kept = [i for i, each in enumerate(whole([leaves[i]._inner._array for i in places])) if each is not None]
 

@@ -91,6 +91,10 @@ class Entry:
         "hits", "inputs", "item", "items", "kind", "known", "match", "names", "next", "parent", "picked", "place",
         "places", "positional", "reason", "replays", "same", "segments", "shape", "size", "small", "strides",
     )  # fmt: skip
+    parent: Entry | None
+    hits: int
+    small: bool
+
     function: Function | None
     called: Function
     places: tuple[int, ...]

@@ -20,16 +20,19 @@ class Explanation:
     why operations or calls run in eager mode.
     """
 
+    graph_break_count: int
+    graph_count: int
+
     def __init__(self, held: compiled_function.Compiled) -> None:
-        self.name = getattr(held.function, "__name__", type(held.function).__name__)
+        self.name: str = str(getattr(held.function, "__name__", type(held.function).__name__))
         programs = {each: each.program for each in held.segments() if each.program is not None}
-        self.segments = list(programs)
-        self.break_reasons = list(held.ends)
-        self.eager_reasons = list(dict.fromkeys(_eager_reasons(held)))
+        self.segments: list[Segment] = list(programs)
+        self.break_reasons: list[str] = list(held.ends)
+        self.eager_reasons: list[str] = list(dict.fromkeys(_eager_reasons(held)))
         self.graph_count, self.graph_break_count = len(self.segments), len(self.break_reasons)
-        self.ops_per_graph = [[step.op.name for step in each.steps] for each in programs.values()]
-        self.op_count = sum(map(len, self.ops_per_graph))
-        self.loops = sum(len(one.loops) for each in programs.values() for one in each.programs)
+        self.ops_per_graph: list[list[str]] = [[step.op.name for step in each.steps] for each in programs.values()]
+        self.op_count: int = sum(map(len, self.ops_per_graph))
+        self.loops: int = sum(len(one.loops) for each in programs.values() for one in each.programs)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {_count(self.graph_count, 'segment')}, {_count(self.op_count, 'step')}, "

@@ -37,14 +37,19 @@ class Loop:
     the loop reads, and ``results`` those that it writes. ``source`` is the text of the generated function.
     """
 
+    name: str
+    source: str
+
     def __init__(self, steps: Sequence[Step], asked: set[Value]) -> None:
-        self.steps = list(steps)
+        self.steps: list[Step] = list(steps)
         made = {each for step in steps for each in step.results}
-        self.reads = list(dict.fromkeys(each for step in steps for each in step.values() if each not in made))
-        self.results = tuple(each for step in steps for each in step.results if each in asked)
-        self.shape = next(iteration_shape(step) for step in steps)
-        self.dtype = next((kind for step in steps if (kind := _compute_dtype(step)) is not None), F32)
-        self.op = _Name("loop of " + ", ".join(step.op.name for step in steps))
+        self.reads: list[Value] = list(
+            dict.fromkeys(each for step in steps for each in step.values() if each not in made)
+        )
+        self.results: tuple[Value, ...] = tuple(each for step in steps for each in step.results if each in asked)
+        self.shape: tuple[int, ...] = next(iteration_shape(step) for step in steps)
+        self.dtype: ArrayDType = next((kind for step in steps if (kind := _compute_dtype(step)) is not None), F32)
+        self.op: _Name = _Name("loop of " + ", ".join(step.op.name for step in steps))
         self.name, self.source = "", ""
 
     @property
@@ -194,7 +199,7 @@ class Grouping:
         self.maker: dict[Value, _Group] = {}
         self.users: dict[Value, list[Step]] = {}
         self.of: dict[Step, _Group] = {}
-        self.place = {step: index for index, step in enumerate(steps)}
+        self.place: dict[Step, int] = {step: index for index, step in enumerate(steps)}
         for step in steps:
             group = self.of[step] = _Group(step, is_fusible(step))
             self.groups[group] = None

@@ -32,6 +32,11 @@ class Value:
     """
 
     __slots__ = ("array", "base", "dtype", "graded", "kind", "number", "root", "shape", "strides")
+    graded: bool
+    kind: str
+    number: int
+    dtype: Described
+    strides: Described
 
     def __init__(self, number: int, kind: str, array: Described, graded: bool = False) -> None:
         self.number, self.kind, self.graded = number, kind, graded
@@ -39,7 +44,7 @@ class Value:
         self.dtype, self.strides = array.dtype, array.strides
         self.root = self
         self.base: Value | None = None
-        self.array = array if kind is CONSTANT else None
+        self.array: Described | None = array if kind is CONSTANT else None
 
     @property
     def name(self) -> str:
@@ -87,6 +92,12 @@ class Step:
     """
 
     __slots__ = ("line", "op", "operands", "params", "results", "several")
+    op: Operation
+    operands: tuple[Operand, ...]
+    params: Params
+    line: Location
+    results: tuple[Value, ...]
+    several: bool
 
     def __init__(
         self, op: Operation, operands: tuple[Operand, ...], params: Params, results: Sequence[Value], several: bool,
@@ -122,6 +133,12 @@ class ExtraOp:
     where ``g`` is the incoming gradient and ``F`` the namespace of operations.
     """
 
+    kind: str
+    rules: tuple[()]
+    shown: str
+    gradients: Function | None
+    kernel: Function
+
     kind, rules = "general", ()
     floats = opmath = several = in_order = False
     check = refuses = result = inline = vmap = scalar = None
@@ -132,11 +149,13 @@ class ExtraOp:
     def __init__(self, name: str, kernel: Function, gradients: Function | None = None) -> None:
         self.name = self.shown = name
         self.kernel, self.gradients = kernel, gradients
-        self.has_rules = gradients is not None
+        self.has_rules: bool = gradients is not None
 
 
 class Tape:
     """Recording of one call of a compiled function: the list ``steps``, in the order in which the steps ran."""
+
+    count: int
 
     def __init__(self) -> None:
         self.steps: list[Step] = []

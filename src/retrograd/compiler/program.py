@@ -95,7 +95,7 @@ class Program:
         self, title: str, inputs: Sequence[Value], steps: Sequence[Step], outputs: Sequence[Value | None]
     ) -> None:
         self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
-        self.steps: list[AnyStep] = fuse(steps, self.outputs) if numba_dispatch.available() else list(steps)
+        self.steps: list[AnyStep] = fuse(steps, self.outputs) if numba_dispatch.permitted() else list(steps)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:

@@ -290,7 +290,7 @@ def _newly_shared(grads: Sequence[Value | None], memory: Sequence[Value | None],
 
 def _optimised(steps: Sequence[Step]) -> list[Step]:
     """Return ``steps`` with the patterns replaced that loops compute faster, if Numba is available."""
-    if not numba_dispatch.available():
+    if not numba_dispatch.permitted():
         return list(steps)
     return merge_cross_entropy(read_through_views(decompose(steps)))
 
@@ -448,7 +448,7 @@ class GraphPart:
 
         at_hand = [each for each in read if each in results]
         repeated: list[Step] = []
-        if numba_dispatch.available():
+        if numba_dispatch.permitted():
             repeated = steps_to_recompute(forward, backward, at_hand, is_cheap, usable)
         own = {*grads, *(each for step in (*repeated, *backward) for each in step.results)}
         used = [*(each for step in (*repeated, *backward) for each in step.values()), *asked]

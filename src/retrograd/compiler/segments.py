@@ -41,6 +41,13 @@ class Segment:
     :meth:`run_backward` runs; ``wanted`` are the places of the inputs whose gradients it computes, or None for all.
     """
 
+    reason: str
+    cause: str
+    loss: int | None
+    wanted: Sequence[int] | None
+    entries: list[Entry]
+    live: set[int]
+
     def __init__(
         self,
         last: Entry,
@@ -68,9 +75,9 @@ class Segment:
         for entry in self.entries:
             if entry.place in views and not any(k in made or (k in views and k not in first) for k in entry.used()):
                 first.add(entry.place)
-        self.first = [by_place[place] for place in sorted(first)]
-        self.then = [by_place[place] for place in sorted(views - first)]
-        self.results = sorted(made)
+        self.first: list[Entry] = [by_place[place] for place in sorted(first)]
+        self.then: list[Entry] = [by_place[place] for place in sorted(views - first)]
+        self.results: list[int] = sorted(made)
         used, steps = set(made), []
         for entry in reversed(self.entries):
             if entry.place in used and entry.place not in first:
@@ -79,7 +86,7 @@ class Segment:
                 if head not in steps:
                     steps.append(head)
         steps.sort(key=attrgetter("place"), reverse=True)
-        self.inputs = sorted(each for each in used if each in first or each not in by_place)
+        self.inputs: list[int] = sorted(each for each in used if each in first or each not in by_place)
         if loss is not None and loss not in made:
             self.reason = "backward() is not part of the program, because its loss is a view"
         elif loss is not None and not all(map(_is_leaf, [values[k] for k in self.inputs])):

@@ -16,6 +16,7 @@ import numpy
 
 from ..runtime.forks import replace_in_child
 from ..runtime.interrupts import has_returned
+from . import devices
 from .devices import array_module_of
 from .error_context import describe_recording
 from .grad_mode import recording
@@ -40,6 +41,9 @@ LARGE = 1 << 15
 def sum_gradients(first: Gradient, second: Gradient) -> Gradient:
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)
+    if devices.several_gpus and (selected := devices.selected_for((first,))) is not None:
+        with selected:
+            return first + second
     return first + second
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy
@@ -17,9 +18,12 @@ from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
 from ..runtime.user_frame import strips_frames
+from .exceptions import AcceleratorError
 from .torch_function import GO_ON, HANDLERS, intercepted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .typing import Args, Array, ArrayModule, Device, Kwargs
 
 _KINDS: Final = (
@@ -85,7 +89,14 @@ class device:
     def __lt__(self, other: object) -> bool:
         raise TypeError("comparison not implemented")
 
-    __le__ = __gt__ = __ge__ = __lt__
+    def __le__(self, other: object) -> bool:
+        return self < other
+
+    def __gt__(self, other: object) -> bool:
+        return self < other
+
+    def __ge__(self, other: object) -> bool:
+        return self < other
 
     def __reduce__(self) -> tuple[Any, ...]:  # Note [Any in public signatures]
         return device_at, (self.type, self.index)
@@ -212,8 +223,22 @@ def as_device(value: Device) -> device:
     return value if value.__class__ is device else device(value)
 
 
+class _Found:
+    """CuPy, once it has found a GPU: the module, the number of GPUs, and the ``device`` of each index."""
+
+    module: ArrayModule | None = None
+    count = 0
+    places: tuple[device, ...] = ()
+
+
+#: Whether CuPy has found more than one GPU, so that the current GPU may be another one than that of an array.
+several_gpus = False
+
+
 def cupy() -> ArrayModule:
     """Return the module ``cupy``; raise PyTorch's error if CuPy or a GPU is missing."""
+    if (found := _Found.module) is not None and sys.modules.get("cupy") is found:
+        return found
     try:
         import cupy
     except ImportError:
@@ -221,13 +246,23 @@ def cupy() -> ArrayModule:
             "Torch not compiled with CUDA enabled: retrograd reaches CUDA GPUs through CuPy, which is not installed; "
             "pip install 'retrograd[gpu]' brings it"
         ) from None
-    if not gpu_count():
+    count = gpu_count()
+    if not count:
         raise RuntimeError("No CUDA GPUs are available")
+    _Found.module, _Found.count = cupy, count
+    _Found.places = tuple([device("cuda", index) for index in range(count)])
+    load_part("cuda.memory").record_allocations(cupy)
+    global several_gpus
+    several_gpus = count > 1
+    if several_gpus:
+        load_part("core.device_selection").observe_backward_passes()
     return cupy
 
 
 def gpu_count() -> int:
     """Return the number of GPUs that CuPy finds: 0 without CuPy or a driver."""
+    if _Found.module is not None and sys.modules.get("cupy") is _Found.module:
+        return _Found.count
     try:
         import cupy
 
@@ -236,8 +271,53 @@ def gpu_count() -> int:
         return 0
 
 
+def gpu_index(target: Device) -> int:
+    """Return the index of the GPU ``target``: a device, a name, an index, or None.
+
+    None and a device without an index mean the current GPU. Raises ValueError for other devices, and AcceleratorError if
+    there is no GPU with this index.
+    """
+    place = target if target.__class__ is device else device("cuda" if target is None else target)
+    if place.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {place}")
+    gpu = cupy()
+    if place.index is None:
+        return int(gpu.cuda.runtime.getDevice())
+    if place.index >= _Found.count:
+        raise AcceleratorError(
+            "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
+            f"The number of GPUs is {_Found.count}."
+        )
+    return place.index
+
+
+def selected(target: device | None) -> AbstractContextManager[object]:
+    """Return a context manager that makes the GPU ``target`` the current GPU, if it is another one than this.
+
+    It has no effect for other devices, and for None.
+    """
+    if target is None or target.type != "cuda" or target.index is None:
+        return _UNCHANGED
+    index = gpu_index(target)
+    gpu = cupy()
+    return _UNCHANGED if index == gpu.cuda.runtime.getDevice() else gpu.cuda.Device(index)
+
+
+_UNCHANGED: Final = nullcontext()
+
+
+def selected_for(arrays: Sequence[object]) -> AbstractContextManager[object] | None:
+    """Return a context manager that makes the GPU of the first array on a GPU the current one, or None if it is."""
+    for each in arrays:
+        index = getattr(getattr(each, "device", None), "id", None)  # arrays of CuPy have it, and no Tensors
+        if index is not None:
+            gpu = cupy()
+            return None if index == gpu.cuda.runtime.getDevice() else gpu.cuda.Device(index)
+    return None
+
+
 def array_module_of(array: object) -> ArrayModule:
-    """Return the array module of ``array``: ``numpy``, ``cupy`` or that of meta arrays.
+    """Return the array module of ``array``: ``numpy``, or that of CUDA or meta arrays.
 
     Raises NotImplementedError for the ``_array`` of a sparse tensor, which is no array.
     """
@@ -245,7 +325,11 @@ def array_module_of(array: object) -> ArrayModule:
         return numpy
     if hasattr(array, "not_an_array"):
         raise array.not_an_array()
-    return meta() if is_meta(array) else sys.modules["cupy"]
+    if is_meta(array):
+        return meta()
+    if several_gpus and (index := array.device.id) != cupy().cuda.runtime.getDevice():  # type: ignore[attr-defined]
+        return _OnOtherGpu(cuda(), index)  # type: ignore[return-value]
+    return cuda()
 
 
 def meta() -> ArrayModule:
@@ -253,9 +337,24 @@ def meta() -> ArrayModule:
     return load_part("kernels.meta").META
 
 
+def cuda() -> ArrayModule:
+    """Return the array module of CUDA devices, CuPy with the functions that it lacks; the first call imports it."""
+    return load_part("kernels.cuda").CUDA
+
+
 def is_meta(array: object) -> bool:
     """Whether ``array`` is on the device ``meta``."""
     return hasattr(array, "layout_only")
+
+
+def on_gpu(array: object) -> bool:
+    """Whether ``array`` is on a GPU. Its values are not checked: reading one would wait for the device."""
+    return not isinstance(array, (numpy.ndarray, numpy.generic)) and hasattr(array, "dtype") and not is_meta(array)
+
+
+def on_cpu(array: Array) -> Array:
+    """Return ``array`` itself, or a copy in host memory if it is on a GPU, which waits for the device."""
+    return cuda().asnumpy(array) if on_gpu(array) else array
 
 
 NO_DATA: Final = "Cannot copy out of meta tensor; no data!"
@@ -267,7 +366,10 @@ def array_module_for(target: device) -> ArrayModule:
     if target.type == "cpu":
         return numpy
     if target.type == "cuda":
-        return cupy()
+        gpu = cupy()
+        if target.index is not None and gpu_index(target) != gpu.cuda.runtime.getDevice():
+            return _OnOtherGpu(cuda(), target.index)  # type: ignore[return-value]
+        return cuda()
     if target.type == "meta":
         return meta()
     raise RuntimeError(
@@ -275,24 +377,81 @@ def array_module_for(target: device) -> ArrayModule:
     )
 
 
+class _OnOtherGpu:
+    """The module CuPy, whose functions run on the GPU ``index`` instead of the current one."""
+
+    def __init__(self, module: ArrayModule, index: int) -> None:
+        self._module, self._index = module, index
+
+    def __getattr__(self, name: str) -> Any:  # Note [Any by attribute name]
+        found = getattr(self._module, name)
+        if isinstance(found, type) or not callable(found):
+            return found
+
+        def call(*args: object, **named: object) -> object:
+            with self._module.cuda.Device(self._index):
+                return found(*args, **named)
+
+        return call
+
+
 def device_of(array: object) -> device:
     """Return the device on which ``array`` is stored."""
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return CPU
-    return array.place or device("meta") if is_meta(array) else device("cuda", int(array.device.id))  # type: ignore[attr-defined]
+    if is_meta(array):
+        return array.place or device("meta")  # type: ignore[attr-defined]
+    index = int(array.device.id)  # type: ignore[attr-defined]
+    return _Found.places[index] if index < len(_Found.places) else device("cuda", index)
 
 
-def to_device(array: Array, target: device) -> Array:
-    """Return ``array`` on the device ``target``: ``array`` itself if it is on this device, else a copy."""
+def to_device(array: Array, target: device, non_blocking: bool = False) -> Array:
+    """Return ``array`` on the device ``target``: ``array`` itself if it is on this device, else a copy.
+
+    A copy between the CPU and a GPU is complete when the function returns, unless ``non_blocking`` is true: then the
+    array on the CPU is, or must be, in pinned memory (see ``kernels/pinned_memory.py``). Otherwise CuPy copies the
+    elements to a pinned buffer first, so that the elements on the CPU may be changed after the call.
+    """
     source = device_of(array)
     if target.type == "meta":
         return array if source.type == "meta" else meta().asarray(array)
     if source.type == "meta":
         raise NotImplementedError(NO_DATA)
     if target.type == "cpu":
-        return array if source.type == "cpu" else sys.modules["cupy"].asnumpy(array)
+        if source.type == "cpu":
+            return array
+        with selected(source):
+            return (
+                load_part("kernels.pinned_memory").fetch(array)
+                if non_blocking
+                else sys.modules["cupy"].asnumpy(array, order="A")
+            )
     gpu = array_module_for(target)
-    if source.type == "cuda" and target.index in (None, source.index):
+    index = gpu_index(target)
+    if source.type == "cuda" and index == source.index:
         return array
-    with gpu.cuda.Device(target.index or 0):
+    with selected(_Found.places[index]):
+        if source.type == "cuda":
+            return _between_gpus(gpu, array, source)
+        if not non_blocking and load_part("kernels.pinned_memory").is_pinned(array):
+            return gpu.array(array, blocking=True)
         return gpu.asarray(array)
+
+
+def _between_gpus(gpu: ArrayModule, array: Array, source: device) -> Array:
+    """Return a copy on the current GPU of ``array``, which is on another GPU, ``source``.
+
+    The copy waits for the work submitted on ``source``, and later work on ``source`` waits for the copy, because the
+    memory of a temporary array may be reused there.
+    """
+    there = gpu.cuda.Device(source.index)
+    with there:
+        dense = gpu.ascontiguousarray(array).reshape(array.shape)  # CuPy's result has a dimension at least
+        ready = gpu.cuda.get_current_stream().record()
+    here = gpu.cuda.get_current_stream()
+    here.wait_event(ready)
+    copied = gpu.array(dense)
+    done = here.record()
+    with there:
+        gpu.cuda.get_current_stream().wait_event(done)
+    return copied

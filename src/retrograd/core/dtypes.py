@@ -46,14 +46,14 @@ class dtype:
         return super().__new__(cls)
 
     def __init__(self, name: str, array_dtype: Any, category: int) -> None:  # Note [Any in public signatures]
-        self.name = name
-        self.numpy = numpy.dtype(array_dtype)
-        self.category = category
+        self.name: str = name
+        self.numpy: ArrayDType = numpy.dtype(array_dtype)
+        self.category: int = category
         self.itemsize: int = self.numpy.itemsize
-        self.is_floating_point = category == FLOATING
-        self.is_complex = category == COMPLEX
-        self.is_signed = (category >= FLOATING and name != "float8_e8m0fnu") or self.numpy.kind == "i"
-        self.bits = 8 * self.itemsize
+        self.is_floating_point: bool = category == FLOATING
+        self.is_complex: bool = category == COMPLEX
+        self.is_signed: bool = (category >= FLOATING and name != "float8_e8m0fnu") or self.numpy.kind == "i"
+        self.bits: int = 8 * self.itemsize
 
     def __setattr__(self, name: str, value: Any) -> None:  # Note [Any in public signatures]
         if hasattr(self, "bits"):  # the constructor sets this attribute last
@@ -334,6 +334,15 @@ def number_to_array(value: Scalar, target: ArrayDType) -> Array:
     return cast(numpy.asarray(int(number) if kind in "iu" else number), target)
 
 
+def number_to_scalar(value: Scalar, target: ArrayDType) -> numpy.generic:
+    """Return the Python number ``value`` as a scalar of the NumPy dtype ``target``, which functions of CuPy accept, too.
+
+    Raises PyTorch's RuntimeError if the number is out of range.
+    """
+    scalar: numpy.generic = number_to_array(value, target)[()]  # type: ignore[assignment]
+    return scalar
+
+
 _FIXED_WIDTH = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "int64_t",
     "int32": "int", "int16": "int16_t", "int8": "int8_t", "uint8": "uint8_t", "uint16": "uint16_t",
@@ -366,13 +375,15 @@ class finfo:
             )
         real = type.to_real()
         limits: Any = ml_dtypes.finfo(real.numpy)  # type: ignore[no-untyped-call]
-        self.bits = real.bits
-        self.eps = 0.125 if type is FLOAT8[3] else float(limits.eps)  # of float8_e5m2fnuz, PyTorch's is half of it
-        self.max = float(limits.max)
-        self.min = float(limits.min)
-        self.tiny = self.smallest_normal = float(limits.tiny)
-        self.resolution = 1.0 if type in FLOAT8 else 10.0 ** -int(limits.precision)
-        self.dtype = real.name
+        self.bits: int = real.bits
+        # PyTorch's eps of float8_e5m2fnuz is half of this one.
+        self.eps: float = 0.125 if type is FLOAT8[3] else float(limits.eps)
+        self.max: float = float(limits.max)
+        self.min: float = float(limits.min)
+        self.tiny: float = float(limits.tiny)
+        self.smallest_normal: float = self.tiny
+        self.resolution: float = 1.0 if type in FLOAT8 else 10.0 ** -int(limits.precision)
+        self.dtype: str = real.name
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -405,7 +416,10 @@ class iinfo:
         if type is bool_:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         limits = numpy.iinfo(type.numpy)
-        self.bits, self.max, self.min, self.dtype = limits.bits, int(limits.max), int(limits.min), type.name
+        self.bits: int = limits.bits
+        self.max: int = int(limits.max)
+        self.min: int = int(limits.min)
+        self.dtype: str = type.name
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

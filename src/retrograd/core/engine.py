@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
     from .typing import Apply, Edge, Edges, Gradient, Gradients, Heap, Inner, Observer, Root, Wanted
 
-#: Functions of which the last is called when a backward pass begins. It returns an object that runs the steps of this
-#: backward pass (methods ``visit``, ``apply``, ``leaf``) and has a method ``end``, called at its end, or None. See
-#: ``profiler/recorder.py``.
-observers: list[Callable[[], Observer | None]] = []
+#: Functions that are called with the roots when a backward pass begins, the last one first, until one returns an object
+#: that runs the steps of this backward pass (methods ``visit``, ``apply``, ``leaf``) and has a method ``end``, called at
+#: its end. A function returns None for a pass that it does not observe, such as one of another thread. See
+#: ``profiler/recorder.py`` and ``inspection/page/recorder.py``.
+observers: list[Callable[[Sequence[Root]], Observer | None]] = []
 #: The function that decides whether a backward pass computes with Tensors (``python_dispatch``), once it is loaded.
 by_tensors: list[Callable[[], bool]] = []
 
@@ -106,7 +107,9 @@ def run_backward(
         record = silent = True
         roots = [(edge, as_tensor(grad)) for edge, grad in roots]
     before, saved_errstate = recording(), errors.get()
-    observer = observers[-1]() if observers else None
+    observer = None
+    if observers:
+        observer = next(filter(None, (each(roots) for each in observers[::-1])), None)
     plan = token = None
     try:
         if before is not (record and not silent):

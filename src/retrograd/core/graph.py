@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .typing import Array, ArrayDType, Edge, Edges, Gradient, Gradients, Shape, VersionCounter
 
 # Nodes are numbered downwards: the newest has the smallest number, so a heap returns it first.
-next_number = count(0, -1).__next__
+next_number: Callable[[], int] = count(0, -1).__next__
 
 #: Not empty once a tensor in a graph has changed its shape while it was not recorded: its gradient edge keeps the shape.
 #: Only then must functions that record a node compare the shape of an operand's edge with that of its array. The item is
@@ -53,9 +53,11 @@ class Handle:
     # Note [Any in public signatures]
     def __init__(self, hooks_dict: Any, hook: Any = None, *notes: Any, extra_dict: Any = None) -> None:
         others = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.extra_dict_ref = tuple(map(weakref.ref, (*others, *notes)))
-        self.id = Handle.next_id
+        # Note [Any in public signatures]
+        self.hooks_dict_ref: weakref.ref[Any] = weakref.ref(hooks_dict)
+        # Note [Any in public signatures]
+        self.extra_dict_ref: tuple[weakref.ref[Any], ...] = tuple(map(weakref.ref, (*others, *notes)))
+        self.id: int = Handle.next_id
         Handle.next_id += 1
         if hook is not None:
             hooks_dict[self.id] = hook
@@ -111,6 +113,10 @@ class Hooks:
     """
 
     __slots__ = ("accumulated", "after", "before", "earlier", "retaining", "tensor")
+    tensor: HookList
+    before: HookList
+    after: HookList
+    accumulated: HookList
 
     def __init__(self) -> None:
         self.tensor = HookList()
@@ -356,12 +362,12 @@ class OutputEdge:
     variable_ref: ClassVar[None] = None
 
     def __init__(self, node: Node, position: int, shape: Shape, dtype: ArrayDType) -> None:
-        self.node = node
-        self.position = position
-        self.shape = shape
-        self.dtype = dtype
+        self.node: Node = node
+        self.position: int = position
+        self.shape: Shape = shape
+        self.dtype: ArrayDType = dtype
         self.hooks: Hooks | None = None
-        self.number = next_number()
+        self.number: int = next_number()
 
 
 def dead_ref() -> None:
@@ -398,6 +404,9 @@ class AccumulateGrad:
         "variable_ref",
     )  # fmt: skip
     __module__ = "builtins"
+    code: CodeType | None
+    instruction: int
+
     hooked: ClassVar[bool] = False  # whether any existing leaf has had a hook; see `require_plan`
     next_functions: ClassVar[tuple[tuple[Node | AccumulateGrad | None, int], ...]] = ()
     edges: ClassVar[Edges] = ()
@@ -410,13 +419,13 @@ class AccumulateGrad:
 
     def __init__(self, leaf: Tensor, array: Array, counter: VersionCounter | None) -> None:
         self.variable_ref: Callable[[], Tensor | None] = weakref.ref(leaf)
-        self.array = array
-        self.cell = counter
+        self.array: Array = array
+        self.cell: VersionCounter | None = counter
         self.shape: Shape = array.shape
-        self.dtype = array.dtype
+        self.dtype: ArrayDType = array.dtype
         self.hooks: Hooks | None = None
         self.grad: Array | Tensor | None = None  # of a leaf that no longer exists
-        self.number = next_number()
+        self.number: int = next_number()
         self._notes: dict[object, object] | None = None
         self.code, self.instruction = user_frame.user_location(3)
 

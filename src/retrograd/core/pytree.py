@@ -122,10 +122,14 @@ class TreeSpec:
     The context is further data that is needed to rebuild the container, such as the keys of a dictionary.
     """
 
+    children_specs: list[TreeSpec]
+    context: Any  # Note [Any in public signatures]
+    type: Any  # Note [Any in public signatures]
+
     # Note [Any in public signatures]
     def __init__(self, type: Any, context: Any, children_specs: list[TreeSpec]) -> None:
         self.type, self.context, self.children_specs = type, context, children_specs
-        self.num_children = len(children_specs)
+        self.num_children: int = len(children_specs)
         self.num_leaves: int = sum(each.num_leaves for each in children_specs)
         self.num_nodes: int = 1 + sum(each.num_nodes for each in children_specs)
 

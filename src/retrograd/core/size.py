@@ -75,7 +75,8 @@ class Size(tuple[int, ...]):
     def __mul__(self, count: SupportsIndex) -> Size:
         return size_of(Size, tuple.__mul__(self, count))
 
-    __rmul__ = __mul__
+    def __rmul__(self, count: SupportsIndex) -> Size:
+        return self * count
 
     def __reduce__(self) -> tuple[Any, ...]:  # Note [Any in public signatures]
         return size_from, (tuple(self),)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from ..compat.lazy_imports import load_part
+from ..compat.missing_names import without_unsupported
 from ..compat.module_names import shown_in
 from ..compat.pickle_names import pickled_as
 from ..compat.type_names import type_name
@@ -56,7 +57,7 @@ class layout:
     __module__ = shown_in("torch", __name__)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -91,15 +92,29 @@ class sparse_layout(layout):
 
 
 sparse_layout.__name__ = sparse_layout.__qualname__ = "layout"
-strided = layout("strided")
-sparse_coo, sparse_csr, sparse_csc = map(sparse_layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
-contiguous_format = memory_format("contiguous_format")
-preserve_format = memory_format("preserve_format")
-channels_last = memory_format("channels_last")
-channels_last_3d = memory_format("channels_last_3d")
+strided: layout = layout("strided")
+sparse_coo: layout = sparse_layout("sparse_coo")
+sparse_csr: layout = sparse_layout("sparse_csr")
+sparse_csc: layout = sparse_layout("sparse_csc")
+contiguous_format: memory_format = memory_format("contiguous_format")
+preserve_format: memory_format = memory_format("preserve_format")
+channels_last: memory_format = memory_format("channels_last")
+channels_last_3d: memory_format = memory_format("channels_last_3d")
 
 
-class Tensor:
+class TensorMeta(type):
+    """Metaclass of Tensor, whose ``dir()`` omits the names that raise: attributes of PyTorch's that are left out."""
+
+    __module__ = shown_in("torch._C", __name__)
+
+    def __dir__(cls) -> list[str]:
+        return without_unsupported(cls, type.__dir__(cls))
+
+
+TensorMeta.__name__ = TensorMeta.__qualname__ = "_TensorMeta"
+
+
+class Tensor(metaclass=TensorMeta):
     """Multidimensional array that records the operations that computed it, so that it can be differentiated.
 
     Create a tensor by :func:`retrograd.tensor` or another factory function; ``Tensor(2, 3)`` and ``Tensor([1, 2])`` are
@@ -223,6 +238,11 @@ class Tensor:
     def __torch_dispatch__(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return ``func(*args, **kwargs)``, computed without the ``__torch_dispatch__`` of classes."""
         return load_part("python_dispatch.calls").without_classes(func, types, args, kwargs)
+
+    def _repr_html_(self) -> str | None:
+        """Return the text of the tensor with a heat map, which notebooks show (``inspection/notebook.py``), or None."""
+        made: str | None = load_part("inspection.notebook").tensor_html(self)
+        return made
 
     @property
     def _version_counter(self) -> VersionCounter | None:
@@ -438,23 +458,111 @@ class Tensor:
         """
         return address(self._array)
 
-    is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether the memory is on a GPU.")
-    is_cpu = property(lambda self: self.device.type == "cpu", doc="Whether the memory is on the CPU.")
-    is_sparse = property(lambda self: False, doc="Whether the layout is ``torch.sparse_coo``.")
-    is_quantized = property(lambda self: False, doc="False: quantized tensors are not supported.")
-    is_meta = property(lambda self: devices.is_meta(self._array), doc="Whether there are no elements, only a layout.")
-    is_mkldnn = property(lambda self: False, doc="False.")
-    is_mps = property(lambda self: False, doc="False.")
-    is_xpu = property(lambda self: False, doc="False.")
-    is_ipu = property(lambda self: False, doc="False.")
-    is_maia = property(lambda self: False, doc="False.")
-    is_mtia = property(lambda self: False, doc="False.")
-    is_vulkan = property(lambda self: False, doc="False.")
-    is_xla = property(lambda self: False, doc="False.")
-    is_sparse_csr = property(lambda self: False, doc="Whether the layout is ``torch.sparse_csr``.")
-    grad_dtype = property(lambda self: self.dtype, doc="Dtype of the gradient: that of the tensor.")
-    name = property(lambda self: None, doc="None.")
-    is_nested = property(lambda self: False, doc="False: nested tensors are not supported.")
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        """Description of the memory on a GPU for other libraries, such as Numba and CuPy, which share it.
+
+        Raises AttributeError for a tensor on another device, and RuntimeError for one that requires gradients.
+        """
+        if not self.is_cuda:
+            raise AttributeError(
+                "Can't get __cuda_array_interface__ on non-CUDA tensor type: "
+                f"torch.{dtypes.scalar_name(self.dtype)}Tensor If CUDA data is required use tensor.cuda() to copy tensor to "
+                "device memory."
+            )
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+                "var.detach() to get Variable that doesn't require grad."
+            )
+        array: object = self._array
+        found: dict[str, object] = array.__cuda_array_interface__  # type: ignore[attr-defined]
+        return found
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is on a GPU."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the memory is on the CPU."""
+        return self.device.type == "cpu"
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the layout is ``torch.sparse_coo``."""
+        return False
+
+    @property
+    def is_quantized(self) -> bool:
+        """False: quantized tensors are not supported."""
+        return False
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether there are no elements, only a layout."""
+        return devices.is_meta(self._array)
+
+    @property
+    def is_mkldnn(self) -> bool:
+        """False: the layout of MKL-DNN is not supported."""
+        return False
+
+    @property
+    def is_mps(self) -> bool:
+        """False: the device MPS is not supported."""
+        return False
+
+    @property
+    def is_xpu(self) -> bool:
+        """False: the device XPU is not supported."""
+        return False
+
+    @property
+    def is_ipu(self) -> bool:
+        """False: the device IPU is not supported."""
+        return False
+
+    @property
+    def is_maia(self) -> bool:
+        """False: the device MAIA is not supported."""
+        return False
+
+    @property
+    def is_mtia(self) -> bool:
+        """False: the device MTIA is not supported."""
+        return False
+
+    @property
+    def is_vulkan(self) -> bool:
+        """False: the device Vulkan is not supported."""
+        return False
+
+    @property
+    def is_xla(self) -> bool:
+        """False: the device XLA is not supported."""
+        return False
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether the layout is ``torch.sparse_csr``."""
+        return False
+
+    @property
+    def grad_dtype(self) -> dtypes.dtype:
+        """Dtype of the gradient: that of the tensor."""
+        return self.dtype
+
+    @property
+    def name(self) -> None:
+        """None: a tensor has no name."""
+        return None
+
+    @property
+    def is_nested(self) -> bool:
+        """False: nested tensors are not supported."""
+        return False
 
     # -- the graph
 

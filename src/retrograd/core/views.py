@@ -52,6 +52,9 @@ class StridedLayout:
     """Shape, strides and offset of an array within its memory; ``strides`` and ``offset`` are counted in elements."""
 
     __slots__ = ("offset", "shape", "strides")
+    offset: int
+    shape: Shape
+    strides: Shape
 
     def __init__(self, shape: Shape, strides: Shape, offset: int) -> None:
         self.shape, self.strides, self.offset = shape, strides, offset
@@ -486,7 +489,7 @@ def rebase_history(x: Tensor, node: Node) -> None:
         copy.code, copy.instruction = node.code, node.instruction
         copy.inner, copy.listed = node, node.listed
         copy.pairs = base._array.dtype.kind == "c" and x._array.dtype.kind == "f"
-        shown = RULE_NAMESPACES[type(base._array)].view_as_real(base._array) if copy.pairs else base._array
+        shown = rule_namespace_of(base._array).view_as_real(base._array) if copy.pairs else base._array
         copy.joined = base._array.dtype.kind == "f" and x._array.dtype.kind == "c"
         copy.whole, copy.part = strided_layout(shown, base._array), _part(x._array, base._array)
         owner, shape, dtype = weakref.ref(copy), x._array.shape, x._array.dtype

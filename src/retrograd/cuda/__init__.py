@@ -13,7 +13,8 @@ from ..compat.module_names import shown_in
 from ..core import devices as _devices
 from ..core.exceptions import AcceleratorError, OutOfMemoryError
 from ..operations.creation.legacy_types import CUDA_TYPES as _TYPES
-from . import memory, random, streams
+from ..runtime.user_frame import warn
+from . import memory, random, streams, synchronization
 from .memory import *  # noqa: F403 - the module has __all__
 from .random import *  # noqa: F403 - the module has __all__
 from .streams import *  # noqa: F403 - the module has __all__
@@ -82,28 +83,24 @@ def init() -> None:
 
 def current_device() -> int:
     """Return the index of the current GPU."""
-    return int(_devices.cupy().cuda.Device().id)
-
-
-def _index(device: Any) -> int:
-    """Return the index of the GPU ``device``: a ``torch.device``, a string, an index, or None for the current GPU.
-
-    Raises ValueError if ``device`` is not a GPU.
-    """
-    place = None if device is None else _devices.device(device)
-    if place is not None and place.type != "cuda":
-        raise ValueError(f"Expected a cuda device, but got: {place}")
-    return current_device() if place is None or place.index is None else place.index
+    return int(_devices.cupy().cuda.runtime.getDevice())
 
 
 def set_device(device: Any) -> None:
     """Select ``device`` as the current GPU.
 
-    ``device`` is a ``torch.device``, a string or an index. A negative index has no effect.
+    ``device`` is an index, or a ``torch.device`` or a string with an index. A negative index has no effect. Raises
+    ValueError for a device without an index.
     """
-    index = device if isinstance(device, int) else _index(device)
+    if isinstance(device, int):
+        index = device
+    else:
+        place = _devices.device(device)
+        if place.index is None:
+            raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+        index = _devices.gpu_index(place)
     if index >= 0:
-        _devices.cupy().cuda.Device(index).use()
+        _devices.cupy().cuda.runtime.setDevice(_devices.gpu_index(_devices.device(index)))
 
 
 class device:
@@ -139,6 +136,60 @@ class device_of(device):
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether the GPU ``device`` can read the memory of the GPU ``peer_device``.
+
+    Raises AssertionError for an index that no GPU has.
+    """
+    gpu = _devices.cupy()
+    indices = [each if isinstance(each, int) else _devices.gpu_index(each) for each in (device, peer_device)]
+    for index, name in zip(indices, ("Invalid device id", "Invalid peer device id"), strict=True):
+        if not 0 <= index < device_count():
+            raise AssertionError(name)
+    return bool(gpu.cuda.runtime.deviceCanAccessPeer(*indices))
+
+
+#: Names of the modes of :func:`set_sync_debug_mode`, by number.
+_SYNC_MODES = ("default", "warn", "error")
+_sync_mode = 0
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Warn or raise an error whenever the program waits for a GPU: ``"default"`` (0), ``"warn"`` (1) or ``"error"`` (2).
+
+    Such synchronisations are copies to the CPU, which ``item()``, ``tolist()``, ``if tensor:`` and printing cause, too,
+    and waiting for all work of a GPU. Waiting for an event or a stream is not reported. Raises RuntimeError for other
+    modes, and AssertionError without CuPy.
+    """
+    global _sync_mode
+    gpu = _devices.cupy()
+    if isinstance(debug_mode, str):
+        if debug_mode not in _SYNC_MODES:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+        debug_mode = _SYNC_MODES.index(debug_mode)
+    if debug_mode not in range(len(_SYNC_MODES)):
+        raise RuntimeError("invalid value of debug_mode, expected one of 0,1,2")
+    synchronization.observe(gpu, {0: None, 1: _warn_of_synchronization, 2: _refuse_synchronization}[debug_mode])
+    _sync_mode = debug_mode
+
+
+def get_sync_debug_mode() -> int:
+    """Return the mode that :func:`set_sync_debug_mode` has set, as a number.
+
+    Raises AssertionError without CuPy.
+    """
+    _devices.cupy()
+    return _sync_mode
+
+
+def _warn_of_synchronization() -> None:
+    warn("called a synchronizing CUDA operation")
+
+
+def _refuse_synchronization() -> None:
+    raise RuntimeError("called a synchronizing CUDA operation")
+
+
 class _Properties:
     """Properties of a GPU: ``name``, compute capability (``major``, ``minor``), ``total_memory`` (bytes) and others."""
 
@@ -148,6 +199,13 @@ class _Properties:
         self.total_memory = int(found["totalGlobalMem"])
         self.multi_processor_count = int(found["multiProcessorCount"])
         self.warp_size = int(found["warpSize"])
+        self.regs_per_multiprocessor = int(found.get("regsPerMultiprocessor", 0))
+        self.shared_memory_per_multiprocessor = int(found.get("sharedMemPerMultiprocessor", 0))
+        self.shared_memory_per_block_optin = int(found.get("sharedMemPerBlockOptin", 0))
+        self.max_threads_per_block = int(found.get("maxThreadsPerBlock", 1024))
+        self.pci_bus_id, self.pci_device_id = int(found.get("pciBusID", 0)), int(found.get("pciDeviceID", 0))
+        self.clock_rate, self.memory_clock_rate = int(found.get("clockRate", 0)), int(found.get("memoryClockRate", 0))
+        self.memory_bus_width = int(found.get("memoryBusWidth", 0))
         self.max_threads_per_multi_processor = int(found["maxThreadsPerMultiProcessor"])
         self.shared_memory_per_block = int(found["sharedMemPerBlock"])
         self.L2_cache_size = int(found["l2CacheSize"])
@@ -167,7 +225,7 @@ def get_device_properties(device: Any = None) -> Any:
     ``device`` is by default the current GPU.
     """
     gpu = _devices.cupy()
-    return _Properties(gpu.cuda.runtime.getDeviceProperties(_index(device)))
+    return _Properties(gpu.cuda.runtime.getDeviceProperties(_devices.gpu_index(device)))
 
 
 def get_device_name(device: Any = None) -> str:
@@ -198,16 +256,17 @@ def is_tf32_supported() -> bool:
 def synchronize(device: Any = None) -> None:
     """Wait until the GPU ``device`` (default: the current GPU) has completed all submitted work."""
     gpu = _devices.cupy()
-    gpu.cuda.Device(_index(device)).synchronize()
+    gpu.cuda.Device(_devices.gpu_index(device)).synchronize()
 
 
 __all__ = [
     "AcceleratorError", "BFloat16Tensor", "BoolTensor", "ByteTensor", "CUDAGraph", "CharTensor", "DoubleTensor", "FloatTensor",
-    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "current_device", "default_generators",
-    "device", "device_count", "device_of", "get_device_capability", "get_device_name", "get_device_properties", "graph",
+    "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "can_device_access_peer", "current_device",
+    "default_generators", "device", "device_count", "device_of", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_sync_debug_mode", "graph",
     "has_half", "has_magma", "init", "is_available", "is_bf16_supported",
     "is_current_stream_capturing", "is_initialized", "is_tf32_supported",
-    "set_device", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
+    "set_device", "set_sync_debug_mode", "synchronize", *memory.__all__, *random.__all__, *streams.__all__,
 ]  # fmt: skip
 
 

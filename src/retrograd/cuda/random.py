@@ -1,8 +1,8 @@
 """``torch.cuda.random``: seeds and state of the random generator for GPUs.
 
 All random numbers are drawn by the random generator of the CPU and copied to the GPU, so that a seed leads to the same
-numbers on every device. Therefore the functions of this module that set a seed have no effect, and the functions that
-read or set the state use the generator of the CPU.
+numbers on every device. The functions of this module that set a seed or a state therefore set it for the generator of
+the CPU. Without a GPU they have no effect.
 """
 
 from __future__ import annotations
@@ -16,24 +16,29 @@ from ..operations.creation.random import default_generator
 
 
 def manual_seed(seed: int) -> None:
-    """Raise an error if ``seed`` cannot be converted to an int; otherwise do nothing.
+    """Set the seed of the generator that GPUs and the CPU share to ``seed``; without a GPU, do nothing.
 
-    GPUs have no random generator. ``torch.manual_seed`` sets the seed of the CPU's generator, which all devices use.
+    Raises an error if ``seed`` cannot be converted to an int.
     """
-    int(seed)
+    seed = int(seed)
+    if devices.gpu_count():
+        default_generator.manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Raise an error if ``seed`` cannot be converted to an int; otherwise do nothing, see :func:`manual_seed`."""
-    int(seed)
+    """Do the same as :func:`manual_seed`, because all GPUs share one generator."""
+    manual_seed(seed)
 
 
 def seed() -> None:
-    """Do nothing, because GPUs use the CPU's random generator, which ``torch.seed`` seeds."""
+    """Set the seed of the generator that GPUs and the CPU share to a random number; without a GPU, do nothing."""
+    if devices.gpu_count():
+        default_generator.seed()
 
 
 def seed_all() -> None:
-    """Do nothing, because GPUs use the CPU's random generator, which ``torch.seed`` seeds."""
+    """Do the same as :func:`seed`, because all GPUs share one generator."""
+    seed()
 
 
 def initial_seed() -> int:
@@ -46,11 +51,12 @@ def initial_seed() -> int:
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:
-    """Return the state of the CPU's random generator, which all devices use; ``device`` has no effect.
+    """Return the state of the CPU's random generator, which the GPU ``device`` uses.
 
     Raises AssertionError without CuPy, as PyTorch does without CUDA.
     """
     devices.cupy()
+    devices.gpu_index(device)
     state: Tensor = default_generator.get_state()
     return state
 
@@ -63,9 +69,10 @@ def get_rng_state_all() -> list[Tensor]:
 def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
     """Set the state of the CPU's random generator to ``new_state``, a result of :func:`get_rng_state`.
 
-    The call has no effect without a GPU. ``device`` has no effect.
+    The call has no effect without a GPU.
     """
     if devices.gpu_count():
+        devices.gpu_index(device)
         default_generator.set_state(new_state)
 
 

@@ -6,9 +6,10 @@ The exception is derived from the arguments after the call has failed. The origi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from functools import partial
-from operator import is_
+from operator import index, is_
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -113,12 +114,12 @@ def repeated(
     A call is repeated so that ``__torch_function__`` can override it: a class with this method that does not derive
     from Tensor is registered only after a call with an instance of it has failed. A call with NumPy's names of
     parameters is repeated with PyTorch's names, a deprecated call such as ``x.add_(2, y)`` as ``x.add_(y, alpha=2)``, one
-    with other objects than ints where ints are expected with ints, one with a 0-d tensor on the CPU and a meta tensor by
-    the generic path, and one in which NumPy has raised a FloatingPointError while these errors are ignored. ``form``
-    describes the called function, and ``error`` is the exception that was raised. The other parameters are the arguments
-    of the call, as for :func:`fall_back`.
+    with other objects than ints where ints are expected with ints, one with a 0-d tensor on the CPU and a tensor on
+    another device by the generic path, and one in which NumPy has raised a FloatingPointError while these errors are
+    ignored. ``form`` describes the called function, and ``error`` is the exception that was raised. The other parameters
+    are the arguments of the call, as for :func:`fall_back`.
     """
-    if hasattr(error, "_on_two_devices") and hasattr(form, "slow"):
+    if hasattr(form, "slow") and (hasattr(error, "_on_two_devices") or _on_two_devices([*args, *rest])):
         called: Any = form  # not that of a public wrapper
         return None if _is_of_fallback(called, error) else partial(fall_back, called, args, rest, unknown, out)
     if not form.wrapped or hasattr(error, FINAL) or _is_of_user_code(form, error):
@@ -135,6 +136,17 @@ def repeated(
     if again is None and rest and passed_by_name(form.space, form.name):
         again = _by_name(form, values, rest, named, defaults)
     return again or _with_ints(form, args, rest, unknown)
+
+
+def _on_two_devices(values: Sequence[object]) -> bool:
+    """Whether ``values`` contains a tensor on the CPU and one on a GPU, also in tuples and lists."""
+    if "cupy" not in sys.modules:
+        return False
+    kinds = set()
+    for each in values:
+        kinds |= {part._array.__class__ for part in (each if isinstance(each, (tuple, list)) else (each,))
+                  if isinstance(part, Tensor) and type(part._array).__module__ != "retrograd.kernels.meta.array"}  # fmt: skip
+    return len(kinds) > 1 and numpy.ndarray in kinds
 
 
 def _may_return_operand(form: CallForm) -> bool:
@@ -171,10 +183,10 @@ def _int_of(value: object) -> object:
     if isinstance(value, (tuple, list)):
         found = [each if isinstance(each, (tuple, list)) else _int_of(each) for each in value]
         return value if all(map(is_, found, value)) else found
-    if isinstance(value, (int, Tensor, numpy.integer)) or not hasattr(value, "__index__"):
-        return value
+    if isinstance(value, (int, Tensor, numpy.integer)) or not hasattr(type(value), "__index__"):
+        return value  # an attribute of the instance does not count: a proxy has all of them
     try:
-        return value.__index__()
+        return index(value)  # type: ignore[arg-type]
     except TypeError:  # an array with several elements
         return value
 

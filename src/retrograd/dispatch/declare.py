@@ -50,10 +50,10 @@ import numpy
 
 from ..runtime.lazy_functions import lazy_function
 from . import generic_path, public_wrapper
-from .fast_path import half_precision_kernel, install_fast_path
+from .fast_path import install_fast_path
 from .form import AXIS, NEW_AXIS, OPERATOR, FastPathSpec
 from .introspection import DeclaredSignature
-from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, shared
+from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, add_kernel, rule_function, shared
 from .signatures import PREFIXES
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def pointwise(
                        ``i`` integers, ``f`` floating, ``h`` float16 and bfloat16, ``c`` complex
     numbers            if true, operands may be Python numbers; ``"second"``: all operands but the first
     scalar             function of the operands and parameters that is equal to the kernel, from which the expression in
-                       fused loops is derived instead of the kernel (``compiler/scalar_code.py``)
+                       fused loops is derived instead of the kernel (``kernels/scalar_code.py``)
     event              the name in a profile; by default that of the public function, or from ``backward``
     inline, linear, write    see :func:`op`
     """
@@ -364,9 +364,7 @@ def _register(op: Op, function: bool, method: bool, in_place: bool | str, aliase
     function_form, method_form = _stub(op), _stub(op, generic_path.apply_method)
     op.function = function_form
     OPS[op.name] = op
-    ARRAYS.__dict__[op.name] = (
-        half_precision_kernel(op) if op.opmath and op.kind == "general" else partial(op.kernel, numpy)
-    )
+    add_kernel(op)
     TENSORS.__dict__[op.name] = function_form
     names = (op.name, *aliases)
     for each in names:
@@ -504,6 +502,6 @@ def operator_form(function: DeclaredFunction, name: str) -> DeclaredFunction:
 
 __all__ = [
     "ARRAYS", "AXIS", "FUNCTIONS", "METHODS", "NEW_AXIS", "OPS", "TENSORS", "Operation", "with_fast_path", "in_place_form",
-    "package_function", "op", "operator_form", "pointwise", "public_form", "publish", "with_error_name", "shared", "public",
-    "variant",
+    "package_function", "op", "operator_form", "pointwise", "public_form", "publish", "rule_function", "with_error_name",
+    "shared", "public", "variant",
 ]  # fmt: skip

@@ -9,11 +9,13 @@ with numbers, complex numbers, ``out=``, other subclasses, GPUs, errors) it call
 
 from __future__ import annotations
 
+from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING
 
 import numpy
 
+from ..compat.lazy_imports import load_part
 from ..core import dtypes
 from ..runtime.lazy_functions import UNWRITTEN, generated, set_code
 from . import generic_path, templates
@@ -24,7 +26,7 @@ from .operand_promotion import F32
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.typing import Function
+    from ..core.typing import ArrayModule, Function
     from .form import FunctionForm
     from .op import Saved
     from .typing import KernelResult, Operand, Slow
@@ -42,7 +44,7 @@ def install_fast_path(
     form = Form(op, slow if spec is None else spec.surface, spec, public, over, name, space)
     install(templates.call, form, function)
     if not form.over:
-        op.form = form
+        op.tree = form.tree
 
 
 def install(template: Function, form: FunctionForm, function: FunctionType) -> None:
@@ -77,22 +79,35 @@ def compile_vjp(op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, o
 Op.compile_vjp = staticmethod(compile_vjp)
 
 
-def half_precision_kernel(op: Op) -> Function:
-    """Return the kernel of ``op`` for derivative rules: float16 and bfloat16 arrays are computed in float32.
+def kernel_for_rules(op: Op, np: ArrayModule) -> Function:
+    """Return the kernel of ``op`` for derivative rules on arrays of the array module ``np``.
 
-    At its first call, the returned function generates a function that has exactly the parameters of ``op``, and that
-    takes its place in ``ARRAYS``. The parameters ``*args`` and ``**kwargs`` would cost 0.25 µs per call.
+    If the kernel computes float16 and bfloat16 arrays in float32 and ``np`` is NumPy, the first call of the returned
+    function generates a function that has exactly the parameters of ``op``, and that takes its place in ``ARRAYS``. The
+    parameters ``*args`` and ``**kwargs`` would cost 0.25 µs per call.
     """
-    kernel, made = op.kernel, None
+    kernel = np.kernel_of(op) if np.__name__ == "meta" else op.kernel
+    if np.__name__ == "cupy":
+        return load_part("kernels.cuda.calls").kernel_for_rules(op, _kernel_for_rules(op, np, kernel))
+    return _kernel_for_rules(op, np, kernel)
+
+
+def _kernel_for_rules(op: Op, np: ArrayModule, kernel: Function) -> Function:
+    if not op.opmath or op.kind != "general":
+        return partial(kernel, np)
+    made = None
 
     def by_dtype(first: Operand, *rest: Operand, **named: object) -> KernelResult:
         if getattr(first, "dtype", None) not in dtypes.HALF_PRECISION:
-            return kernel(numpy, first, *rest, **named)
+            return kernel(np, first, *rest, **named)
         wide = [
             each.astype(F32) if getattr(each, "dtype", None) in dtypes.HALF_PRECISION else each
             for each in (first, *rest)
         ]
-        return generic_path.retype(op, kernel(numpy, *wide, **named), first.dtype)
+        return generic_path.retype(op, kernel(np, *wide, **named), first.dtype)
+
+    if np is not numpy:
+        return by_dtype
 
     def first_call(*given: object, **named: object) -> KernelResult:
         nonlocal made
@@ -103,3 +118,6 @@ def half_precision_kernel(op: Op) -> Function:
         return made(*given, **named)
 
     return first_call
+
+
+Op.kernel_for_rules = kernel_for_rules

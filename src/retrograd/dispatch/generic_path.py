@@ -216,10 +216,17 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     meta: Any = None  # the array module of meta arrays
     if not all([each.__class__ is numpy.ndarray for each in arrays]):
         arrays = _same_device(op, arrays)
+        if devices.several_gpus and (selected := devices.selected_for(arrays)) is not None:
+            with selected:
+                return run(op, tensors, params, into)
         np = devices.array_module_of(next((each for each in arrays if hasattr(each, "dtype")), numpy.float32(0)))
         if np.__name__ == "meta":
             meta = np
             kernel = meta.kernel_of(op)
+        elif np.__name__ == "cupy":
+            found = _on_gpu(op, tensors, arrays, params, into)
+            if found is not None:
+                return found
     target = None
     heeded = errors.get()
     if op.kind == "pointwise":
@@ -248,8 +255,6 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     try:
         errors.set(IGNORED)
         result = kernel(np, *inputs, *params[: op.positional], **keywords)
-        if meta is not None:
-            result = meta.as_meta(result)
         if target is not None:
             result = retype(op, result, target)
         elif stored is not None:
@@ -267,6 +272,26 @@ def run(op: Op, tensors: Operands, params: Params, into: Tensor | None = None) -
     finally:
         errors.set(heeded)
     return tuple(arrays), result
+
+
+def _on_gpu(
+    op: Op, tensors: Operands, arrays: Arrays, params: Params, into: Tensor | None
+) -> tuple[Arrays, KernelResult] | None:
+    """Return the result of :func:`run` for CuPy arrays, computed by one generated CUDA kernel, or None."""
+    if op.kind == "view":
+        return None
+    target = None
+    if op.kind == "pointwise":
+        common = common_dtype(tensors)
+        if common.category != dtypes.FLOATING:
+            return None
+        if into is not None:
+            _check_target(op, tensors, into, common)
+        if op.refuses is not None:
+            _refuse(op, common)
+        target = common.numpy
+    result = load_part("kernels.cuda.calls").compute(op, arrays, params, target)
+    return None if result is None else (tuple(arrays), result)
 
 
 def stored_dtype(arrays: Arrays) -> ArrayDType | None:
@@ -368,18 +393,17 @@ def _cast(np: ArrayModule, value: Number, dtype: ArrayDType) -> Array:
 
 def _same_device(op: Op, arrays: Arrays) -> Arrays:
     kinds = {type(each) for each in arrays if hasattr(each, "dtype")}
-    if len(kinds) < 2:
+    if len(kinds) < 2 and not devices.several_gpus:
         return arrays
-    places = [devices.device_of(each) for each in arrays if hasattr(each, "dtype")]
-    gpu = next((place for place in places if place.type != "cpu"), None)
+    places = [devices.device_of(each) if hasattr(each, "dtype") else None for each in arrays]
+    gpu = next((place for place in places if place is not None and place.type != "cpu"), None)
     if gpu is None:
         return arrays
     if gpu.type == "meta":
         devices.meta().check_devices(arrays)
-    if any(hasattr(each, "dtype") and each.ndim and devices.device_of(each) == devices.CPU for each in arrays):
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device, but found at least two devices, {gpu} and cpu!"
-        )
+    for i, place in enumerate(places):
+        if place is not None and place != gpu and (place.type != "cpu" or arrays[i].ndim):
+            raise load_part("dispatch.device_errors").mixed_devices(op, arrays, places, gpu, place)
     return tuple(devices.to_device(each, gpu) if hasattr(each, "dtype") else each for each in arrays)
 
 
@@ -576,6 +600,9 @@ def modify(op: Op, tensors: Operands, params: Params) -> Tensor:
     edges = tuple([current_edge(each) if isinstance(each, Tensor) else None for each in tensors]) if graded else ()
     if op.kind == "pointwise" or op.name == "copy_block":
         check_partial_overlap(x, tensors[1:])
+    if devices.several_gpus and (selected := devices.selected_for((x._array,))) is not None:
+        with selected:
+            return modify(op, tensors, params)
     arrays, result = run(op, tensors, params, x)
     if recorded:
         _check_saved(op, tensors, arrays, edges)

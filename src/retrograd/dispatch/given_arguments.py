@@ -51,6 +51,12 @@ class ArgumentReader:
     """
 
     __slots__ = ("defaults", "exact", "filled", "function", "method", "names", "positional", "repeated")
+    defaults: dict[str, object]
+    function: Function
+    names: Sequence[str]
+    positional: int
+    exact: bool
+    method: bool
 
     def __init__(
         self, function: Function, names: Sequence[str], positional: int, defaults: dict[str, object], method: bool,
@@ -59,7 +65,7 @@ class ArgumentReader:
         self.function, self.names, self.positional, self.defaults = function, names, positional, defaults
         self.method, self.exact = method, exact
         #: The values of parameters that a call does not pass.
-        self.filled = [defaults.get(each, MISSING) for each in names]
+        self.filled: list[object | None] = [defaults.get(each, MISSING) for each in names]
         #: Results of :meth:`passed` for repeated calls, by the number of positional and the names of keyword arguments.
         self.repeated: dict[object, Passed | None] = {}
 

@@ -105,6 +105,11 @@ class Call:
     """
 
     __slots__ = ("args", "arrived", "function", "kwargs", "rest", "skipped")
+    args: Args
+    function: Function
+    kwargs: Kwargs
+    rest: tuple[Handler, ...]
+    skipped: bool
 
     def __init__(self, function: Function, args: Args, kwargs: Kwargs, rest: tuple[Handler, ...]) -> None:
         self.function, self.args, self.kwargs, self.rest = function, args, kwargs, rest

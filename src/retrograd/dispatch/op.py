@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 
 from ..core.graph import Node
-from ..core.rule_namespace import RULE_NAMESPACES
+from ..core.rule_namespace import RULE_NAMESPACES, namespace_factory
 from ..core.tensor import Tensor
 
 if TYPE_CHECKING:
     from types import FunctionType
 
-    from ..core.typing import ArrayDType, Function, Gradient
-    from .form import Form
+    from ..core.typing import ArrayDType, ArrayModule, Function, Gradient
     from .typing import DeclaredFunction, DTypes, Missing, PromotionCache, Slow, VmapRule, Write
 
 Rule = Callable[..., object] | str | int | float | None
@@ -30,8 +29,9 @@ Rule = Callable[..., object] | str | int | float | None
 class Level:
     """Namespace that derivative rules get as their argument ``F``, with an attribute for each operation.
 
-    There are two instances. The attributes of ``ARRAYS`` are kernels, for rules that compute arrays. Those of
-    ``TENSORS`` are functions of Tensors whose calls are recorded, for ``create_graph=True``.
+    The attributes of ``ARRAYS`` are kernels, for rules that compute NumPy arrays. Those of ``TENSORS`` are functions of
+    Tensors whose calls are recorded, for ``create_graph=True``. Each other array module has a namespace of kernels, too,
+    which :func:`kernel_namespace` creates.
     """
 
     def __init__(self) -> None:
@@ -47,9 +47,45 @@ RULE_NAMESPACES[Tensor] = TENSORS
 
 #: All operations by name.
 OPS: dict[str, Op] = {}
+#: The namespaces of kernels, with their array modules.
+KERNEL_NAMESPACES: list[tuple[ArrayModule, Level]] = [(numpy, ARRAYS)]
+#: Functions in all namespaces of kernels besides the kernels of operations; they accept arrays of every module.
+ARRAY_FUNCTIONS: dict[str, Function] = {}
 #: The functions of the package and the methods of Tensor by name, before they get their public forms.
 FUNCTIONS: dict[str, DeclaredFunction] = {}
 METHODS: dict[str, DeclaredFunction] = {}
+
+
+def rule_function(name: str, of_arrays: Function, of_tensors: Function | None = None) -> None:
+    """Make a function available to derivative rules as the attribute ``name`` of their argument ``F``.
+
+    ``of_arrays`` computes with arrays of any array module. ``of_tensors`` computes the same with Tensors, by recorded
+    operations; if it is None, ``name`` is an operation, or exists in ``TENSORS`` already.
+    """
+    ARRAY_FUNCTIONS[name] = of_arrays
+    for _, namespace in KERNEL_NAMESPACES:
+        namespace.__dict__[name] = of_arrays
+    if of_tensors is not None:
+        TENSORS.__dict__[name] = of_tensors
+
+
+def add_kernel(op: Op) -> None:
+    """Add the kernel of ``op`` to all namespaces of kernels."""
+    for np, namespace in KERNEL_NAMESPACES:
+        namespace.__dict__[op.name] = op.kernel_for_rules(np)
+
+
+def kernel_namespace(np: ArrayModule) -> Any:  # Note [Any by attribute name]
+    """Create the namespace of kernels for derivative rules on the arrays of the array module ``np``."""
+    namespace = Level()
+    for op in OPS.values():
+        namespace.__dict__[op.name] = op.kernel_for_rules(np)
+    namespace.__dict__.update(ARRAY_FUNCTIONS)
+    KERNEL_NAMESPACES.append((np, namespace))
+    return namespace
+
+
+namespace_factory.append(kernel_namespace)
 
 
 class _Missing:
@@ -81,12 +117,18 @@ class Saved:
     """
 
     __slots__ = ("array", "cell", "constant", "held", "index", "kind", "name", "rules", "seen")
+    index: int
+    kind: str
+    name: str
+    cell: str
+    held: str
+    seen: str
 
     def __init__(self, name: str, kind: str, index: int, constant: bool = False) -> None:
         self.name, self.kind, self.index = name, kind, index
         self.held, self.cell, self.seen = f"s_{name}", f"c_{name}", f"v_{name}"
-        self.constant = constant
-        self.array = kind in ("tensor", "result")
+        self.constant: bool = constant
+        self.array: bool = kind in ("tensor", "result")
         self.rules: list[int] = []
 
 
@@ -99,6 +141,7 @@ class Op:
 
     dtypes: DTypes  # the dtypes that the kernel supports besides float32 and float64
     compile_vjp: ClassVar[Function]  # generates the vjp of a node class; set by fast_path.py
+    kernel_for_rules: ClassVar[Function]  # the kernel as derivative rules call it; set by fast_path.py
 
     def __init__(
         self,
@@ -132,13 +175,13 @@ class Op:
         code: CodeType = kernel.__code__
         self.kernel = kernel
         self.kind = kind  # "pointwise", "view" or "general"
-        self.name = name or kernel.__name__
-        self.shown = _OVERLOAD.sub("", self.name)  # its name in errors
-        self.doc = kernel.__doc__
+        self.name: str = name or kernel.__name__
+        self.shown: str = _OVERLOAD.sub("", self.name)  # its name in errors
+        self.doc: str | None = kernel.__doc__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self.tensors = names[1 : code.co_posonlyargcount]
-        self.params = names[code.co_posonlyargcount :]
-        self.positional = code.co_argcount - code.co_posonlyargcount  # how many of `params` may be positional
+        self.tensors: tuple[str, ...] = names[1 : code.co_posonlyargcount]
+        self.params: tuple[str, ...] = names[code.co_posonlyargcount :]
+        self.positional: int = code.co_argcount - code.co_posonlyargcount  # how many of `params` may be positional
         self.defaults: dict[str, object] = dict(kernel.__kwdefaults__ or {})
         given = kernel.__defaults__ or ()
         for key, value in zip(names[code.co_argcount - len(given) : code.co_argcount], given, strict=True):
@@ -149,8 +192,8 @@ class Op:
         self.result = result  # a NumPy dtype, or None: the dtype of the operands
         self.opmath = opmath
         self.mixes = False  # half-precision operands may be mixed with others, because the kernel does not check that
-        self.outputs = tuple(outputs)
-        self.optional = tuple(optional)
+        self.outputs: tuple[str, ...] = tuple(outputs)
+        self.optional: tuple[str, ...] = tuple(optional)
         self.one = one
         self.in_order = in_order
         self.several = several
@@ -158,11 +201,11 @@ class Op:
         self.linear = linear
         self.connected = connected
         self.holomorphic = holomorphic
-        self.backward = backward or _camel(self.name) + "Backward0"
-        self.in_place_backward = in_place_backward or self.backward
+        self.backward: str = backward or _camel(self.name) + "Backward0"
+        self.in_place_backward: str = in_place_backward or self.backward
         self.check = check
         self.refuses = refuses
-        self.numbers = len(self.tensors) > 1 and numbers
+        self.numbers: bool | str = len(self.tensors) > 1 and numbers
         self.inline = inline
         self.over = over  # write
         self.vmap = vmap
@@ -170,12 +213,12 @@ class Op:
         self.event = event
         self.ufunc: numpy.ufunc | None = None  # set with `dtypes` and `united` when the first function is specialised
         self.united: PromotionCache = None
-        self.form: Form | None = None  # describes the function whose code was generated last
+        self.tree: Callable[[], ast.FunctionDef] | None = None  # returns the code that was generated last
         self.function: DeclaredFunction = None  # the function that the package calls
         self.rules: tuple[Rule, ...] = (None,) * len(self.tensors)
         self.nodes: dict[tuple[bool, bool, int | None], type[Node]] = {}  # see node_class
         self.forms: list[tuple[FunctionType, Slow]] = []  # its public functions, each with its fallback
-        self.has_rules = False
+        self.has_rules: bool = False
         self._saved: list[Saved] | None = None
         #: ``jvp(F, primals, tangents, params, outs)`` returns the results' tangents; None: derived from the rules.
         self.jvp: Function | None = None
@@ -183,7 +226,7 @@ class Op:
     @property
     def source(self) -> str:
         """Source text of the specialised function of this operation that was called last for the first time."""
-        return "" if self.form is None else ast.unparse(self.form.tree())
+        return "" if self.tree is None else ast.unparse(self.tree())
 
     def derivative(self, /, **rules: Rule) -> None:
         """Set the derivative rules: each keyword in ``rules`` is the name of a tensor, and its value is the rule.

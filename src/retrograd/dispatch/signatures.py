@@ -58,16 +58,19 @@ class Parameter:
     """One parameter of a signature, parsed from its text, for example ``int[1]? dim=None``."""
 
     __slots__ = ("default", "keyword_only", "kind", "name", "nullable", "single")
+    name: str
 
     def __init__(self, text: str, keyword_only: bool) -> None:
         kind, _, named = text.rpartition(" ")
         self.name, given, default = named.partition("=")
-        self.default = default if given else ""  # source text; "" if the argument is required
-        self.keyword_only = keyword_only
-        self.nullable = kind.endswith("?") or default == "None"
+        self.default: str = default if given else ""  # source text; "" if the argument is required
+        self.keyword_only: bool = keyword_only
+        self.nullable: bool = kind.endswith("?") or default == "None"
         bare = kind.rstrip("?")
-        self.kind = re.sub(r"\[\d\]", "[]", bare)
-        self.single = bare != self.kind and self.kind != "Tensor[]"  # int[1]: a single int is accepted for the list
+        self.kind: str = re.sub(r"\[\d\]", "[]", bare)
+        self.single: bool = (
+            bare != self.kind and self.kind != "Tensor[]"
+        )  # int[1]: a single int is accepted for the list
 
     @property
     def shown(self) -> str:
@@ -123,6 +126,10 @@ class Parameter:
 class Signature:
     """One signature of a function, parsed from a line such as ``sum(Tensor input, *, dtype dtype=None)``."""
 
+    function: str
+    hidden: bool
+    shown: str
+
     def __init__(self, line: str) -> None:
         self.function, _, rest = line.partition("(")
         body, _, note = rest.rpartition(")")
@@ -134,11 +141,11 @@ class Signature:
                 only = True
             else:
                 self.parameters.append(Parameter(each, only))
-        self.positional = sum(not each.keyword_only for each in self.parameters)
+        self.positional: int = sum(not each.keyword_only for each in self.parameters)
         first = self.parameters[0] if self.parameters else None
         #: Whether separate ints are accepted for the only parameter, a list of ints: ``x.view(2, 3)``.
-        self.spread = self.positional == 1 and first is not None and first.kind == "int[]"
-        self.required = sum(not each.default for each in self.parameters)
+        self.spread: bool = self.positional == 1 and first is not None and first.kind == "int[]"
+        self.required: int = sum(not each.default for each in self.parameters)
 
     def check(self, args: tuple[object, ...], named: dict[str, object]) -> None:
         """Raise ArgumentMismatch, with PyTorch's text, if ``args`` and ``named`` do not fit the signature."""

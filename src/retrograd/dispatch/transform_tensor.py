@@ -43,13 +43,15 @@ class TransformLevel:
     """
 
     __slots__ = ("alive", "depth")
+    depth: int
+
     strict: ClassVar[bool] = True  # whether it is a transformation of torch.func
     sliced: ClassVar[bool] = False  # whether it maps over slices (vmap)
     records_tangents: ClassVar[bool] = False  # whether tangents are recorded also under no_grad
     size: int  # the number of slices, if it does
 
     def __init__(self) -> None:
-        self.alive = False
+        self.alive: bool = False
         self.depth = 0
 
     def differs(self) -> bool:

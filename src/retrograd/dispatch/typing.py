@@ -89,8 +89,9 @@ ResultClass: TypeAlias = Any
 #: Argument ``write`` of a declaration: a condition or None, and a function that writes the result; or the condition, a
 #: function that returns a term, the ufunc that writes the result, and optionally a function for large arrays.
 Write: TypeAlias = (
-    "tuple[Function | None, Function] | tuple[Function | None, Function, Function]"
-    " | tuple[Function | None, Function, Function, Function]"
+    tuple["Function | None", "Function"]
+    | tuple["Function | None", "Function", "Function"]
+    | tuple["Function | None", "Function", "Function", "Function"]
 )
 #: Value of ``MISSING``, the default of required parameters, which have parameters of all types.
 Missing: TypeAlias = Any

@@ -41,6 +41,8 @@ class VmapRun(TransformLevel):
     """
 
     __slots__ = ("randomness", "size")
+    randomness: str
+
     sliced = True
     warns = True  # whether an operation that runs once for each slice gives a warning
 

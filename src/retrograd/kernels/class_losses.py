@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from ..core.dtypes import HALF_PRECISION
 from .gather_scatter import all_in_range, put_along, take_along
 from .half_precision import upcast_all_half
@@ -20,10 +21,13 @@ def check_classes(np: Any, target: Any, classes: int, ignore: int) -> Any:
     """Check the class indices ``target``, and return a boolean mask of those that are not ignored.
 
     The mask is False where ``target`` equals ``ignore``, and True elsewhere. The result is None if no index is ignored.
-    Raises PyTorch's IndexError if an index that is not ignored is outside the range from 0 to ``classes - 1``.
+    Raises PyTorch's IndexError if an index that is not ignored is outside the range from 0 to ``classes - 1``; on a
+    GPU the indices are not read.
     """
     if not target.size:
         return None
+    if np is not numpy and on_gpu(target):
+        return target != ignore
     if target.dtype is INT and all_in_range(np, target, classes) and not 0 <= ignore < classes:
         return None
     low, high = target.min(), target.max()
@@ -101,6 +105,8 @@ def likelihood_loss(np: Any, target: Any, x: Any, weight: Any, reduction: str, i
     counts = check_classes(np, target, x.shape[0] if x.ndim == 1 else x.shape[1], ignore)
     if weight is None and counts is None and x.ndim == 2 and 0 < target.size <= ONES_PRODUCT and x.dtype in COUNTS:
         result, count = pick(np, x, target), COUNTS[x.dtype][target.size]
+        if np is not numpy:
+            count = np.asarray(count)
         if reduction == "none":
             return -result, np.zeros((), x.dtype)
         return -sum_elements(np, result) / count if reduction == "mean" else -sum_elements(np, result), count
@@ -136,9 +142,9 @@ def listed(np: Any, target: Any) -> tuple[Any, Any]:
     the list of row n.
     """
     counts = np.logical_and.accumulate(target >= 0, axis=1)
-    named = np.zeros(target.shape, bool)
     if np.__name__ == "meta":
-        return counts, named
-    rows, columns = np.nonzero(counts)
-    named[rows, target[rows, columns]] = True
-    return counts, named
+        return counts, np.zeros(target.shape, bool)
+    rows, classes = target.shape
+    named = np.zeros((rows, classes + 1), bool)  # what is behind the end of a list goes into the last column
+    named[np.arange(rows)[:, None], np.where(counts, target, classes)] = True
+    return counts, named[:, :classes]

@@ -43,21 +43,31 @@ class Plan:
     that it reads) fit the cache. A row holds the elements with one index along the first spatial dimension.
     """
 
+    dilation: Any
+    groups: int
+    padding: Any
+    stride: Any
+    batch: Any
+    channels: Any
+    space: list[Any]
+    kernel: Any
+    out: Any
+
     def __init__(
         self, x_shape: Any, w_shape: Any, y_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
     ) -> None:
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         self.batch, self.channels, *self.space = x_shape
         self.kernel, self.out = w_shape[2:], y_shape[2:]
-        self.outputs = w_shape[0]
-        self.rest = math.prod(self.out[1:])
-        self.empty = 0 in x_shape or 0 in w_shape or 0 in y_shape
-        self.single = self.outputs // groups  # output channels a group
-        self.pointwise = (
+        self.outputs: Any = w_shape[0]
+        self.rest: int = math.prod(self.out[1:])
+        self.empty: bool = 0 in x_shape or 0 in w_shape or 0 in y_shape
+        self.single: Any = self.outputs // groups  # output channels a group
+        self.pointwise: bool = (
             all(n == 1 for n in self.kernel) and all(n == 1 for n in stride) and not any(padding)
             and tuple(self.space) == tuple(self.out)
         )  # fmt: skip
-        self.depthwise = w_shape[1] == 1 and groups > 1
+        self.depthwise: Any | bool = w_shape[1] == 1 and groups > 1
 
     def blocks(self) -> Iterator[tuple[slice, int, int]]:
         """Yield each block as (slice of samples, first output row, last output row); the last row is exclusive."""

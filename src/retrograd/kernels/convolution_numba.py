@@ -31,13 +31,25 @@ class Shape:
     column dilation).
     """
 
+    batch: Any
+    channels: Any
+    space: list[Any]
+    kernel: list[Any]
+    outputs: Any
+    seen: Any
+    groups: int
+    out: tuple[Any, ...]
+    dilation: Any
+    padding: Any
+    stride: Any
+
     def __init__(self, x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> None:
         self.batch, self.channels, *self.space = x
         self.outputs, self.seen, *self.kernel = w
         self.out, self.groups = tuple(y[2:]), groups
-        self.single = self.outputs // groups
+        self.single: Any = self.outputs // groups
         self.stride, self.padding, self.dilation = stride, padding, dilation
-        self.how = (*stride, *padding, *dilation)
+        self.how: tuple[Any, ...] = (*stride, *padding, *dilation)
 
     def direct(self) -> bool:
         """Whether the convolution has so few channels that loops without matrix products are faster.

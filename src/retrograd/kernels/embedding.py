@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from . import indexing
 
 
@@ -25,7 +26,12 @@ def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: 
         return None
     result = np.ones(index.shape, dtype)
     if scale and index.size and np.__name__ != "meta":
-        result /= np.bincount(index)[index].astype(dtype)
+        if on_gpu(index):  # np.bincount would wait for the device
+            rows = np.sort(index.reshape(-1))
+            counts = np.searchsorted(rows, index, "right") - np.searchsorted(rows, index, "left")
+        else:
+            counts = np.bincount(index)[index]
+        result /= counts.astype(dtype)
     if padding_idx >= 0:
         result[index == padding_idx] = 0
     return result
@@ -36,6 +42,8 @@ def multiply_rows(np: Any, values: Any, factor: Any) -> Any:
 
     ``factor`` has one number for each row of ``values``.
     """
+    if on_gpu(values):
+        return np.where(factor == 0, values.dtype.type(0), values * factor)
     result = values * factor
     result[(factor == 0)[..., 0]] = 0
     return result
@@ -69,6 +77,8 @@ def bag_indices(np: Any, count: int, offsets: Any) -> tuple[Any, Any]:
     sizes = np.diff(np.concatenate([offsets, np.asarray([count])]))
     if np.__name__ == "meta":
         return np.empty(count, np.int64), sizes
+    if on_gpu(offsets):  # np.repeat would wait for the device
+        return np.searchsorted(offsets, np.arange(count), "right") - 1, sizes
     return np.repeat(np.arange(offsets.size), sizes), sizes
 
 
@@ -100,6 +110,10 @@ def add_to_maxima(np: Any, grad: Any, tops: Any, count: int) -> Any:
     This is the gradient of the table of :func:`bag_maxima`, which returns ``tops``, the table row of each maximum.
     Elements with -1 in ``tops``, those of empty bags, are ignored. The function is the adjoint of :func:`take_maxima`.
     """
+    if on_gpu(tops):
+        out = np.zeros((count + 1, grad.shape[1]), grad.dtype)
+        np.add.at(out, (np.where(tops < 0, count, tops), np.arange(grad.shape[1])), grad)
+        return out[:count]
     rows, columns = np.nonzero(tops >= 0)
     out = np.zeros((count, grad.shape[1]), grad.dtype)
     np.add.at(out, (tops[rows, columns], columns), grad[rows, columns])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from . import numba_dispatch, numba_operands
 from .select import NUMBA, at_least, at_most, kernel
 from .thresholds import FLAT_POSITIONS, LARGE, TAKE_ROWS, TAKE_WIDTH
@@ -51,8 +52,11 @@ def _all_in_range_by_loop(np: Any, index: Any, size: int) -> Any:
 def all_in_range(np: Any, index: Any, size: int) -> bool:
     """Whether all elements of ``index``, an int64 array, are from 0 to ``size - 1``.
 
-    The elements are compared as unsigned integers, so that a negative element is greater than ``size``.
+    The elements are compared as unsigned integers, so that a negative element is greater than ``size``. The result is
+    True for an array on a GPU, which is not read.
     """
+    if np is not numpy and on_gpu(index):
+        return True
     flat = index.view(U64)
     return not flat.size or flat.item(flat.argmax()) < size
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from ..core.dtypes import HALF_PRECISION, unsupported
 from . import numba_operands
 from .gather_scatter import advanced_index, equal_except_axis, put_along, take_along, take_axis
@@ -46,7 +47,7 @@ def take(np: Any, x: Any, picks: tuple[Any, ...]) -> Any:
     NumPy, adjacent indexed dimensions keep their position.
     """
     if len(picks) == 1:  # the common case
-        return _masked(numpy, picks[0], x) if picks[0].dtype.kind == "b" else take_axis(np, x, picks[0], 0)
+        return _masked(np, picks[0], x) if picks[0].dtype.kind == "b" else take_axis(np, x, picks[0], 0)
     places = [dim for dim, each in enumerate(picks) if each is not None]
     if len(places) == 1 and picks[places[0]].dtype.kind != "b":
         return take_axis(np, x, picks[places[0]], places[0])
@@ -161,6 +162,9 @@ def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
     """
     if index.size == 0:
         return x
+    if np is not numpy:
+        np.add.at(x, index, rows)
+        return x
     index = index % x.shape[0]  # counted from the front
     order = np.argsort(index, kind="stable")
     ordered = index[order]
@@ -273,12 +277,29 @@ def ranks_in_groups(np: Any, mask: Any, index: Any, shape: tuple[int, ...], dim:
     """
     if not mask.ndim or np.__name__ == "meta":
         return np.where(mask, 0, -1)
+    if on_gpu(mask):
+        return _all_ranks_in_groups(np, mask, index, shape, dim)
     ranks, chosen = np.full(mask.shape, -1, np.int64), np.nonzero(mask)
     groups = np.ravel_multi_index((*chosen[:dim], index[chosen], *chosen[dim + 1 :]), shape or (1,))
     order = np.argsort(groups, kind="stable")
     groups = groups[order]
     ranks[tuple(each[order] for each in chosen)] = np.arange(groups.size) - np.searchsorted(groups, groups)
     return ranks
+
+
+def _all_ranks_in_groups(np: Any, mask: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
+    """Return the result of :func:`ranks_in_groups` without asking where ``mask`` is true: all elements are sorted."""
+    groups = index * math.prod(shape[dim + 1 :])
+    for axis in range(mask.ndim):
+        if axis != dim:
+            place = np.arange(mask.shape[axis]) * math.prod(shape[axis + 1 :])
+            groups = groups + place.reshape(-1, *(1,) * (mask.ndim - axis - 1))
+    flat = (2 * groups + ~mask).reshape(-1)  # the true elements of each group come first
+    order = np.argsort(flat)
+    ordered = flat[order] // 2
+    ranks = np.empty(flat.shape, np.int64)
+    ranks[order] = np.arange(flat.size) - np.searchsorted(ordered, ordered)
+    return np.where(mask, ranks.reshape(mask.shape), -1)
 
 
 def _neutral(np: Any, reduce: str, dtype: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from ..runtime.cached_property import cached_property
 from . import numba_operands
 from .half_precision import upcast_half
@@ -30,6 +31,10 @@ class Taps:
     weights are 1. If the outputs have different numbers of taps, ``counts`` holds these numbers: output k uses only the
     first ``counts[k]`` taps of its row.
     """
+
+    size: int
+    index: Any
+    weight: Any
 
     def __init__(self, size: int, index: Any, weight: Any = None, counts: Any = None) -> None:
         self.size, self.index, self.weight = size, index, weight
@@ -159,7 +164,7 @@ def _along(np: Any, x: Any, axis: int, taps: Taps) -> Any:
     if taps.whole is not None and x.dtype.kind in "iu":
         taps = taps.whole
     width = taps.index.shape[1]
-    if width >= DENSE_TAPS and x.dtype.kind in "fc":
+    if width >= DENSE_TAPS and x.dtype.kind in "fc" and not on_gpu(x):
         shape = x.shape
         before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         matrix = np.asarray(taps.matrix).astype(x.dtype)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as cpu  # LAPACK's arrays are always on the CPU
 
+from ..core.devices import on_gpu
 from ..runtime import blas_threads
 from . import numba_dispatch
 from .thresholds import LAPACK_ROWS, LAPACK_THREADS, LARGE, SOLVE_COLUMNS, SOLVE_ROWS
@@ -138,6 +139,8 @@ def map_matrices(np: Any, function: Callable[..., tuple[Any, ...]], *stacks: tup
     """
     if np.__name__ == "meta":
         return np.map_matrices(function, *stacks)
+    if np is not cpu:
+        np.warn_on_cpu(function.__qualname__.partition(".")[0])
     arrays, small, one = [], True, np is cpu
     for array, count in stacks:
         arrays.append(array if np is cpu else np.asnumpy(array))
@@ -203,6 +206,8 @@ def cholesky(np: Any, x: Any, upper: bool) -> tuple[Any, Any]:
     The factors are upper triangular if ``upper`` is true, else lower triangular. ``info`` is 0, or the order of the
     first leading minor that is not positive definite.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.cholesky(x, upper)
     if not one_by_one(np, x):
         low = adjoint_of(x) if upper else x
         try:
@@ -226,6 +231,8 @@ def cholesky_solve(np: Any, b: Any, factor: Any, upper: bool) -> Any:
 
     ``A = L Lᴴ``, or ``A = Uᴴ U`` if ``upper`` is true.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.cholesky_solve(b, factor, upper)
 
     def one(right: Any, a: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -244,6 +251,8 @@ def lu(np: Any, x: Any) -> tuple[Any, Any, Any]:
     L and U are stored in one matrix. The pivots are row numbers, counted from 1. ``info`` is 0, or the index (from 1)
     of the first zero pivot.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.lu(x)
     return map_matrices(np, _getrf, (x, 2))
 
 
@@ -260,6 +269,8 @@ def lu_solve(np: Any, factors: Any, pivots: Any, b: Any, transposed: int) -> Any
 
     If ``transposed`` is 1, the equation is ``Aᵀ X = b``; if ``transposed`` is 2, ``Aᴴ X = b``.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.lu_solve(factors, pivots, b, transposed)
 
     def one(a: Any, exchanged: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -347,7 +358,7 @@ def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
     if np.__name__ == "meta":
         return np.empty((*np.broadcast_shapes(x.shape[:-2], pivots.shape[:-1]), *x.shape[-2:]), x.dtype)
     flat = pivots.reshape((math.prod(pivots.shape[:-1]), pivots.shape[-1]))
-    if len(flat) == 1:
+    if len(flat) == 1 and not on_gpu(flat):
         rows = list(range(size))
         for i, other in enumerate(flat[0].tolist()):
             rows[i], rows[other - 1] = rows[other - 1], rows[i]
@@ -377,6 +388,8 @@ def geqrf(np: Any, x: Any) -> tuple[Any, Any]:
     The first array holds R and, below its diagonal, the Householder reflectors. The second array holds the scalar
     factors tau of the reflectors.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.geqrf(x)
 
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -543,6 +556,8 @@ def solve_triangular(np: Any, a: Any, b: Any, upper: bool, left: bool, unit: boo
     If ``upper`` is true, ``a`` is upper triangular. If ``unit`` is true, the diagonal of ``a`` is assumed to be 1.
     Elements of X are infinite where ``a`` is singular.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.solve_triangular(a, b, upper, left, unit)
 
     def one(matrix: Any, right: Any) -> tuple[Any, ...]:
         if not right.size:
@@ -589,7 +604,8 @@ def exponential(np: Any, x: Any) -> Any:
     """Return the matrix exponentials of the square matrices in ``x``."""
     if not x.size or np.__name__ == "meta":
         return x.copy()
-    if hasattr(np, "asnumpy"):
+    if np is not cpu:
+        np.warn_on_cpu("matrix_exp")
         return np.asarray(exponential(cpu, np.asnumpy(x)))
     import scipy.linalg
 

@@ -118,7 +118,7 @@ def _by_loop(a: Any, b: Any, out: Any) -> Any:
         or min(m, n) < 2
         or count == 1
         or numba_dispatch.RUNNING.layer == "workqueue"
-        or not numba_dispatch.available()
+        or not numba_dispatch.available(work)
     ):
         return None
     if work <= SINGLE_THREAD:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.devices import is_meta
+from ..core.devices import is_meta, on_gpu
 
 Step = Callable[[Any, int, Any, Any], Any]
 
@@ -48,7 +48,7 @@ def chebyshev(np: Any, kind: str, x: Any, degree: Any, first_high: int) -> Any:
     high = (degree > first_high) & (size < 1)
     known = high | ((size == 1) & (degree >= 0))
     out = recurrence(np, x, np.where(known, 0, degree), first, lambda x, k, p, q: (x + x) * p - q)
-    if np.any(high):
+    if on_gpu(x) or np.any(high):
         out = np.where(high, _by_angle(np, kind, np.where(high, x, 0), degree), out)
     ends = np.where(x > 0, _at_one(kind, degree), _at_minus_one(np, kind, degree))
     return np.where((size == 1) & (degree >= 0), ends, out).astype(x.dtype)

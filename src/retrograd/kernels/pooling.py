@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from ..runtime.cached_property import cached_property
 from . import numba_operands
 from .half_precision import upcast_half
@@ -176,7 +177,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     # The maximum is nan if any element is.
-    nan = x.dtype.kind in "fV" and bool(np.isnan(np.max(x)))
+    nan = x.dtype.kind in "fV" and (on_gpu(x) or bool(np.isnan(np.max(x))))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
     step = 1
     for axis in range(x.ndim - 1, x.ndim - rank - 1, -1):

@@ -50,6 +50,10 @@ class WordConverter:
     """
 
     __slots__ = ("dtype", "each", "loop", "make", "together")
+    each: int
+    together: int
+    dtype: Any
+    loop: str
 
     def __init__(
         self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None
@@ -92,9 +96,9 @@ class Stream:
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         with self.lock:
-            self.initial_seed = seed % 2**64
+            self.initial_seed: int = seed % 2**64
             self._bit_generator = None
-            self.fresh = True  # nothing drawn yet, which PyTorch's state layout records
+            self.fresh: bool = True  # nothing drawn yet, which PyTorch's state layout records
             self.kept: float | None = None
             self._known: tuple[Array, int] | None = None
             self._passed, self._words = 0, NO_WORDS
@@ -148,7 +152,7 @@ class Stream:
 
         The result is None if ``count`` is small or the loop cannot be used.
         """
-        if count < LARGE or not available():
+        if count < LARGE or not available(count):
             return None
         with self.lock:
             left = len(self._words) - self._position

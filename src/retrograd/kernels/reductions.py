@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
+from ..core.devices import on_gpu
 from ..core.tensor import normalize_dim
 from ..runtime import blas_threads
 from .numba_dispatch import loops, plain, suits
@@ -434,13 +435,15 @@ def mean_broadcast(np: Any, x: Any, axis: int) -> Any:
     :func:`sum_broadcast`.
     """
     size = x.shape[axis]
-    return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if size <= ONES_PRODUCT and x.dtype in COUNTS else size)
+    small = np is numpy and size <= ONES_PRODUCT and x.dtype in COUNTS
+    return sum_broadcast(np, x, axis) / (COUNTS[x.dtype][size] if small else size)
 
 
 def mean_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
     """Return the mean of ``x`` over ``axis``. If ``keepdims`` is true, this axis has size 1 in the result."""
     result, size = sum_along(np, x, axis, keepdims), x.shape[axis]
-    return result / (COUNTS[x.dtype][size] if size <= ONES_PRODUCT and x.dtype in COUNTS else x.dtype.type(size))
+    small = np is numpy and size <= ONES_PRODUCT and x.dtype in COUNTS
+    return result / (COUNTS[x.dtype][size] if small else x.dtype.type(size))
 
 
 # -- Products --------------------------------------------------------------------------------------------------------
@@ -554,7 +557,7 @@ def variance(np: Any, x: Any, dim: Any, count: int, left: float, keepdims: bool)
     """
     axes = axes_of(dim, x.ndim)
     squares = _centred_squares(np, x, axes, count, keepdims)
-    if squares.dtype == np.float32 and not ((squares > TINY) & (squares < math.inf)).all():
+    if squares.dtype == np.float32 and not on_gpu(x) and not ((squares > TINY) & (squares < math.inf)).all():
         wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
         squares = _centred_squares(np, wide, axes, count, keepdims)
     return np.divide(squares, squares.dtype.type(left))

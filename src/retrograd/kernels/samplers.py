@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy
 
+from ..core.devices import array_module_of, on_gpu
 from .numba_dispatch import LARGE, available, loops
 from .random import (
     BF16,
@@ -231,7 +232,7 @@ def permutation(stream: Stream, count: int, dtype: Any) -> Array:
 
     Each element, from the first on, is exchanged with itself or with a later element.
     """
-    if count >= LARGE and available():
+    if count >= LARGE and available(count):
         spans = numpy.arange(count, 1, -1, dtype=numpy.uint64)
         steps = (stream.words(count - 1) % spans).view(numpy.int64)
         result = numpy.arange(count, dtype=dtype)
@@ -251,9 +252,9 @@ def bernoulli(stream: Stream, shape: tuple[int, ...], dtype: Any, p: Any, value:
     If ``p`` is a Python number, uniform float64 numbers are compared with ``p``. If ``p`` is an array, the uniform
     numbers have its dtype, and the elements of the result are 1 or 0.
     """
-    if isinstance(p, numpy.ndarray):
+    if hasattr(p, "dtype"):
         draws = stream.doubles(p.size) if _is_double(p.dtype) else stream.singles(p.size)
-        return (draws.reshape(p.shape) < p).astype(dtype)
+        return (array_module_of(p).asarray(draws.reshape(p.shape)) < p).astype(dtype)
     if dtype in (F32, F64) and (words := stream.many_words(2 * _count(shape))) is not None:
         out = numpy.empty(shape, dtype)
         loops("random").chances(words, float(p), out.dtype.type(value), out.reshape(-1))
@@ -469,8 +470,8 @@ def _inside_small(np: Any, x: Any, low: float, high: float) -> Any:
 
 @kernel(_inside_small)
 def any_outside(np: Any, x: Any, low: float, high: float) -> Any:
-    """Return whether an element of ``x`` is less than ``low``, greater than ``high`` or nan."""
-    return not ((x >= low) & (x <= high)).all()
+    """Return whether an element of ``x`` is less than ``low``, greater than ``high`` or nan; False on a GPU."""
+    return not on_gpu(x) and not ((x >= low) & (x <= high)).all()
 
 
 @at_most(SMALL)

@@ -32,7 +32,8 @@ def special(np: Any, name: str, *operands: Any) -> Any:
     wide = [np.asarray(each, None if hasattr(each, "dtype") else dtype) for each in operands]
     wide = [each.astype(np.float32) if _is_short(each) else each for each in wide]
     function = getattr(library(np.__name__), name, None)
-    if function is None:  # CuPy lacks some functions, which are computed on the CPU
+    if function is None:  # CuPy lacks some functions
+        np.warn_on_cpu(name)
         return np.asarray(getattr(library("numpy"), name)(*(np.asnumpy(each) for each in wide)))
     return function(*wide)
 
@@ -50,6 +51,7 @@ def airy_ai(np: Any, x: Any) -> Any:
     if np.__name__ != "cupy":
         values = library("numpy").airy(x)[0]
     else:
+        np.warn_on_cpu("airy")
         values = np.asarray(library("numpy").airy(np.asnumpy(x))[0])
     return np.where(np.isinf(x), np.nan, np.where(x > 103.892, 0, values)).astype(x.dtype)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..core.devices import on_gpu
 from ..core.dtypes import unsupported
 from ..core.tensor import normalize_dim
 from .extrema import max_along
@@ -206,7 +207,7 @@ def logsumexp(np: Any, x: Any, dim: Any, keepdims: bool) -> Any:
         top = max_along(np, x, axes[0])
     else:
         top = np.maximum.reduce(x.real, axis=axes, keepdims=True)
-    if not np.isfinite(top).all():
+    if on_gpu(top) or not np.isfinite(top).all():
         top = np.where(np.isfinite(top), top, 0)
     top = top.astype(x.dtype, copy=False)
     logs = np.log(sum_axes(np, np.exp(x - top), axes, True)) + (top if top.shape != x.shape else top[_first(axes)])

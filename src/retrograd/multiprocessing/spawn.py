@@ -26,6 +26,9 @@ class ProcessException(Exception):
     """Base class of the errors of :func:`spawn`: process ``error_index``, with the id ``error_pid``, has failed."""
 
     __module__ = "torch.multiprocessing.spawn"
+    error_index: int
+    error_pid: int
+    msg: str
 
     def __init__(self, msg: str, error_index: int, error_pid: int) -> None:
         super().__init__(msg)
@@ -45,6 +48,8 @@ class ProcessExitedException(ProcessException):
     """Error for a process that has exited with ``exit_code``, or that the signal ``signal_name`` has ended."""
 
     __module__ = "torch.multiprocessing.spawn"
+    exit_code: int
+    signal_name: str | None
 
     def __init__(
         self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None
@@ -74,10 +79,12 @@ class ProcessContext:
     """Processes started by :func:`start_processes`, in the list ``processes``."""
 
     __module__ = "torch.multiprocessing.spawn"
+    error_files: list[str]
+    processes: list[Any]
 
     def __init__(self, processes: list[Any], error_files: list[str]) -> None:
         self.processes, self.error_files = processes, error_files
-        self.sentinels = {process.sentinel: index for index, process in enumerate(processes)}
+        self.sentinels: dict[Any, int] = {process.sentinel: index for index, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
         """Return a list of the ids of the processes."""

@@ -156,6 +156,11 @@ def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = stri
 
     ``start`` and ``length`` are ints or, for the layout ``torch.jagged`` and ``dim=1``, tensors with one int for each
     component.
+
+    >>> x = torch.arange(8).reshape(2, 4)
+    >>> start, length = torch.tensor([0, 1]), torch.tensor([2, 3])
+    >>> torch.nested.narrow(x, 1, start, length, layout=torch.jagged).unbind()
+    (tensor([0, 1]), tensor([5, 6, 7]))
     """
     if _layout(layout) is strided:
         if isinstance(start, Tensor) or isinstance(length, Tensor):

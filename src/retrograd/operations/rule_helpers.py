@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy
+
 from ..core import dtypes
+from ..core.devices import on_gpu
 from ..core.tensor import Tensor
 from ..dispatch.declare import op, pointwise
 from ..kernels import elementwise
@@ -71,7 +74,7 @@ def masked_product(np: Any, self: Any, other: Any, /) -> Any:
     The result is 0 even for an infinite or nan element of ``self``, for which the product would be nan.
     """
     product = self * other
-    if not self.ndim and self - self == 0:  # a finite 0-d array: this takes a quarter of the time of isfinite
+    if np is numpy and not self.ndim and self - self == 0:  # finite: this takes a quarter of the time of isfinite
         return product
     return np.where(other == 0, product.dtype.type(0), product)
 
@@ -94,8 +97,11 @@ def operand_dtypes(x: Tensor) -> tuple[Any, Any]:
 
 
 def check_divisor(np: Any, dividend: Any, divisor: Any) -> None:
-    """Raise PyTorch's RuntimeError if the integer array ``divisor`` contains 0 and ``dividend`` is not empty."""
-    if np.any(divisor == 0) and np.size(dividend):
+    """Raise PyTorch's RuntimeError if the integer array ``divisor`` contains 0 and ``dividend`` is not empty.
+
+    On a GPU the divisor is not read, and the quotient by 0 is undefined, as in PyTorch.
+    """
+    if (np is numpy or not on_gpu(divisor)) and np.any(divisor == 0) and np.size(dividend):
         raise RuntimeError("ZeroDivisionError")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..compat import unsupported
 from ..compat.lazy_imports import MethodOnDemand
-from ..compat.missing_names import UnsupportedAttribute
+from ..compat.missing_names import UnsupportedAttribute, without_unsupported
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
 from ..dispatch.intercept import interceptable
@@ -138,8 +138,10 @@ def _listed(self: Tensor) -> list[str]:
 
     Attributes of PyTorch's Tensor that retrograd does not support are omitted, and so are the fields of the class.
     """
-    omitted = FIELDS.union(unsupported.TENSOR_ATTRIBUTES)
-    return [name for name in object.__dir__(self) if name not in omitted or name in vars(self)]
+    own = vars(self)
+    omitted = FIELDS | {"_repr_html_"} if self.is_cuda else FIELDS | {"_repr_html_", "__cuda_array_interface__"}
+    inherited = [name for name in object.__dir__(self) if name not in own and name not in omitted]
+    return [*without_unsupported(type(self), inherited), *own]
 
 
 def _unwritable(name: str) -> Callable[..., None]:

@@ -17,11 +17,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from types import CodeType
 from typing import Any
 
 import numpy
 
+from ..compat.lazy_imports import load_part
 from ..core import devices
 from ..core.grad_mode import recording
 from ..core.rule_namespace import RULE_NAMESPACES
@@ -49,10 +51,19 @@ class ArrayOps:
     buffers are reused after the rule has returned.
     """
 
+    used_loose: int
+    used: int
+    skip: int
+    done: int
+    dtype: Any
+    np: Any
+
     def __init__(self, np: Any, dtype: Any) -> None:
         self.np, self.dtype = np, dtype
-        self.on_cpu = np is numpy
-        self.length = STRIDE // dtype.itemsize if self.on_cpu else sys.maxsize  # on a GPU arrays are not split
+        self.on_cpu: bool = np is numpy
+        self.length: Any | int = (
+            STRIDE // dtype.itemsize if self.on_cpu else sys.maxsize
+        )  # on a GPU arrays are not split
         self.buffers: list[Any] = []
         self.loose: list[Any] = []  # temporaries that are no buffers
         self.used = self.used_loose = 0
@@ -60,7 +71,7 @@ class ArrayOps:
         self.start: tuple[int, int] | None = None
         self.done = 0  # number of methods that have computed their result
         self.skip = 0  # number of methods that have done so before the step was interrupted
-        self.known = True  # whether `done` is right; if not, the arrays may be partly written
+        self.known: bool = True  # whether `done` is right; if not, the arrays may be partly written
         self.pending: BaseException | None = None  # interrupt to be raised after the step
 
     def run(self, rule: Rule, decay: Decay, numbers: dict[str, Any], arrays: list[Any], resume: bool = False) -> None:
@@ -90,6 +101,16 @@ class ArrayOps:
                     self._run_loop(*prepared)
                     self.start = size, self.done
                     return
+            elif self.np is not numpy and not devices.is_meta(arrays[0]):
+                prepared = load_part("kernels.cuda.calls").update_call(
+                    partial(_rule_call, rule, decay, numbers), arrays
+                )
+                if prepared is not None:
+                    self._run_loop(*prepared)
+                    self.start = size, self.done
+                    return
+        if first == size > 0:  # interrupted after the compiled loop
+            return
         lines = as_flat_views(arrays)
         length = self.length if lines is not None else size
         lines = arrays if lines is None else lines
@@ -360,6 +381,14 @@ class ArrayOps:
         self.free(out)
 
 
+def _rule_call(
+    rule: Rule, decay: Decay, numbers: dict[str, Any], np: Any, dtype: Any, param: Any, grad: Any, *state: Any
+) -> None:
+    """Call ``rule`` for ``param``, ``grad`` and ``state``, symbolic elements of the array module ``np``."""
+    ops = ArrayOps(np, dtype)
+    rule(ops, param, ops.direction(param, grad, *decay) if decay else grad, *state, **numbers)
+
+
 class TensorOps:
     """Arithmetic on Tensors for the update rules of optimisers, with the same methods as :class:`ArrayOps`.
 
@@ -502,6 +531,9 @@ def apply_rule(
     ``F`` is an :class:`ArrayOps`, and the rule receives the arrays of the Tensors. Otherwise ``F`` is a
     :class:`TensorOps`, and the rule receives the Tensors. In both cases complex values are passed as real views.
     """
+    if devices.several_gpus and (selected := devices.selected_for((param._array,))) is not None:
+        with selected:
+            return apply_rule(rule, param, grad, state, decay, numbers, counters, entries)
     tensors = [param, grad, *state]
     arrays = None if recording() else _numbers(tensors)
     if arrays is None:
@@ -608,7 +640,7 @@ def _numbers(tensors: list[Tensor]) -> list[Any] | None:
 
 def array_ops_for(array: Any, dtype: Any) -> ArrayOps:
     """Return the ``ArrayOps`` of this thread for ``dtype`` and for the array module of ``array`` (NumPy or CuPy)."""
-    key = (array.__class__, dtype)
+    key = (array.__class__, dtype, devices.device_of(array).index if devices.several_gpus else None)
     level = _levels.made.get(key)
     if level is None:
         level = _levels.made[key] = ArrayOps(devices.array_module_of(array), dtype)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
@@ -413,7 +413,7 @@ def _line(place: Any) -> tuple[CodeType, int] | None:
     return None if code is None else (code, place.instruction)
 
 
-def _observer() -> _BackwardObserver | None:
+def _observer(roots: Sequence[Any]) -> _BackwardObserver | None:
     """Return the observer of a backward pass that begins in this thread, or None if no profiler runs in it."""
     session = sessions.get(get_ident())
     return None if session is None else _BackwardObserver(session)

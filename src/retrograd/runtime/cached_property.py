@@ -19,4 +19,4 @@ class cached_property(functools.cached_property[T]):
 
     def __init__(self, function: Callable[..., T]) -> None:
         super().__init__(function)
-        self.lock = nullcontext()
+        self.lock: nullcontext[None] = nullcontext()

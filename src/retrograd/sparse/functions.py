@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..autograd.backward import backward as run_backward
-from ..autograd.backward import grad as run_grad
+from ..autograd.stored_tensors import implement_gradients
 from ..core import dtypes, promotion
 from ..core.grad_mode import recording
 from ..core.tensor import Tensor, normalize_dim, sparse_coo, sparse_csc, sparse_csr, strided, wrap
@@ -640,12 +639,23 @@ def _softmax(name: str, function: Callable[..., Any], input: Any, dim: int, dtyp
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Return the softmax of the stored elements along ``dim``; elements that are not stored count as minus infinity."""
+    """Return the softmax of the stored elements along ``dim``; elements that are not stored count as minus infinity.
+
+    >>> x = torch.tensor([[1.0, 0.0, 1.0], [0.0, 5.0, 0.0]]).to_sparse()
+    >>> torch.sparse.softmax(x, 1).to_dense()
+    tensor([[0.5000, 0.0000, 0.5000],
+            [0.0000, 1.0000, 0.0000]])
+    """
     return _softmax("softmax", softmax_of_groups, input, dim, dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Return the logarithm of :func:`softmax`."""
+    """Return the logarithm of :func:`softmax`.
+
+    >>> x = torch.tensor([[1.0, 0.0, 1.0], [0.0, 5.0, 0.0]]).to_sparse()
+    >>> torch.sparse.log_softmax(x, 1).values()
+    tensor([-0.6931, -0.6931,  0.0000])
+    """
     return _softmax("log_softmax", log_softmax_of_groups, input, dim, dtype)
 
 
@@ -920,70 +930,14 @@ def is_nonzero(input: SparseTensor) -> bool:
 # -- The graph -------------------------------------------------------------------------------------------------------
 
 
-def _in_graph(x: Any) -> Any:
-    """Return the tensor that represents ``x`` in the graph: the values of a sparse tensor."""
-    return x._stored if isinstance(x, SparseTensor) else x
+def _incoming(out: Any, grad: Any) -> Any:
+    """Return ``grad``, the incoming gradient of ``out``, as that of the values if ``out`` is sparse."""
+    if isinstance(out, SparseTensor):
+        return values_at(grad, out)
+    return to_dense(grad) if isinstance(grad, SparseTensor) else grad
 
 
-def _each(function: Callable[[Any], Any], value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: function(each) for key, each in value.items()}
-    if isinstance(value, (tuple, list)):
-        return tuple(map(function, value))
-    return value if value is None else function(value)
-
-
-def _incoming(outputs: Any, grads: Any) -> Any:
-    """Return the incoming gradients of ``outputs`` as those of the values of sparse tensors."""
-    if grads is None:
-        return None
-    listed = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-    given = grads if isinstance(grads, (tuple, list)) else (grads,)
-
-    def convert(out: Any, grad: Any) -> Any:
-        if isinstance(out, SparseTensor):
-            return grad if grad is None else values_at(grad, out)
-        return to_dense(grad) if isinstance(grad, SparseTensor) else grad
-
-    return tuple(convert(out, grad) for out, grad in zip(listed, given, strict=False))
-
-
-def backward(
-    tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: bool = False, grad_variables: Any = None,
-    inputs: Any = None,
-) -> None:  # fmt: skip
-    """Run ``torch.autograd.backward`` on the values of sparse tensors."""
-    run_backward(
-        _each(_in_graph, tensors), _incoming(tensors, grad_tensors if grad_variables is None else grad_variables),
-        retain_graph, create_graph, inputs=_each(_in_graph, inputs),
-    )  # fmt: skip
-
-
-IMPLEMENTED["backward"] = backward
-
-
-@implements("Tensor.backward")
-def backward_of(
-    self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    """Run ``Tensor.backward``."""
-    backward((self,), None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
-
-
-@implements()
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Run ``torch.autograd.grad`` on the values of sparse tensors; their gradients are sparse."""
-    found = run_grad(
-        _each(_in_graph, outputs), _each(_in_graph, inputs), _incoming(outputs, grad_outputs), *args, **kwargs
-    )
-
-    def convert(x: Any, gradient: Any) -> Any:
-        return gradient_of(x, gradient) if isinstance(x, SparseTensor) and gradient is not None else gradient
-
-    if isinstance(found, dict):
-        return {key: convert(inputs[key], each) for key, each in found.items()}
-    listed = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    return tuple(convert(x, each) for x, each in zip(listed, found, strict=True))
+implement_gradients(IMPLEMENTED, gradient_of, _incoming)
 
 
 def rows_gradient(values: Any, index: Any, sizes: tuple[int, ...]) -> SparseTensor:

@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy
 
-from ...core.dtypes import HALF_PRECISION
-from ...core.rule_namespace import RULE_NAMESPACES
-from ...core.tensor import Tensor
 from . import fft, functions, matrices
 from .array import NEEDS_VALUES, RULES, MetaArray, as_strided, new_array, no_values
 from .kernels import KERNELS
@@ -105,8 +102,12 @@ def _as_strided(x: Any, shape: Any = None, strides: Any = None, **named: Any) ->
 
 
 def kernel_of(op: Any) -> Any:
-    """Return the kernel of the operation ``op`` for meta arrays."""
-    return KERNELS.get(op.name, op.kernel)
+    """Return the kernel of the operation ``op`` for meta arrays, whose results are meta arrays."""
+    return partial(_computed, KERNELS.get(op.name, op.kernel))
+
+
+def _computed(kernel: Any, *args: Any, **named: Any) -> Any:
+    return functions.as_results(kernel(*args, **named))
 
 
 for _name, _function in {
@@ -114,43 +115,9 @@ for _name, _function in {
     "eye": _eye, "identity": _eye, "asarray": _asarray, "asanyarray": _asarray, "array": _array,
     "ascontiguousarray": _ascontiguousarray, "indices": _indices, "asnumpy": MetaArray.__array__,
     "triu_indices": _triangle, "fft": fft, "map_matrices": matrices.map_matrices,
-    "as_meta": functions.as_results, "no_values": no_values, "NEEDS_VALUES": NEEDS_VALUES, "kernel_of": kernel_of,
+    "no_values": no_values, "NEEDS_VALUES": NEEDS_VALUES, "kernel_of": kernel_of,
     "check_devices": functions.check_devices,
     "tri": lambda n, m=None, k=0, dtype=float: _eye(n, m, dtype=dtype),
     "lib": SimpleNamespace(stride_tricks=SimpleNamespace(as_strided=_as_strided)),
 }.items():  # fmt: skip
     setattr(META, _name, _function)
-
-
-class _Rules:
-    """The namespace ``F`` of derivative rules for gradients that are meta arrays: the kernels of all operations."""
-
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(RULE_NAMESPACES[Tensor], name, None)
-        op = getattr(function, "op", None)
-        if op is None:
-            found = getattr(RULE_NAMESPACES[numpy.ndarray], name)
-        else:
-            found = partial(_in_single_precision if op.opmath else _computed, kernel_of(op))
-        setattr(self, name, found)
-        return found
-
-
-def _computed(kernel: Any, *args: Any, **named: Any) -> Any:
-    """Return the result of ``kernel`` as meta arrays."""
-    return functions.as_results(kernel(META, *args, **named))
-
-
-def _in_single_precision(kernel: Any, *args: Any, **named: Any) -> Any:
-    """Return the result of ``kernel``, for which float16 and bfloat16 operands are converted to float32."""
-    short = getattr(args[0], "dtype", None)
-    if short not in HALF_PRECISION:
-        return _computed(kernel, *args, **named)
-    wide = [each.astype(SINGLE) if getattr(each, "dtype", None) in HALF_PRECISION else each for each in args]
-    result = _computed(kernel, *wide, **named)
-    parts = result if isinstance(result, tuple) else (result,)
-    parts = tuple(each.astype(short) if each is not None and each.dtype == SINGLE else each for each in parts)
-    return parts if isinstance(result, tuple) else parts[0]
-
-
-RULE_NAMESPACES[MetaArray] = _Rules()

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy
 
-from ...autograd.backward import backward as run_backward
-from ...autograd.backward import grad as run_grad
+from ...autograd.stored_tensors import implement_gradients
 from ...core import dtypes
 from ...core.tensor import Tensor, normalize_dim, strided, wrap
 from ...dispatch.declare import FUNCTIONS as F
@@ -929,45 +928,7 @@ def _in_graph(x: Any) -> Any:
     return x._stored if isinstance(x, Nested) else x
 
 
-def _each(function: Callable[[Any], Any], value: Any) -> Any:
-    if isinstance(value, (tuple, list)):
-        return tuple(map(function, value))
-    return value if value is None else function(value)
-
-
-@implements()
-def backward(
-    tensors: Any, grad_tensors: Any = None, retain_graph: Any = None, create_graph: bool = False, grad_variables: Any = None,
-    inputs: Any = None,
-) -> None:  # fmt: skip
-    """Run ``torch.autograd.backward`` on the elements of nested tensors."""
-    given = grad_tensors if grad_variables is None else grad_variables
-    run_backward(
-        _each(_in_graph, tensors), _each(_in_graph, given), retain_graph, create_graph, inputs=_each(_in_graph, inputs)
-    )
-
-
-@implements("Tensor.backward")
-def backward_of(
-    self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    """Run ``Tensor.backward``."""
-    backward((self,), None if gradient is None else (gradient,), retain_graph, create_graph, inputs=inputs)
-
-
-@implements()
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Run ``torch.autograd.grad`` on the elements of nested tensors, whose gradients are nested."""
-    found = run_grad(
-        _each(_in_graph, outputs), _each(_in_graph, inputs), _each(_in_graph, grad_outputs), *args, **kwargs
-    )
-    listed = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    return tuple(
-        [
-            x._like(each) if isinstance(x, Nested) and each is not None else each
-            for x, each in zip(listed, found, strict=True)
-        ]
-    )
+implement_gradients(IMPLEMENTED, lambda x, gradient: x._like(gradient), lambda out, gradient: _in_graph(gradient))
 
 
 def extract_kwargs(arg: NestedTensor) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class WrappedHook(TorchNamed):
         self.hook = hook
         self.with_module = module is not None
         if self.with_module:
-            self.module = weakref.ref(module)
+            self.module: weakref.ref[Any] = weakref.ref(module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not self.with_module:

@@ -81,9 +81,9 @@ def contiguous(input: Tensor, *, memory_format: Any = contiguous_format) -> Tens
 
 
 @op(backward="ToCopyBackward0", function=False, method=False, linear=True, vmap="leading", event="_to_copy")
-def to_device(np: Any, self: Any, /, place: Any) -> Any:
+def to_device(np: Any, self: Any, /, place: Any, non_blocking: bool = False) -> Any:
     """Return the array ``self`` itself if it is on the device ``place``, else a copy on this device."""
-    return devices.to_device(self, place)
+    return devices.to_device(self, place, non_blocking)
 
 
 to_device.derivative(self=lambda F, g, self_device: F.to_device(g, self_device))
@@ -97,8 +97,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return ``input`` converted to another dtype, to another device, or to both.
 
     Call it as ``to(dtype)``, ``to(device)``, ``to(device, dtype)`` or ``to(other)``, where ``other`` is a tensor whose
-    dtype and device are used. The keyword arguments are ``copy``, ``memory_format`` and ``non_blocking``, which has no
-    effect. If no conversion is necessary, ``input`` itself is returned, or a copy if ``copy`` is true.
+    dtype and device are used. The keyword arguments are ``copy``, ``memory_format`` and ``non_blocking``. If no
+    conversion is necessary, ``input`` itself is returned, or a copy if ``copy`` is true. With ``non_blocking=True``, a
+    copy between pinned memory and a GPU goes on after the function has returned: the elements of a result on the CPU are
+    valid after ``torch.cuda.synchronize()``.
     """
     if len(args) == 1 and args[0].__class__ is dtype and not kwargs:
         return input if args[0].numpy is input._array.dtype else cast_to(input, args[0])
@@ -106,10 +108,14 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         where = args[0].type if args[0].__class__ is devices.device else args[0]
         if where.__class__ is str and where == "cpu":
             return input
+    flags = [each for each in args if each.__class__ is bool]
+    non_blocking = bool(kwargs.get("non_blocking") or (flags and flags[0]))
     place, target, force, layout = parse_to_arguments(args, kwargs)
     result = input
     if place is not None and _elsewhere(place, input):
-        result = apply(to_device.op, (result,), (place,))
+        if place.type == "cuda" and place.index is None:
+            place = devices.device("cuda", devices.gpu_index(place))
+        result = apply(to_device.op, (result,), (place, non_blocking))
     if target is not None and target is not result.dtype:
         result = cast_to(result, target)
     if layout is not preserve_format:
@@ -131,10 +137,10 @@ def cast_to(input: Tensor, target: dtype) -> Tensor:
 
 def _elsewhere(place: Any, input: Tensor) -> bool:
     here = input.device
-    if place.type == here.type and place.index in (None, here.index):
+    if place.type == here.type != "cuda":
         return False
-    if place.type == "cpu" and here.type == "cpu":
-        return False
+    if place.type == "cuda":
+        return here.type != "cuda" or here.index != devices.gpu_index(place)
     devices.array_module_for(place)
     return True
 
@@ -260,11 +266,14 @@ def cuda(
 ) -> Tensor:
     """Return a copy of ``input`` on the GPU ``device``, or ``input`` itself if it is on this GPU.
 
-    If CuPy is not installed, raise an error that names the package to install.
+    ``device`` is by default the current GPU. ``non_blocking`` is that of ``to``. If CuPy is not installed, raise an
+    error that names the package to install. Raise RuntimeError for another device than a GPU.
     """
     place = devices.as_device("cuda" if device is None else device)
     devices.cupy()
-    return to(input, place)
+    if place.type != "cuda":
+        raise RuntimeError(f"Invalid device, must be cuda device but got {place}")
+    return to(input, place, non_blocking=non_blocking, memory_format=memory_format)
 
 
 # -- Conversion to Python and NumPy ----------------------------------------------------------------------------------

@@ -29,17 +29,34 @@ from ...dispatch.declare import public
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, common_dtype, plain_number, stores_like_pytorch
 from ...dispatch.transform_tensor import copy_per_slice
-from ...kernels import copying
+from ...kernels import copying, pinned_memory
 from ..engine_ops import as_strided_of
 
 
-def new_leaf(array: Any, requires_grad: bool = False) -> Tensor:
-    """Return a leaf tensor that shares the memory of ``array`` and has the given ``requires_grad``."""
+def new_leaf(array: Any, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """Return a leaf tensor that shares the memory of ``array`` and has the given ``requires_grad``.
+
+    If ``pin_memory`` is true, the elements are copied to pinned memory; raise RuntimeError if this is not possible.
+    """
+    if pin_memory:
+        array = _pinned(array)
     if requires_grad is False:
         return wrap(array)
     if requires_grad is not True:
         raise TypeError("requires_grad must be a bool")
     return leaf_from_array(array)
+
+
+def _pinned(array: Any) -> Any:
+    """Return a copy of ``array`` in pinned memory, for an argument ``pin_memory=True``."""
+    if array.__class__ is not numpy.ndarray:
+        raise RuntimeError("Only dense CPU tensors can be pinned")
+    if not devices.gpu_count():
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this "
+            "system."
+        )
+    return pinned_memory.pinned(array)
 
 
 def array_module_for(device: Any) -> Any:
@@ -143,8 +160,9 @@ def as_python_number(value: Any) -> Any:
 
 
 def _filled(
-    name: str, size: tuple[int, ...], fill: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool
-) -> Tensor:
+    name: str, size: tuple[int, ...], fill: Any, dtype: Any, layout_: Any, device: Any, requires_grad: bool,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     if layout_ is not strided and layout_ is not None and not isinstance(layout_, layout):
         raise TypeError("a layout must be a torch.layout")
     kind = numpy_dtype_for(name, dtype)
@@ -155,7 +173,9 @@ def _filled(
         array = np.empty(size, kind)
         value = fill if stores_like_pytorch(fill, kind) else dtypes.number_to_array(fill, kind).item()
         copying.fill(np, array, value)
-    return wrap(array) if requires_grad is False else new_leaf(array, requires_grad)
+    if requires_grad is False and not pin_memory:
+        return wrap(array)
+    return new_leaf(array, requires_grad, pin_memory)
 
 
 def _common_filled(fill: int | None) -> Any:
@@ -195,7 +215,7 @@ def zeros(
     """
     if HANDLERS and (answer := intercept_locals(zeros, locals())) is not GO_ON:
         return answer
-    return _filled("zeros", parse_sizes("zeros", shape, size), 0, dtype, layout, device, requires_grad)
+    return _filled("zeros", parse_sizes("zeros", shape, size), 0, dtype, layout, device, requires_grad, pin_memory)
 
 
 @public(method=False, array_factory=_common_filled(1))
@@ -214,7 +234,7 @@ def ones(
     """
     if HANDLERS and (answer := intercept_locals(ones, locals())) is not GO_ON:
         return answer
-    return _filled("ones", parse_sizes("ones", shape, size), 1, dtype, layout, device, requires_grad)
+    return _filled("ones", parse_sizes("ones", shape, size), 1, dtype, layout, device, requires_grad, pin_memory)
 
 
 @public(method=False, array_factory=_common_filled(None))
@@ -236,7 +256,9 @@ def empty(
     if memory_format is preserve_format:
         raise RuntimeError("unsupported memory format Preserve")
     return new_leaf(
-        _uninitialised(array_module_for(device), sizes, numpy_dtype_for("empty", dtype), memory_format), requires_grad
+        _uninitialised(array_module_for(device), sizes, numpy_dtype_for("empty", dtype), memory_format),
+        requires_grad,
+        pin_memory=pin_memory,
     )
 
 
@@ -276,7 +298,9 @@ def empty_strided(
     reach = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     memory = array_module_for(device).empty(reach, kind)
     strides = tuple(each * kind.itemsize for each in stride)
-    return new_leaf(as_strided_of(array_module_for(device))(memory, tuple(size), strides), requires_grad)
+    return new_leaf(
+        as_strided_of(array_module_for(device))(memory, tuple(size), strides), requires_grad, pin_memory=pin_memory
+    )
 
 
 @public(method=False)
@@ -309,7 +333,9 @@ def empty_permuted(
             raise RuntimeError("Duplicate dim not allowed")
     np = array_module_for(device)
     array = np.empty(tuple(shape[axis] for axis in order), numpy_dtype_for("empty_permuted", dtype))
-    return new_leaf(array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad)
+    return new_leaf(
+        array.transpose(tuple(order.index(axis) for axis in range(len(order)))), requires_grad, pin_memory=pin_memory
+    )
 
 
 def _commonly_full(size: Any, fill_value: Any) -> Any:
@@ -350,7 +376,7 @@ def full(
     if not isinstance(value, (int, float, complex)):
         raise TypeError("a tensor is filled with a number")
     kind = promotion.dtype_of_number(value) if dtype is None else dtype
-    return _filled("full", parse_sizes("full", (), size), value, kind, layout, device, requires_grad)
+    return _filled("full", parse_sizes("full", (), size), value, kind, layout, device, requires_grad, pin_memory)
 
 
 @public(method=False)
@@ -364,7 +390,7 @@ def scalar_tensor(
     >>> torch.scalar_tensor(3)
     tensor(3.)
     """
-    return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad)
+    return _filled("scalar_tensor", (), as_python_number(s), dtype, layout, device, requires_grad, pin_memory)
 
 
 _AS_ROWS: Any = object()  # the default number of columns; None is refused
@@ -403,7 +429,9 @@ def eye(
     for name, value in (("n", n), ("m", m)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    return new_leaf(array_module_for(device).eye(n, m, dtype=numpy_dtype_for("eye", dtype)), requires_grad)
+    return new_leaf(
+        array_module_for(device).eye(n, m, dtype=numpy_dtype_for("eye", dtype)), requires_grad, pin_memory=pin_memory
+    )
 
 
 # -- Like another tensor ---------------------------------------------------------------------------------------------
@@ -443,7 +471,7 @@ def _like_function(name: str, fill: Any, doc: str) -> Any:
         if fill is not None:
             stored = array.dtype in dtypes.STORED_NUMPY
             array.fill(dtypes.number_to_array(fill, array.dtype) if stored else fill)
-        return copy_per_slice(input, new_leaf(array, requires_grad))
+        return copy_per_slice(input, new_leaf(array, requires_grad, pin_memory=pin_memory))
 
     def common(input: Any) -> Any:
         kind: Any = input.__class__
@@ -489,8 +517,8 @@ def full_like(
     """
     np, kind, order = _like("full_like", input, dtype, device, memory_format)
     array, value = empty_array_like(np, input, kind, order), as_python_number(fill_value)
-    array[...] = value if stores_like_pytorch(value, kind) else dtypes.number_to_array(value, kind)
-    return copy_per_slice(input, new_leaf(array, requires_grad))
+    array[...] = value if stores_like_pytorch(value, kind) else dtypes.number_to_scalar(value, kind)
+    return copy_per_slice(input, new_leaf(array, requires_grad, pin_memory=pin_memory))
 
 
 def _options(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
@@ -509,7 +537,7 @@ def _new(create: Any, doc: str) -> None:
         if fill is None:
             created = empty(sizes, dtype=kind, layout=layout, device=target, requires_grad=requires_grad)
         else:
-            created = _filled(new.__name__, sizes, fill, kind, layout, target, requires_grad)
+            created = _filled(new.__name__, sizes, fill, kind, layout, target, requires_grad, pin_memory)
         return copy_per_slice(input, created)
 
     new.__name__ = new.__qualname__ = f"new_{create.__name__}"

@@ -13,7 +13,7 @@ from ...core.dtypes import dtype
 from ...core.shared_memory import share
 from ...core.tensor import Tensor, strided, wrap
 from ...dispatch.declare import public
-from ...runtime.user_frame import warn
+from ...runtime.user_frame import mark_final, warn
 from .conversion import to
 from .factory import array_module_for, new_leaf, numpy_dtype_for
 from .storage import map_file
@@ -40,12 +40,12 @@ def tensor(
     if dtype is None and device is None and (kind is float or kind is list):  # fast path
         array = _array_of_plain_numbers(data, kind)
         if array is not None and array_module_for(None) is numpy:
-            return new_leaf(array, requires_grad)
+            return new_leaf(array, requires_grad, pin_memory=pin_memory)
     if isinstance(data, Tensor):
         _warn_of_copy("torch.tensor")
     array = array_from_data(data, None if dtype is None else dtypes.dtype_of(numpy_dtype_for("tensor", dtype)))
     place = devices.as_device(device) if device is not None else _device_of(data)
-    return new_leaf(devices.to_device(array, place), requires_grad)
+    return new_leaf(devices.to_device(array, place), requires_grad, pin_memory=pin_memory)
 
 
 def _warn_of_copy(name: str) -> None:
@@ -56,7 +56,24 @@ def _warn_of_copy(name: str) -> None:
 
 
 def _device_of(data: Any) -> Any:
-    return data.device if isinstance(data, Tensor) else devices.get_default_device()
+    if isinstance(data, Tensor):
+        return data.device
+    if _is_cuda_array(data):
+        return devices.device_of(devices.cupy().asarray(data))
+    return devices.get_default_device()
+
+
+def _is_cuda_array(data: Any) -> bool:
+    """Return whether ``data`` has a CUDA array interface; raise TypeError if the interface is not a dictionary."""
+    if isinstance(data, (list, tuple, int, float, complex, str, bytes)):
+        return False
+    try:
+        interface = data.__cuda_array_interface__
+    except Exception:  # as PyTorch: whatever the attribute raises
+        return False
+    if not isinstance(interface, dict):
+        raise mark_final(TypeError("`__cuda_array_interface__` must be a dict"))
+    return True
 
 
 @public(function=False)
@@ -78,7 +95,7 @@ def new_tensor(
         data, input.dtype if dtype is None else dtypes.dtype_of(numpy_dtype_for("new_tensor", dtype))
     )
     place = input.device if device is None else devices.as_device(device)
-    return new_leaf(devices.to_device(array, place), requires_grad)
+    return new_leaf(devices.to_device(array, place), requires_grad, pin_memory=pin_memory)
 
 
 _FLOATS, _INTEGERS, _LISTS = frozenset({float}), frozenset({int}), frozenset({list})
@@ -118,6 +135,9 @@ def array_from_data(data: Any, target: dtype | None) -> Any:
         array = numpy.asarray(data)
         _check_array(array)
         return _converted(array, target) if target else dtypes.with_shared_dtype(array.copy("K"))
+    if _is_cuda_array(data):
+        array = devices.cupy().array(data)
+        return dtypes.cast(array, target.numpy) if target else dtypes.with_shared_dtype(array)
     if isinstance(data, (bool, int, float, complex)):
         return _array_of_numbers([data], target or promotion.dtype_of_number(data)).reshape(())
     if isinstance(data, (str, bytes)):
@@ -350,6 +370,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return to(data, device, dtype)
     if isinstance(data, numpy.ndarray):
         return to(from_numpy(data), device, dtype)
+    if _is_cuda_array(data):
+        return to(wrap(devices.cupy().asarray(data)), device, dtype)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -496,11 +518,17 @@ def _writable(array: Any) -> Any:
     return array if array.flags.writeable else numpy.asarray(_WritableInterface(array))
 
 
+#: Numbers of the types of device in ``__dlpack_device__`` whose memory CuPy reads: of a GPU, or managed.
+_GPU_MEMORY = (2, 13)
+
+
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor that shares the memory of ``ext_tensor``, an object with ``__dlpack__`` or a DLPack capsule.
 
-    With ``copy=True``, the tensor is a copy.
+    With ``copy=True``, the tensor is a copy. A tensor from memory of a GPU is on this GPU. Work of the other library on
+    this memory is complete before later work of the current stream. A capsule without its object must be of memory of
+    the CPU.
 
     >>> import retrograd as torch
     >>> import numpy
@@ -509,6 +537,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if isinstance(ext_tensor, Tensor):
         imported = ext_tensor.detach()
+    elif hasattr(ext_tensor, "__dlpack_device__") and int(ext_tensor.__dlpack_device__()[0]) in _GPU_MEMORY:
+        imported = wrap(devices.cupy().from_dlpack(ext_tensor))
     elif hasattr(ext_tensor, "__dlpack__"):
         imported = wrap(share(_writable(numpy.from_dlpack(ext_tensor))))
     elif type(ext_tensor).__name__ == "PyCapsule" and "used_" not in repr(ext_tensor):

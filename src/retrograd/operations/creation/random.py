@@ -202,7 +202,9 @@ def fork_rng(devices: Any = None, enabled: bool = True, **rest: Any) -> Iterator
 # -- Creating --------------------------------------------------------------------------------------------------------
 
 
-def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool) -> Tensor:
+def _drawn(
+    sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool, pin_memory: bool = False
+) -> Tensor:  # fmt: skip
     """Return the random samples ``sample(shape)``, an array, as a leaf tensor on ``device``.
 
     If the call is inside ``torch.vmap``, the argument ``randomness`` of ``vmap`` determines whether all elements of the
@@ -212,14 +214,15 @@ def _drawn(sample: Any, shape: tuple[int, ...], device: Any, requires_grad: bool
         return draw(sample, shape)
     place = devices.get_default_device() if device is None else devices.as_device(device)
     array = devices.meta().empty(shape, sample((0,)).dtype) if place.type == "meta" else sample(shape)
-    if place is devices.CPU and requires_grad is False:
+    if place is devices.CPU and requires_grad is False and not pin_memory:
         return wrap(array)
-    return new_leaf(array if place.type == "cpu" else devices.to_device(array, place), requires_grad)
+    return new_leaf(array if place.type == "cpu" else devices.to_device(array, place), requires_grad, pin_memory)
 
 
 def _drawn_like(
-    input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool
-) -> Tensor:
+    input: Tensor, kind: Any, order: Any, sample: Any, serial: Any, device: Any, requires_grad: bool,
+    pin_memory: bool = False,
+) -> Tensor:  # fmt: skip
     """Return a leaf tensor of random samples with the shape of ``input``, for functions such as ``rand_like``.
 
     ``kind`` is the NumPy dtype, and ``order`` is the memory format. ``sample(shape)`` draws the samples. If the result
@@ -232,7 +235,7 @@ def _drawn_like(
     if place.type == "meta":
         return new_leaf(empty_array_like(devices.meta(), input, kind, order), requires_grad)
     drawn = _ordered(input, kind, order, sample, serial)
-    return _drawn(lambda shape: drawn, drawn.shape, device or input.device, requires_grad)
+    return _drawn(lambda shape: drawn, drawn.shape, device or input.device, requires_grad, pin_memory)
 
 
 def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
@@ -268,7 +271,9 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
         if dtype is not None:
             _check_floating(name, kind)
         stream = _stream(generator)
-        return _drawn(lambda full: sample(stream, full, kind), parse_sizes(name, shape, size), device, requires_grad)
+        return _drawn(
+            lambda full: sample(stream, full, kind), parse_sizes(name, shape, size), device, requires_grad, pin_memory
+        )
 
     def create_like(
         input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -285,6 +290,7 @@ def _sampler(name: str, sample: Any, doc: str, **serial: Any) -> None:
             serial,
             device,
             requires_grad,
+            pin_memory,
         )
 
     for function, title, text, fast_path in (
@@ -396,7 +402,9 @@ def randint(
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     _check_span(low, high, dtypes.dtype_of(kind))
     stream = _stream(generator)
-    return _drawn(lambda full: samplers.integers(stream, full, kind, low, high), shape, device, requires_grad)
+    return _drawn(
+        lambda full: samplers.integers(stream, full, kind, low, high), shape, device, requires_grad, pin_memory
+    )
 
 
 def _check_span(low: int, high: int, dtype: Any) -> None:
@@ -439,6 +447,7 @@ def randint_like(
         {},
         device,
         requires_grad,
+        pin_memory,
     )
 
 
@@ -479,8 +488,8 @@ def randperm(
 
     place = devices.as_device(device)
     if place.type == "meta":
-        return new_leaf(array_module_for(place).empty(n, kind), requires_grad)
-    return _drawn(permutations, (n,), device, requires_grad)
+        return new_leaf(array_module_for(place).empty(n, kind), requires_grad, pin_memory=pin_memory)
+    return _drawn(permutations, (n,), device, requires_grad, pin_memory)
 
 
 def _scaled_noise(number: int) -> Any:
@@ -523,9 +532,13 @@ def normal(
         shape = parse_sizes("normal", (), size)
         stream = _stream(generator)
         return _drawn(
-            lambda full: samplers.normal(stream, full, kind, float(mean), float(std)), shape, device, requires_grad
+            lambda full: samplers.normal(stream, full, kind, float(mean), float(std)),
+            shape,
+            device,
+            requires_grad,
+            pin_memory,
         )
-    if isinstance(std, Tensor) and bool((std._array < 0).any()):
+    if isinstance(std, Tensor) and not devices.on_gpu(std._array) and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     if not isinstance(std, Tensor):
         _check_std(std)
@@ -543,7 +556,7 @@ def normal(
     if in_vmap():
         return draw(lambda full: samplers.normal(stream, full, kind), shape) * std + mean
     np = devices.array_module_of(tensors[0]._array)
-    noise = samplers.normal(stream, shape, kind) if np is numpy else np.empty(shape, kind)
+    noise = np.empty(shape, kind) if np.__name__ == "meta" else np.asarray(samplers.normal(stream, shape, kind))
     operands = [each if isinstance(each, Tensor) else wrap(np.asarray(each).astype(kind)) for each in (mean, std)]
     block = _SCALED[3 if len(tensors) == 2 else 1 if isinstance(mean, Tensor) else 2]
     return block(*operands, noise)
@@ -599,9 +612,11 @@ def poisson_block(np: Any, self: Any, /, stream: Any) -> Any:
     """
     if self.dtype.kind not in "fV":
         raise dtypes.unsupported("poisson_cpu", self.dtype)
-    if np.any(self < 0):
+    if not devices.on_gpu(self) and np.any(self < 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    return np.empty_like(self) if devices.is_meta(self) else samplers.poisson(stream, self)
+    if devices.is_meta(self):
+        return np.empty_like(self)
+    return np.asarray(samplers.poisson(stream, devices.on_cpu(self)))
 
 
 poisson_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -621,7 +636,7 @@ def binomial_block(np: Any, count: Any, prob: Any, /, stream: Any) -> Any:
     """
     if devices.is_meta(count):
         return np.empty(numpy.broadcast_shapes(count.shape, prob.shape), count.dtype)
-    return samplers.binomial(stream, count, prob)
+    return np.asarray(samplers.binomial(stream, devices.on_cpu(count), devices.on_cpu(prob)))
 
 
 @public(method=False)
@@ -658,8 +673,8 @@ def multinomial_block(np: Any, self: Any, /, stream: Any, count: int, replacemen
     """
     if devices.is_meta(self):
         return np.empty((*self.shape[:-1], count), numpy.int64)
-    rows = self.reshape(-1, self.shape[-1])
-    return samplers.multinomial(stream, rows, count, replacement).reshape(*self.shape[:-1], count)
+    rows = devices.on_cpu(self).reshape(-1, self.shape[-1])
+    return np.asarray(samplers.multinomial(stream, rows, count, replacement)).reshape(*self.shape[:-1], count)
 
 
 def _check_weights(weights: Any, several: bool) -> None:
@@ -668,7 +683,7 @@ def _check_weights(weights: Any, several: bool) -> None:
     ``several`` is true if several indices are drawn with replacement, which has errors of its own.
     """
     try:
-        samplers.check_weights(numpy, weights)
+        samplers.check_weights(devices.array_module_of(weights), weights)
     except RuntimeError:
         bad = weights[(weights < 0) | ~numpy.isfinite(weights.astype(numpy.float64))]
         if several and bad.size:
@@ -785,6 +800,8 @@ def _write(node: str, x: Tensor, sample: Any, one_by_one: Any = None) -> Tensor:
     dense = array.flags.c_contiguous
     drawn = sample(array.shape) if dense else (one_by_one or sample)(tuple(array.shape[axis] for axis in order))
     values = drawn if dense else numpy.transpose(drawn, numpy.argsort(order))
+    if array.__class__ is not numpy.ndarray:
+        values = devices.to_device(values, x.device)
     return modify(_OVERWRITE[node].op, (x,), (values,))
 
 
@@ -904,10 +921,11 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
         p = 0.5  # the values of the samples do not matter
     if isinstance(p, Tensor):
         probabilities = expand(p, input._array.shape)._array
-        _check_probabilities(numpy, probabilities)
+        np = devices.array_module_of(probabilities)
+        _check_probabilities(np, probabilities)
         return _write(
             "BernoulliBackward1", input,
-            lambda shape: samplers.bernoulli(stream, shape, kind, numpy.ascontiguousarray(probabilities)),
+            lambda shape: samplers.bernoulli(stream, shape, kind, np.asarray(probabilities, order="C")),
         )  # fmt: skip
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")

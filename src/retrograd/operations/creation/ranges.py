@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import devices, dtypes
 from ...core.tensor import Tensor, strided
 from ...dispatch.declare import public
 from ...runtime.user_frame import warn
@@ -69,8 +69,11 @@ def arange(
         raise RuntimeError("invalid size, possible overflow?")
     if not integral and kind.kind in "iu":
         first, stride, integral = int(first), int(stride), True
-    counted = array_module_for(device).arange(count, dtype=numpy.int64 if integral else numpy.float64)
-    return new_leaf((first + stride * counted).astype(kind), requires_grad)
+    place = devices.as_device(device)
+    with devices.selected(place):
+        np = devices.array_module_for(place)
+        counted = np.arange(count, dtype=numpy.int64 if integral else numpy.float64)
+        return new_leaf((first + stride * counted).astype(kind), requires_grad, pin_memory=pin_memory)
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
@@ -102,10 +105,11 @@ def _range(
     start, end, step = (as_python_number(each) for each in (start, end, step))
     _check_range(start, end, step)
     count = math.floor((end - start) / step) + 1
-    array = (start + step * array_module_for(device).arange(count, dtype=numpy.float64)).astype(
-        numpy_dtype_for("range", dtype)
-    )
-    return new_leaf(array, requires_grad)
+    place = devices.as_device(device)
+    with devices.selected(place):
+        np = devices.array_module_for(place)
+        array = start + step * np.arange(count, dtype=numpy.float64)
+        return new_leaf(array.astype(numpy_dtype_for("range", dtype)), requires_grad)
 
 
 def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
@@ -155,7 +159,10 @@ def linspace(
     tensor([0.0000, 0.5000, 1.0000])
     """
     first, last, count, kind = _bounds("linspace", start, end, steps, dtype)
-    return new_leaf(_evenly_spaced(array_module_for(device), first, last, count, kind), requires_grad)
+    place = devices.as_device(device)
+    with devices.selected(place):
+        np = devices.array_module_for(place)
+        return new_leaf(_evenly_spaced(np, first, last, count, kind), requires_grad, pin_memory=pin_memory)
 
 
 def _bounds(name: str, start: Any, end: Any, steps: Any, dtype: Any) -> tuple[Any, Any, int, Any]:
@@ -232,8 +239,10 @@ def logspace(
     tensor([   1.,   10.,  100., 1000.])
     """
     first, last, count, kind = _bounds("logspace", start, end, steps, dtype)
-    np = array_module_for(device)
     if kind.kind in "iu":
         first, last = int(first), int(last)
-    exponents = _evenly_spaced(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
-    return new_leaf(np.power(float(base), exponents).astype(kind), requires_grad)
+    place = devices.as_device(device)
+    with devices.selected(place):
+        np = devices.array_module_for(place)
+        exponents = _evenly_spaced(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
+        return new_leaf(np.power(float(base), exponents).astype(kind), requires_grad, pin_memory=pin_memory)

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy
 
+from ...compat.lazy_imports import load_part
 from ...compat.module_names import shown_in
 from ...core import devices, dtypes
 from ...core.deferral import end_segment
 from ...core.shared_memory import share
-from ...core.tensor import Tensor, address, memory_owner, normalize_dim
+from ...core.tensor import Tensor, address, memory_owner, normalize_dim, wrap
 from ...dispatch.declare import op, public
+from ...kernels import pinned_memory
 from ...runtime.user_frame import warn
 from ..linalg.norms import matrix_norm
 from ..reductions.sums import vector_norm
@@ -295,7 +297,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
 
 @public(function=False)
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Whether the memory of ``input`` is pinned (page-locked): always False, as pinning is not supported.
+    """Whether the memory of ``input`` is pinned (page-locked), by :meth:`pin_memory`; False without a GPU.
 
     >>> import retrograd as torch
     >>> torch.ones(2).is_pinned()
@@ -306,21 +308,25 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
             "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this argument.",
             DeprecationWarning,
         )
-    return False
+    return pinned_memory.is_pinned(input._array)
 
 
 @public(function=False)
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """Return ``input`` itself, because pinned (page-locked) memory is not supported.
+    """Return a copy of ``input`` in pinned (page-locked) memory, or ``input`` itself if it is there.
 
-    Raise RuntimeError if there is no GPU, as PyTorch does.
+    A copy from pinned memory to a GPU with ``non_blocking=True`` goes on while the program does. Raise RuntimeError if
+    ``input`` is not on the CPU, or if there is no GPU.
     """
-    if input.is_meta:
+    if not input.is_cpu:
         name = dtypes.scalar_name(input.dtype)
-        raise RuntimeError(f"cannot pin 'Meta{name}Type' only dense CPU tensors can be pinned")
+        shown = f"Meta{name}Type" if input.is_meta else f"torch.cuda.{name}Tensor"
+        raise RuntimeError(f"cannot pin '{shown}' only dense CPU tensors can be pinned")
     if not devices.gpu_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    return input
+    if pinned_memory.is_pinned(input._array):
+        return input
+    return wrap(pinned_memory.pinned(input._array))
 
 
 @public(function=False)
@@ -369,13 +375,14 @@ def share_memory_(input: Tensor) -> Tensor:
 
 @public(function=False)
 def record_stream(input: Tensor, s: Any) -> None:
-    """Accept ``s``, a CUDA stream that uses the memory of ``input``, for compatibility with PyTorch.
+    """Keep the memory of ``input``, after it is deleted, until the CUDA stream ``s`` has done the work submitted by then.
 
-    The call has no effect, because CuPy manages the memory of GPU tensors. Raise NotImplementedError if ``input`` is on
-    the CPU, as PyTorch does.
+    This is necessary if ``input`` was created while another stream was current, because its memory is given to the next
+    tensor of that stream. Raise NotImplementedError if ``input`` is on the CPU, as PyTorch does.
     """
     if not input.is_cuda:
         raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
+    load_part("cuda.memory").hold_for_stream(input._array, s._stream)
 
 
 @public(function=False)
@@ -399,7 +406,8 @@ def module_load(input: Tensor, other: Any, assign: bool = False) -> Tensor:
 def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """Return a DLPack capsule that shares the memory of ``input``: the method ``Tensor.__dlpack__``.
 
-    The other arguments are those of the DLPack protocol; for a tensor on the CPU, ``stream`` must be None or -1. Raise
+    The other arguments are those of the DLPack protocol; for a tensor on the CPU, ``stream`` must be None or -1. For a
+    tensor on a GPU, it is the address of the stream of the consumer, which then waits for the current stream. Raise
     BufferError if ``input`` requires gradients.
     """
     if input.requires_grad:
@@ -411,8 +419,12 @@ def export(input: Tensor, *, stream: Any = -1, max_version: Any = None, dl_devic
     extra = {} if max_version is None and dl_device is None and copy is None else {
         "max_version": max_version, "dl_device": dl_device, "copy": copy,
     }  # fmt: skip
-    array = input._array if input.is_cuda else share(input._array)
-    return array.__dlpack__(**extra)
+    if not input.is_cuda:
+        return share(input._array).__dlpack__(**extra)
+    if stream == 0:
+        raise AssertionError("unsupported stream on CUDA: 0")
+    with devices.selected(input.device):
+        return input._array.__dlpack__(stream=stream, **extra)
 
 
 @public(name="__dlpack_device__", function=False)

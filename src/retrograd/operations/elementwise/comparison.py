@@ -13,6 +13,7 @@ from ...core.devices import NO_ITEM, meta
 from ...core.dtypes import STORED_NUMPY, scalar_name, unsupported
 from ...core.tensor import Tensor
 from ...dispatch.declare import op, pointwise, public, variant
+from ...dispatch.device_errors import wrapped_check
 from ...dispatch.generic_path import modify
 from ..rule_helpers import zero_grad_rule
 
@@ -251,4 +252,6 @@ def equal(input: Any, other: Any) -> bool:
         return bool(a.shape == b.shape and numpy.count_nonzero(a == b) == a.size)
     if input.is_meta or other.is_meta:
         raise meta().no_values("equal")
+    if input.device != other.device:
+        raise wrapped_check("_equal", "other", other.device, input.device)
     return bool((a == b).all())

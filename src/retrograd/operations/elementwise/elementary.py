@@ -9,9 +9,10 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
-from ...core.devices import is_meta
+from ...core.devices import array_module_of, on_gpu
+from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import ARRAYS, TENSORS, exported, in_place_form, op, pointwise, public, variant
+from ...dispatch.declare import TENSORS, exported, in_place_form, op, pointwise, public, rule_function, variant
 from ...dispatch.generic_path import check_cast, modify
 from ...dispatch.operand_promotion import F32, F64, NUMBERS, broadcast_mismatch
 from ...dispatch.return_types import named
@@ -66,7 +67,7 @@ def _power_derivative_of_array(x: Any, exponent: Any) -> Any:
     """Return ``exponent * x ** (exponent - 1)``, the derivative of ``x ** exponent``, for an array ``x``."""
     if exponent == 2:
         return x + x  # NumPy takes twice as long for 2 * x
-    return exponent * ARRAYS.pow_scalar(x, exponent - 1)
+    return exponent * rule_namespace_of(x).pow_scalar(x, exponent - 1)
 
 
 def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
@@ -74,8 +75,7 @@ def _power_derivative_of_tensor(x: Tensor, exponent: Any) -> Any:
     return exponent * TENSORS.pow_scalar(x, exponent - 1)
 
 
-ARRAYS.__dict__["pow_slope"] = _power_derivative_of_array
-TENSORS.__dict__["pow_slope"] = _power_derivative_of_tensor
+rule_function("pow_slope", _power_derivative_of_array, _power_derivative_of_tensor)
 
 
 def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
@@ -95,7 +95,7 @@ def _base_gradient(F: Any, g: Any, self: Any, exponent: Any) -> Any:
 def pow_tensor(np: Any, self: Any, exponent: Any, /) -> Any:
     """Return ``self ** exponent`` elementwise for a tensor ``exponent``."""
     if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
-        if self.dtype.kind == "i" and np.any(exponent < 0):
+        if self.dtype.kind == "i" and ((np is not numpy and on_gpu(self)) or np.any(exponent < 0)):
             # Integer division: 1 and -1 are their own inverses, the inverse of a larger integer is 0.
             positive = np.power(self, np.where(exponent < 0, 0, exponent))
             odd = np.where(exponent % 2 == 0, 1, -1)
@@ -156,7 +156,7 @@ def _on_arrays(function: Any) -> Any:
     """
 
     def on_arrays(*arrays: Any) -> Any:
-        return function(*(wrap(each if is_meta(each) else numpy.asarray(each)) for each in arrays))._array
+        return function(*(wrap(array_module_of(each).asarray(each)) for each in arrays))._array
 
     return on_arrays
 
@@ -168,8 +168,7 @@ def _register_for_rules(function: Any) -> None:
     Tensors, or the namespace ``ARRAYS``, whose functions take arrays. ``TENSORS`` gets ``function`` itself. ``ARRAYS``
     gets a version of it that takes and returns arrays.
     """
-    setattr(TENSORS, function.__name__, function)
-    setattr(ARRAYS, function.__name__, _on_arrays(function))
+    rule_function(function.__name__, _on_arrays(function), function)
 
 
 _register_for_rules(log_power_base)
@@ -585,9 +584,9 @@ def sigmoid(np: Any, self: Any, /) -> Any:
 
 @op(function=False, method=False, opmath=True, vmap="elementwise")
 def threshold_backward(np: Any, grad_output: Any, self: Any, /, threshold: float) -> Any:
-    """Return the gradient of ``relu`` or ``threshold`` with respect to its input ``self``.
+    """Return ``grad_output * (self > threshold)``, the gradient of ``relu`` or ``threshold`` with respect to ``self``.
 
-    The gradient is ``grad_output``, the gradient of the result, where ``self > threshold``, and 0 elsewhere.
+    ``grad_output`` is the gradient of the result.
     """
     return elementwise.threshold_gradient(np, grad_output, self, threshold)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.devices import array_module_of
+from ...core.devices import array_module_of, on_gpu
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...core.views import check_partial_overlap
 from ...dispatch.declare import TENSORS, op, public
@@ -40,7 +40,7 @@ def _check_range(index: Tensor, size: int, error: Callable[[int], Exception], lo
     array = index._array
     if not low and array.dtype is INT and array.__class__ is numpy.ndarray and all_in_range(numpy, array, size):
         return
-    if array.size and (array.max() >= size or array.min() < low):
+    if array.size and not on_gpu(array) and (array.max() >= size or array.min() < low):
         raise error(int(array[(array >= size) | (array < low)].reshape(-1)[0]))
 
 
@@ -248,7 +248,7 @@ def scatter_value(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> An
 
     For ``dim=0`` in two dimensions: ``out[index[i, j], j] = value``.
     """
-    return indexing.scatter(np, copying.c_copy(np, self), index, dtypes.number_to_array(value, self.dtype), dim)
+    return indexing.scatter(np, copying.c_copy(np, self), index, dtypes.number_to_scalar(value, self.dtype), dim)
 
 
 scatter_value.derivative(self=lambda F, g, index, dim: F.scatter_value(g, index, dim, 0))
@@ -323,7 +323,7 @@ def _scatter(
             )
         else:
             np = array_module_of(input._array)
-            src = wrap(np.full(index._array.shape, dtypes.number_to_array(src, input._array.dtype)))
+            src = wrap(np.full(index._array.shape, dtypes.number_to_scalar(src, input._array.dtype)))
         return scatter_reduce_block, (input, index, src), (at, {"add": "sum", "multiply": "prod"}[reduce], True)
     if not isinstance(src, Tensor):
         return scatter_value, (input, index), (at, src)
@@ -509,7 +509,7 @@ def _product_of_others(F: Any, g: Any, self: Any, index: Any, src: Any, out: Any
     zero, ranks = src == 0, F.zero_ranks(self, index, src, dim)
     divided = F.gather_block(g * out, index, dim) / F.masked_fill_number(src, zero, 1)
     total = F.where_else(F.logical_not(zero), divided)
-    times = int(ranks._array.max(initial=0)) + 1 if ranks.__class__ is Tensor and not ranks.is_meta else 1
+    times = int(ranks._array.max()) + 1 if ranks.__class__ is Tensor and not ranks.is_meta and ranks._array.size else 1
     for rank in range(times):
         alone = ranks == rank
         without = F.scatter_reduce_block(self, index, F.masked_fill_number(src, alone, 1), dim, "prod", include_self)
@@ -617,7 +617,7 @@ index_reduce_block.derivative(self=_index_reduce_self, source=_index_reduce_sour
 @op(backward="IndexAddBackward0", function=False, method=False, linear=True, vmap={"index"})
 def index_add_block(np: Any, self: Any, index: Any, source: Any, /, dim: int, alpha: Any) -> Any:
     """Return a copy of ``self`` with ``alpha * source`` added to the slices at the indices ``index`` along ``dim``."""
-    added = source if alpha == 1 else source * dtypes.number_to_array(alpha, source.dtype)
+    added = source if alpha == 1 else source * dtypes.number_to_scalar(alpha, source.dtype)
     if not self.ndim:
         return self + added.reshape(())
     return indexing.add(np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), added)
@@ -651,9 +651,9 @@ index_copy_block.derivative(
 def index_fill_number(np: Any, self: Any, index: Any, /, dim: int, value: Any) -> Any:
     """Return a copy of ``self`` with the number ``value`` written to the slices at ``index`` along ``dim``."""
     if not self.ndim:
-        return dtypes.number_to_array(value, self.dtype)
+        return np.asarray(dtypes.number_to_array(value, self.dtype))
     return indexing.put(
-        np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.number_to_array(value, self.dtype)
+        np, copying.c_copy(np, self), (None,) * dim + (index.reshape(-1),), dtypes.number_to_scalar(value, self.dtype)
     )
 
 

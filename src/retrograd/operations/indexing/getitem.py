@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, torch_function
+from ...core.devices import array_module_of, on_gpu
 from ...core.tensor import Tensor, share_memory, wrap
 from ...core.views import bump_version, check_partial_overlap, set_version, view_of
 from ...dispatch.declare import in_place_form, op, public
@@ -422,6 +423,8 @@ def index_with_tensors(x: Tensor, picks: list[Any]) -> Tensor:
     """
     if active_levels() and (special := innermost_batch(picks)) is not None:
         return special.picked(x, _expand_masks(picks, x))
+    if x._array.__class__ is not numpy.ndarray and on_gpu(x._array):
+        picks = _on_device_of(x, picks)
     arrays = tuple([None if each is None else each._array for each in picks])
     if _are_plain_indices(arrays):
         if not is_untracked(x):
@@ -434,10 +437,30 @@ def index_with_tensors(x: Tensor, picks: list[Any]) -> Tensor:
                 return result
         except IndexError:
             pass  # the checks below raise PyTorch's error
+        except TypeError:
+            _on_device_of(x, picks)  # raises PyTorch's error for indices on a GPU
+            raise
     return index_block(x, _checked_indices(x, _expand_masks(picks, x)))
 
 
 INT64, BOOL = numpy.dtype(numpy.int64), numpy.dtype(bool)
+
+
+def _on_device_of(x: Tensor, picks: list[Any]) -> list[Any]:
+    """Return the index tensors ``picks`` on the device of ``x``: as in PyTorch, those of a GPU may be on the CPU.
+
+    Raises RuntimeError for an index tensor on another GPU, or on a GPU if ``x`` is on the CPU.
+    """
+    place = x.device
+    if place.type == "meta":  # the values of a mask determine the shape
+        return picks
+    if any(each is not None and not each.is_cpu and each.device != place for each in picks):
+        raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({place})")
+    np = array_module_of(x._array)
+    return [
+        wrap(np.asarray(each._array)) if each is not None and each._array.__class__ is numpy.ndarray else each
+        for each in picks
+    ]
 
 
 def _are_plain_indices(arrays: Sequence[Any]) -> bool:
@@ -457,6 +480,8 @@ def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
     An item None, which means all elements of a dimension, is kept. Raises IndexError if the index tensors cannot be
     broadcast together or are out of bounds for the shape of ``x``.
     """
+    if x._array.__class__ is not numpy.ndarray and on_gpu(x._array):
+        picks = _on_device_of(x, picks)
     found = [None if each is None else each._array for each in picks]
     try:
         shape = numpy.broadcast_shapes(*(each.shape for each in found if each is not None))
@@ -475,7 +500,7 @@ def _checked_indices(x: Tensor, picks: list[Any]) -> tuple[Any, ...]:
             continue
         size = x._array.shape[dim]
         each = each.astype(numpy.int64, copy=False)
-        if each.size and (each.max() >= size or each.min() < -size):
+        if each.size and not on_gpu(each) and (each.max() >= size or each.min() < -size):
             if nothing:
                 each = numpy.zeros_like(each) if size else each[:0]
             else:
@@ -568,7 +593,8 @@ def _target(x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
         return (x if part._array.shape == x._array.shape else part), []  # without steps, an equal shape means all of it
     if index is True:
         return unsqueeze_block(x, 0), []
-    return apply_basic_index(x, index)
+    view, picks = apply_basic_index(x, index)
+    return view, picks if view._array.__class__ is numpy.ndarray else _on_device_of(view, picks)
 
 
 def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from operator import setitem
 from typing import Any
 
 import numpy
 
-from ...core import dtypes
+from ...core import devices, dtypes
+from ...core.devices import array_module_of, on_gpu
 from ...core.tensor import Tensor, element_strides, wrap
 from ...core.views import bump_version, check_in_place, check_partial_overlap
-from ...dispatch.declare import ARRAYS, TENSORS, in_place_form, op, public
+from ...dispatch.declare import in_place_form, op, public, rule_function
 from ...dispatch.generic_path import apply, is_directly_writable, modify
 from ...dispatch.operand_promotion import NUMBERS, broadcast_mismatch, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost_batch
@@ -41,8 +43,8 @@ copy_block.derivative(self=lambda F, g: F.zeros_as(g), other=1)
 def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Overwrite ``input`` with the elements of ``other`` and return ``input``.
 
-    ``other`` is broadcast to the shape of ``input`` and converted to the dtype of ``input``. ``non_blocking`` has no
-    effect.
+    ``other`` is broadcast to the shape of ``input`` and converted to the dtype of ``input``. ``non_blocking`` has an
+    effect only for a copy from pinned memory to a GPU, which goes on after the function has returned.
 
     >>> import retrograd as torch
     >>> torch.zeros(2, 3).copy_(torch.tensor([1, 2, 3]))
@@ -53,8 +55,8 @@ def copy_(input: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         other = wrap(numpy.asarray(other))
     if not isinstance(other, Tensor):
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
-    if other._array.__class__ is not input._array.__class__:  # on another device
-        other = apply(to_device.op, (other,), (input.device,))
+    if other._array.__class__ is not input._array.__class__ or (devices.several_gpus and other.device != input.device):
+        other = apply(to_device.op, (other,), (input.device, non_blocking))
     if other._array.shape != input._array.shape:
         check_in_place(input, input.requires_grad or other.requires_grad)
         check_partial_overlap(input, (other,))
@@ -78,7 +80,7 @@ def _check_fits(target: tuple[int, ...], given: tuple[int, ...]) -> None:
 )  # fmt: skip
 def fill_block(np: Any, self: Any, /, value: Any) -> Any:
     """Return an array of the shape and dtype of ``self`` with the number ``value`` in every element."""
-    return np.full(self.shape, dtypes.number_to_array(value, self.dtype))
+    return np.full(self.shape, dtypes.number_to_scalar(value, self.dtype))
 
 
 fill_block.derivative(self=lambda F, g: F.zeros_as(g))
@@ -209,7 +211,7 @@ def _each(name: str, others: int) -> None:
         array = input._array
         rows = [expand(each.detach(), array.shape)._array.ravel().tolist() for each in (input, *tensors)]
         results = [function(*values) for values in zip(*rows, strict=True)]
-        array[...] = numpy.asarray(results, array.dtype).reshape(array.shape)
+        array[...] = array_module_of(array).asarray(numpy.asarray(results, array.dtype).reshape(array.shape))
         return input
 
     in_place.__name__ = in_place.__qualname__ = name
@@ -247,7 +249,7 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     if mask.shape == self.shape and stores_like_pytorch(value, self.dtype):
         return elementwise.fill_where_equal_shape(np, self, mask, value)
     _broadcast_shape(mask, self)
-    return np.where(mask, dtypes.number_to_array(value, self.dtype), self)
+    return np.where(mask, dtypes.number_to_scalar(value, self.dtype), self)
 
 
 masked_fill_number.derivative(self=lambda F, g, mask: F.masked_fill_number(g, mask, 0))
@@ -329,9 +331,19 @@ def masked_spread(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> A
     ``self`` is 1-d, and its elements are written in C order.
     """
     whole = np.broadcast_shapes(shape, mask.shape)
+    if on_gpu(self):
+        if not self.size:
+            return np.zeros(whole, self.dtype)
+        where = np.broadcast_to(mask, whole)
+        return np.where(where, self[_positions(np, where, self.size)], np.zeros((), self.dtype))
     out = np.zeros(whole, self.dtype)
     out[np.broadcast_to(mask, whole)] = self
     return out
+
+
+def _positions(np: Any, where: Any, count: int) -> Any:
+    """Return for each true element of ``where`` the number of true elements before it, at most ``count - 1``."""
+    return np.clip(np.cumsum(where.reshape(-1)) - 1, 0, max(count - 1, 0)).reshape(where.shape)
 
 
 masked_spread.derivative(self=lambda F, g, mask: F.masked_select_block(g, mask))
@@ -360,6 +372,8 @@ def masked_scatter_block(np: Any, self: Any, mask: Any, source: Any, /) -> Any:
     """
     out = np.array(np.broadcast_to(self, _broadcast_shape(mask, self)), order="C")
     where = np.broadcast_to(mask, out.shape)
+    if on_gpu(out):
+        return np.where(where, source.reshape(-1)[_positions(np, where, source.size)], out) if source.size else out
     count = int(where.sum())
     if source.size < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
@@ -379,8 +393,14 @@ def masked_gather(np: Any, self: Any, mask: Any, /, shape: tuple[int, ...]) -> A
 
     The remaining elements of the result are 0.
     """
-    selected = self[np.broadcast_to(mask, self.shape)]
-    out = np.zeros(int(np.prod(shape)), self.dtype)
+    where = np.broadcast_to(mask, self.shape)
+    if on_gpu(self):
+        count = math.prod(shape)
+        out = np.zeros(count + 1, self.dtype)
+        out[np.where(where, _positions(np, where, count), count)] = self  # the other elements go behind the end
+        return out[:count].reshape(shape)
+    selected = self[where]
+    out = np.zeros(math.prod(shape), self.dtype)
     out[: selected.size] = selected
     return out.reshape(shape)
 
@@ -394,10 +414,12 @@ masked_gather.derivative(
 
 def _true_count(mask: Any, shape: tuple[int, ...]) -> int:
     array = mask._array if isinstance(mask, Tensor) else mask
+    if on_gpu(array):  # masked_spread ignores what is too much
+        return math.prod(shape)
     return int(numpy.broadcast_to(array, shape).sum())
 
 
-ARRAYS.__dict__["true_count"] = TENSORS.__dict__["true_count"] = _true_count
+rule_function("true_count", _true_count, _true_count)
 
 
 def _masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
-from ...core.devices import array_module_of, is_meta
+from ...core.devices import array_module_of, is_meta, on_gpu
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import op, public
 from ...dispatch.transform_tensor import innermost_batch, slicewise
@@ -40,7 +40,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     if input.dtype in dtypes.FLOAT8:
         raise dtypes.unsupported("nonzero_count_cpu", input._array.dtype)
     indices = _nonzero_indices(input._array)
-    return wrap(numpy.asfortranarray(indices))
+    return wrap(array_module_of(indices).asfortranarray(indices))
 
 
 def _nonzero_indices(array: Any) -> Any:
@@ -50,7 +50,8 @@ def _nonzero_indices(array: Any) -> Any:
     """
     if is_meta(array):
         raise array_module_of(array).no_values("nonzero")
-    return numpy.argwhere(array) if array.ndim else numpy.zeros((int(bool(array)), 0), numpy.int64)
+    np = array_module_of(array)
+    return np.argwhere(array) if array.ndim else np.zeros((int(bool(array)), 0), np.int64)
 
 
 @public()
@@ -78,7 +79,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     if input.is_meta:
         return wrap(array_module_of(input._array).empty((size, input._array.ndim), numpy.int64))
     indices = _nonzero_indices(input._array)[:size]
-    result = numpy.full((size, input._array.ndim), fill_value, numpy.int64)
+    result = array_module_of(indices).full((size, input._array.ndim), fill_value, numpy.int64)
     result[: len(indices)] = indices
     return wrap(result)
 
@@ -345,9 +346,9 @@ def _sorted_by(rows: Tensor, sorter: Tensor) -> Tensor:
             + dtypes.scalar_name(sorter.dtype)
         )
     array = sorter._array
-    if array.size and (array.min() < 0 or array.max() >= array.shape[-1]):
+    if array.size and not on_gpu(array) and (array.min() < 0 or array.max() >= array.shape[-1]):
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
-    return wrap(numpy.take_along_axis(rows._array, array, -1))
+    return wrap(array_module_of(array).take_along_axis(rows._array, array, -1))
 
 
 def _any_nan(array: Any) -> bool:
@@ -363,7 +364,7 @@ def _bisected(np: Any, edges: Any, points: Any, right: bool) -> Any:
     rows = np.broadcast_to(edges, (*points.shape[:-1], edges.shape[-1]))
     wanted = np.atleast_1d(points)
     low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, edges.shape[-1], np.int64)
-    while (low < high).any():
+    for _ in range(edges.shape[-1].bit_length()):
         middle = (low + high) // 2
         value = np.take_along_axis(rows, np.minimum(middle, edges.shape[-1] - 1), -1)
         behind = value > wanted if right else value >= wanted
@@ -381,14 +382,16 @@ def _search(rows: Tensor, values: Any, right: bool, int32: bool) -> Tensor:
         edges = edges.astype(numpy.float32)
     if is_meta(edges):
         return wrap(array_module_of(edges).empty(points.shape, numpy.int32 if int32 else numpy.int64))
-    positions = searching.searchsorted(numpy, points, edges, right)
+    np = array_module_of(edges)
+    points = np.asarray(points)
+    positions = searching.searchsorted(np, points, edges, right)
     if positions is not None:
         pass
-    elif edges.ndim == 1 and not (_any_nan(edges) or _any_nan(points)):
+    elif edges.ndim == 1 and not on_gpu(edges) and not (_any_nan(edges) or _any_nan(points)):
         positions = numpy.searchsorted(edges, points, "right" if right else "left")
     else:
-        positions = _bisected(numpy, edges, points, right)
-    return wrap(numpy.asarray(positions).astype(numpy.int32 if int32 else numpy.int64))
+        positions = _bisected(np, edges, points, right)
+    return wrap(np.asarray(positions).astype(numpy.int32 if int32 else numpy.int64))
 
 
 @public(method=False)
@@ -432,9 +435,9 @@ def isin(
         raise TypeError("elements must be Tensors or numbers")
     if not any(isinstance(each, Tensor) for each in given):
         raise TypeError("one of the two is a tensor")
-    arrays = [each._array if isinstance(each, Tensor) else numpy.asarray(each) for each in given]
+    np = array_module_of(next(each._array for each in given if isinstance(each, Tensor)))
+    arrays = [each._array if isinstance(each, Tensor) else np.asarray(each) for each in given]
     for each in given:
         if isinstance(each, Tensor) and each._array.dtype.kind in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {dtypes.scalar_name(each.dtype)}")
-    found = numpy.isin(arrays[0], arrays[1], invert=invert)
-    return wrap(found if is_meta(found) else numpy.asarray(found))
+    return wrap(np.asarray(np.isin(arrays[0], arrays[1], invert=invert)))

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtypes
-from ...core.devices import is_meta
+from ...core.devices import is_meta, on_gpu
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, exported, op
+from ...dispatch.declare import exported, op, rule_function
 
 
 @exported("linalg")
@@ -132,8 +132,9 @@ def first_failure(info: Any) -> tuple[str, int] | None:
 
     ``info`` is an integer array with the return code of LAPACK for each matrix of a batch. ``prefix`` is the start of
     an error message, such as "(Batch element 2): ". For a single matrix, whose ``info`` is 0-d, ``prefix`` is empty.
+    On a GPU the codes are not read.
     """
-    if is_meta(info):
+    if is_meta(info) or on_gpu(info):
         return None
     flat = info.reshape(-1).tolist()
     for position, code in enumerate(flat):
@@ -266,4 +267,4 @@ def _trace_tensors(a: Tensor, b: Tensor) -> Tensor:
     return result
 
 
-ARRAYS.__dict__["trace_of_product"], TENSORS.__dict__["trace_of_product"] = _trace_arrays, _trace_tensors
+rule_function("trace_of_product", _trace_arrays, _trace_tensors)

@@ -15,7 +15,7 @@ import numpy
 
 from ...core.grad_mode import restore_recording, set_recording
 from ...core.tensor import Tensor, wrap
-from ...dispatch.op import ARRAYS
+from ...dispatch.op import TENSORS
 from ..shape.join import cat, stack, where_
 from ..shape.views import alias
 
@@ -30,9 +30,10 @@ def vjp_by_autograd(F: Any, program: Callable[..., Any], values: Sequence[Any], 
     ``program`` returns a tuple, ``g`` is a sequence that holds a gradient or None for each item of the tuple.
 
     The gradient with respect to a value on which no result depends is zero. If ``values`` and ``g`` are arrays, ``F``
-    must be ``ARRAYS``, and the returned gradients are arrays. If they are Tensors, ``F`` must be ``TENSORS``.
+    must be the namespace of their kernels, and the returned gradients are arrays. If they are Tensors, ``F`` must be
+    ``TENSORS``.
     """
-    arrays = F is ARRAYS
+    arrays = F is not TENSORS
     before = set_recording(True)
     try:
         if arrays:

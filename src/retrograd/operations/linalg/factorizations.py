@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtypes
+from ...core.devices import on_gpu
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import exported, public, shared
 from ...dispatch.return_types import named
@@ -582,7 +583,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
 
 def _is_outside(pivots: Any, rows: int) -> bool:
     """Return whether one of ``pivots`` is no number of a row, from 1 to ``rows``."""
-    return bool(((pivots < 1) | (pivots > rows)).any())
+    return not on_gpu(pivots) and bool(((pivots < 1) | (pivots > rows)).any())
 
 
 def _unpacked(np: Any, factors: Any, pivots: Any) -> tuple[Any, Any, Any]:

@@ -19,9 +19,10 @@ import numpy
 
 from ...core import dtypes, promotion
 from ...core.dtypes import cpp_name, scalar_name, unsupported
+from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.argument_errors import ERROR_OVERRIDES
-from ...dispatch.declare import ARRAYS, TENSORS, exported, op, public
+from ...dispatch.declare import TENSORS, exported, op, public, rule_function
 from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept_locals
 from ...dispatch.operand_promotion import PLAIN, broadcast_error, broadcast_mismatch
 from ...kernels import matmul as matmul_kernels
@@ -130,12 +131,12 @@ def _mm_in_memory_order(a: Any, b: Any, strides: tuple[int, ...]) -> Any:
     ``strides`` are the strides of the matrix. If ``strides[0] < strides[1]``, the result is in column-major order.
     Otherwise it is in row-major order.
     """
-    return ARRAYS.mm(b.T, a.T).T if strides[0] < strides[1] else ARRAYS.mm(a, b)
+    mm = rule_namespace_of(a).mm
+    return mm(b.T, a.T).T if strides[0] < strides[1] else mm(a, b)
 
 
-ARRAYS.__dict__["mm_laid_out"] = _mm_in_memory_order
-TENSORS.__dict__["mm_laid_out"] = lambda a, b, strides: F.mm(a, b)
-ARRAYS.__dict__["turned_fast"], TENSORS.__dict__["turned_fast"] = _adjoint_array, _adjoint_tensor
+rule_function("mm_laid_out", _mm_in_memory_order, lambda a, b, strides: F.mm(a, b))
+rule_function("turned_fast", _adjoint_array, _adjoint_tensor)
 
 
 @op(

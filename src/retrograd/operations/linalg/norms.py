@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes, promotion
+from ...core.devices import on_gpu
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import FUNCTIONS, TENSORS, exported, public
 from ...dispatch.operand_promotion import broadcast_mismatch
@@ -173,7 +174,7 @@ def _cond_by_inverse(A: Tensor, p: Any) -> Tensor:
         return values.sum(-1) * (1 / values).sum(-1)
     inverse, info = inv_ex(A)
     singular = info._array.reshape((*info._array.shape, 1, 1)) != 0
-    if singular.any():
+    if on_gpu(singular) or singular.any():
         inverse = FUNCTIONS["masked_fill"](inverse, wrap(singular), math.inf)
     product = matrix_norm(A, p) * matrix_norm(inverse, p)
     result: Tensor = nan_to_num(product, nan=math.inf, posinf=math.inf, neginf=-math.inf)

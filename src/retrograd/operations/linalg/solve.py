@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy
 
+from ...core.devices import on_gpu
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, exported, public, shared
+from ...dispatch.declare import TENSORS, exported, public, rule_function, shared
 from ...dispatch.operand_promotion import broadcast_mismatch
 from ...dispatch.return_types import named
 from ...kernels import lapack
@@ -37,8 +38,7 @@ from .checks import (
 from .matmul import matmul
 
 F: Any = TENSORS
-ARRAYS.__dict__["matmul"] = numpy.matmul
-TENSORS.__dict__["matmul"] = matmul
+rule_function("matmul", numpy.matmul, matmul)
 
 
 # -- Inverses --------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def solve_block(np: Any, self: Any, B: Any, /, left: bool, vector: bool) -> Any:
 def _solve_rule(F: Any, g: Any, self: Any, result: Any, LU: Any, pivots: Any, left: bool, vector: bool) -> Any:
     if vector:
         g, result = as_columns(F, g), as_columns(F, result)
-    if F is ARRAYS and LU.size:
+    if F is not TENSORS and LU.size:
         slope = F.lu_solve_block(LU, pivots, g, left, True)
     else:  # the factors have no derivative with respect to the matrix
         slope = F.solve_block(F.turned_fast(self), g, left, False)[0]
@@ -487,16 +487,16 @@ det_block.derivative(self=lambda F, g, self: F.per_matrix(g) * F.cofactors(self)
 def cofactors(np: Any, self: Any, /) -> Any:
     """Return the conjugated cofactors of each square matrix of ``self``: the gradient of the determinant of the matrix.
 
-    If all matrices are invertible, the cofactors are computed from the inverses. Otherwise they are computed from the
-    singular value decomposition, with the products of all singular values except one.
+    If all matrices are invertible, the cofactors are computed from the inverses. Otherwise, and on a GPU, they are
+    computed from the singular value decomposition, with the products of all singular values except one.
     """
-    determinant = lapack.determinant(np, self)
-    if bool(
+    determinant = None if on_gpu(self) else lapack.determinant(np, self)
+    if determinant is not None and bool(
         ((determinant != 0) & np.isfinite(determinant)).all()
     ):  # both from one LU factorization: a small pivot cancels
         return np.conj(determinant)[..., None, None] * lapack.adjoint_of(lapack.inverse(np, self)[0])
     finite = np.isfinite(self).all(axis=(-2, -1))
-    if not finite.all():  # the decomposition does not converge
+    if determinant is not None and not finite.all():  # the decomposition does not converge
         found = np.full(self.shape, np.nan, self.dtype)
         found[finite] = cofactors.op.kernel(np, self[finite])
         return found
@@ -517,7 +517,7 @@ def cofactors_backward(np: Any, slope: Any, self: Any, /) -> Any:
     from the products of all singular values except two.
     """
     finite = np.isfinite(self).all(axis=(-2, -1))
-    if not finite.all():
+    if not on_gpu(self) and not finite.all():
         found = np.full(self.shape, np.nan, self.dtype)
         found[finite] = cofactors_backward.op.kernel(np, slope[finite], self[finite])
         return found
@@ -589,7 +589,7 @@ def _slogdet_rule(F: Any, g: Any, self: Any, sign: Any, LU: Any, pivots: Any) ->
     slope = add_gradients(by_log, turning)
     if slope is None:
         return None
-    if F is ARRAYS and LU.size:
+    if F is not TENSORS and LU.size:
         n = shape_of(self)[-1]
         return F.lu_solve_block(LU, pivots, F.per_matrix(slope) * F.identity_like(self, n, n), True, True)
     return F.per_matrix(slope) * F.turned_fast(F.inv_loose(self))

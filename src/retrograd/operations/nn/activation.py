@@ -94,10 +94,7 @@ def _zero_second_derivative(F: Any, g: Any) -> Any:
 
 @_gradient_op()
 def leaky_relu_backward(np: Any, grad_output: Any, self: Any, /, negative_slope: float) -> Any:
-    """Return the gradient of ``leaky_relu`` with respect to its input ``self``.
-
-    The gradient is ``grad_output`` where ``self`` is positive, and ``negative_slope * grad_output`` elsewhere.
-    """
+    """Return ``where(self > 0, grad_output, negative_slope * grad_output)``, the gradient of ``leaky_relu``."""
     return activations.leaky_relu_gradient(np, grad_output, self, negative_slope)
 
 
@@ -142,10 +139,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 @_gradient_op()
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
-    """Return the gradient of ``hardtanh`` with respect to its input ``self``.
-
-    The gradient is ``grad_output`` where ``self`` is strictly between ``min_val`` and ``max_val``, and 0 elsewhere.
-    """
+    """Return ``grad_output * (min_val < self < max_val)``, the gradient of ``hardtanh`` with respect to ``self``."""
     outside = (self <= min_val) | (self >= max_val)
     return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
 
@@ -439,7 +433,7 @@ celu_ = public(method=False)(in_place_form(celu_block.op, "celu_"))
 
 @_gradient_op()
 def silu_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
-    """Return the gradient of ``silu`` with respect to its input ``self``, where ``silu(x) = x * sigmoid(x)``."""
+    """Return ``grad_output * sigmoid(self) * (1 + self * (1 - sigmoid(self)))``, the gradient of ``silu``."""
     return activations.silu_gradient(np, grad_output, self)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core.devices import array_module_of
+from ...core.devices import array_module_of, on_gpu
 from ...core.dtypes import cpp_name
 from ...core.tensor import Tensor, wrap
-from ...dispatch.declare import ARRAYS, FUNCTIONS, TENSORS, op, shared
+from ...dispatch.declare import FUNCTIONS, TENSORS, op, rule_function, shared
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import broadcast_mismatch
 from ...kernels import attention
@@ -114,8 +114,7 @@ def _attention_back(g: Tensor, query: Tensor, key: Tensor, value: Tensor, mask: 
     return grads
 
 
-ARRAYS.__dict__["attention_back"] = lambda g, *rest: attention.backward(array_module_of(g), g, *rest)
-TENSORS.__dict__["attention_back"] = _attention_back
+rule_function("attention_back", lambda g, *rest: attention.backward(array_module_of(g), g, *rest), _attention_back)
 
 
 def _repeat_heads(x: Tensor, share: int) -> Tensor:
@@ -153,8 +152,11 @@ def _attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, is_causa
     if mask is not None:
         added = mask if mask._array.dtype.kind != "b" else _as_additive_mask(F.logical_not(mask), query.dtype)
         scores = scores + added.to(scores.dtype)
+    on_device = on_gpu(scores._array)  # on a GPU, whether a query is masked for all keys is not asked
+    if on_device and mask is None:
+        return softmax(scores, -1)
     fully_masked = wrap((scores._array == -math.inf).all(-1, keepdims=True))
-    if not fully_masked._array.any():
+    if not on_device and not fully_masked._array.any():
         return softmax(scores, -1)
     return softmax(scores.masked_fill(fully_masked, 0.0), -1).masked_fill(fully_masked, 0.0)
 

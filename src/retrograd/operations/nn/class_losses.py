@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from ...core import devices, dtypes
+from ...core.devices import array_module_of, on_gpu
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import op, pointwise, public, shared, with_fast_path
@@ -362,7 +363,12 @@ def _smoothed_cross_entropy(
     if reduction == "mean":
         counted = wrap(~ignored._array)
         if weight is None:
-            even = sum(even) / (1 if input.is_meta else int(counted._array.sum()))
+            number = counted._array.sum()
+            even = sum(even) / (1 if input.is_meta else wrap(number) if on_gpu(number) else int(number))
+        elif on_gpu(target._array):
+            np = array_module_of(target._array)
+            of_target = weight._array[np.where(ignored._array, 0, target._array)]
+            even = sum(even) / sum(wrap(np.where(ignored._array, of_target.dtype.type(0), of_target)))
         elif input.is_meta:
             even = sum(even) / sum(weight)
         else:
@@ -413,7 +419,7 @@ def multi_margin_loss_block(
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multi_margin_loss_cpu_kernel", self.dtype)
     x, index = _rows(self), target.reshape(-1)
-    if index.size and not (index.min() >= 0 and index.max() < x.shape[1]):
+    if index.size and not on_gpu(index) and not (index.min() >= 0 and index.max() < x.shape[1]):
         raise RuntimeError("target out of range")
     gap, _ = class_losses.margins(np, x, index, margin)
     each = np.add.reduce(gap if p == 1 else gap * gap, 1) / x.shape[1]
@@ -536,7 +542,7 @@ def multilabel_margin_loss_block(np: Any, self: Any, target: Any, /, reduction: 
     if self.dtype not in (np.float32, np.float64):
         raise unsupported("multilabel_margin_loss_forward_out_frame", self.dtype)
     x, index = _rows(self), _rows(target)
-    if index.size and not (index.min() >= -1 and index.max() < x.shape[1]):
+    if index.size and not on_gpu(index) and not (index.min() >= -1 and index.max() < x.shape[1]):
         raise RuntimeError("argument #2 'target' is out of range")
     each = np.zeros(x.shape[0], x.dtype)
     for _, gap in _margins_by_class(np, x, index):

@@ -8,10 +8,10 @@ import numpy
 
 from ...compat.lazy_imports import load_part
 from ...core import dtypes
-from ...core.devices import array_module_of, is_meta
+from ...core.devices import array_module_of, is_meta, on_gpu
 from ...core.tensor import Tensor, wrap
 from ...core.views import bump_version
-from ...dispatch.declare import ARRAYS, TENSORS, op, public
+from ...dispatch.declare import op, public, rule_function
 from ...dispatch.transform_tensor import innermost_batch, slicewise
 from ...kernels import embedding as embedding_kernels
 from ...kernels.gather_scatter import all_in_range, take_axis
@@ -36,7 +36,7 @@ def embedding_block(np: Any, self: Any, indices: Any, /, padding_idx: int, scale
     ``padding_idx`` and ``scale`` are used only for the gradient: the gradient of row ``padding_idx`` is 0, and if
     ``scale`` is true, the gradient of each row is divided by the number of its occurrences in ``indices``.
     """
-    if indices.size and not (indices.min() >= 0 and indices.max() < self.shape[0]):
+    if indices.size and not on_gpu(indices) and not (indices.min() >= 0 and indices.max() < self.shape[0]):
         raise IndexError("index out of range in self")
     return take_axis(np, self, indices, 0)
 
@@ -95,8 +95,7 @@ def _sparse_gradient(g: Any, indices: Any, count: int, padding_idx: int, scale: 
     return made
 
 
-ARRAYS.__dict__["embedding_sparse_backward"] = _sparse_gradient
-TENSORS.__dict__["embedding_sparse_backward"] = embedding_dense_backward
+rule_function("embedding_sparse_backward", _sparse_gradient, embedding_dense_backward)
 embedding_sparse_block.derivative(
     self=lambda F, g, indices, self_shape, padding_idx, scale: F.embedding_sparse_backward(
         g, indices, self_shape[0], padding_idx, scale
@@ -326,8 +325,7 @@ def _sparse_bag_gradient(
     return _sparse_gradient(rows if weights is None else rows * weights[:, None], indices, count, -1, scale)
 
 
-ARRAYS.__dict__["embedding_bag_sparse_backward"] = _sparse_bag_gradient
-TENSORS.__dict__["embedding_bag_sparse_backward"] = embedding_bag_backward
+rule_function("embedding_bag_sparse_backward", _sparse_bag_gradient, embedding_bag_backward)
 
 
 def _sparse_bag_rule(
@@ -351,7 +349,7 @@ embedding_bag_backward.derivative(
 
 
 def _check_offsets(indices: Any, offsets: Any) -> None:
-    if is_meta(offsets):
+    if is_meta(offsets) or on_gpu(offsets):
         return
     if offsets.size and offsets[0] != 0:
         raise RuntimeError(
@@ -367,7 +365,7 @@ def _check_offsets(indices: Any, offsets: Any) -> None:
 
 
 def _check_rows(indices: Any, count: int) -> None:
-    if is_meta(indices):
+    if is_meta(indices) or on_gpu(indices):
         return
     bad = array_module_of(indices).flatnonzero((indices < 0) | (indices >= count))
     if bad.size:

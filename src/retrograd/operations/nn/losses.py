@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.devices import on_gpu
 from ...core.dtypes import FLOATING, dtype, dtype_of, float32, scalar_name, unsupported
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
@@ -425,7 +426,7 @@ def binary_cross_entropy_block(np: Any, self: Any, target: Any, weight: Any, /, 
     ``weight`` is not None. Both logarithms are clamped to at least -100.
     """
     _floats("binary_cross_entropy", self)
-    if self.size and not (self.min() >= 0 and self.max() <= 1):
+    if self.size and not on_gpu(self) and not (self.min() >= 0 and self.max() <= 1):
         raise RuntimeError("all elements of input should be between 0 and 1")
     each = (target - 1) * np.maximum(np.log1p(-self), -100) - target * _clipped_log(np, self)
     return losses.reduced(np, each if weight is None else each * weight, reduction)
@@ -801,7 +802,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * ones_like(input)
-    elif innermost_batch((var,)) is None and bool((var._array < 0).any()):
+    elif innermost_batch((var,)) is None and not on_gpu(var._array) and bool((var._array < 0).any()):
         raise ValueError("var has negative entry/entries")
     if var.size() != input.size():
         if input.size()[:-1] == var.size():

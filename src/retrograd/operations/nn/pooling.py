@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...core import dtypes
-from ...core.devices import array_module_of
+from ...core.devices import array_module_of, on_gpu
 from ...core.dtypes import scalar_name, unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import FUNCTIONS, op, public
@@ -525,7 +525,7 @@ def _check_unpooling(x: Any, indices: Any, size: tuple[int, ...], rank: int) -> 
     if x.dtype.kind not in "fV":
         raise unsupported(f"max_unpool{rank}d", x.dtype)
     volume = math.prod(size)
-    if indices.size and (indices.min() < 0 or indices.max() >= volume):
+    if indices.size and not on_gpu(indices) and (indices.min() < 0 or indices.max() >= volume):
         bad = int(indices[(indices < 0) | (indices >= volume)][-1])
         raise RuntimeError(f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))})")
 

@@ -14,7 +14,7 @@ import numpy
 from ...core import dtypes
 from ...core.devices import array_module_of
 from ...core.tensor import Tensor
-from ...dispatch.declare import ARRAYS, TENSORS, op, public, shared
+from ...dispatch.declare import TENSORS, op, public, rule_function, shared
 from ...kernels import rnn
 from ..creation.factory import zeros_like
 from ..shape.join import cat, stack
@@ -134,8 +134,7 @@ def _back_on_tensors(
     )  # fmt: skip
 
 
-ARRAYS.__dict__["recurrent_back"] = _back_on_arrays
-TENSORS.__dict__["recurrent_back"] = _back_on_tensors
+rule_function("recurrent_back", _back_on_arrays, _back_on_tensors)
 
 
 def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> tuple[Any, ...]:

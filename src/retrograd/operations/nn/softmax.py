@@ -30,7 +30,10 @@ def softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True, vmap="leading", event="_softmax_backward_data")
 def softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """Return the gradient of softmax with respect to its input, where ``output`` is the softmax along ``dim``."""
+    """Return ``output * (grad_output - sum(grad_output * output, dim))``, the gradient of softmax along ``dim``.
+
+    ``output`` is the softmax.
+    """
     if not output.ndim:
         return np.zeros_like(output)
     if output.dtype in HALF_PRECISION:
@@ -89,9 +92,9 @@ def log_softmax_block(np: Any, self: Any, /, dim: int) -> Any:
 
 @op(function=False, method=False, opmath=True, vmap="leading", event="_log_softmax_backward_data")
 def log_softmax_backward_data(np: Any, grad_output: Any, output: Any, /, dim: int) -> Any:
-    """Return the gradient of log-softmax with respect to its input.
+    """Return ``grad_output - exp(output) * sum(grad_output, dim)``, the gradient of log-softmax along ``dim``.
 
-    ``output`` is the log-softmax along ``dim``.
+    ``output`` is the log-softmax.
     """
     if not output.ndim:
         return np.zeros_like(output)

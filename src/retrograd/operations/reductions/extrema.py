@@ -472,10 +472,13 @@ def mode_block(np: Any, self: Any, /, dim: int, keepdim: bool) -> Any:
     if rows.shape[-1] == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     flat = rows.reshape(-1, rows.shape[-1])
-    index = np.empty(flat.shape[0], np.int64)
-    for i, row in enumerate(flat):
-        values, counts = np.unique(row, return_counts=True)
-        index[i] = np.nonzero(row == values[np.argmax(counts)])[0][-1]
+    order = np.argsort(flat, -1, kind="stable")
+    ordered, place = np.take_along_axis(flat, order, -1), np.arange(flat.shape[-1])
+    changes = np.zeros(flat.shape, np.int64)
+    changes[:, 1:] = np.where(ordered[:, 1:] != ordered[:, :-1], place[1:], 0)
+    # How often each element has occurred among the sorted ones up to its place; the first maximum is the least mode.
+    occurrence = place - np.maximum.accumulate(changes, axis=-1)
+    index = np.take_along_axis(order, np.expand_dims(np.argmax(occurrence, -1), -1), -1)[:, 0]
     index = np.expand_dims(index.reshape(rows.shape[:-1]), dim)
     values = np.take_along_axis(self, index, dim)
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from ...core.devices import array_module_of
+from ...core.devices import array_module_of, on_gpu
 from ...core.dtypes import unsupported
 from ...core.tensor import Tensor, wrap
 from ...dispatch.declare import public, variant
@@ -58,7 +58,8 @@ def segment_reduce(
     index = _segment_index(data, starts, counts, axis)
     name, empty = _KINDS[reduce]
     segments = counts.shape[-1]
-    loose = bool((index._array == segments).any())  # some elements are in no segment
+    # Some elements may be in no segment; on a GPU, a segment for them is made without asking.
+    loose = on_gpu(index._array) or bool((index._array == segments).any())
     shape = [*counts.shape[:-1], segments + loose, *data.shape[axis + 1 :]]
     begin = full(shape, empty if initial is None else initial, dtype=data.dtype, device=data.device)
     if name == "mean" and initial is not None:
@@ -84,9 +85,10 @@ def _segment_bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe:
         raise RuntimeError(f"Expected data.dim() >= {what}_value.dim() to be true, but got false.")
     if axis not in (array.ndim - 1, array.ndim - 1 - data.ndim):
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {what} but got {axis}.")
+    unsafe = unsafe or on_gpu(array)
     if lengths is None:
         counts = numpy.diff(array, axis=-1)
-        if (counts < 0).any():
+        if not on_gpu(array) and (counts < 0).any():
             raise RuntimeError("Expected segment_length >= 0 to be true, but got false.")
         return array[..., :-1], counts
     if not unsafe:
@@ -109,11 +111,14 @@ def _segment_index(data: Tensor, starts: Any, counts: Any, axis: int) -> Tensor:
     size, segments = data.shape[axis], counts.shape[-1]
     if data.is_meta:
         return wrap(array_module_of(data._array).empty((*data.shape[: axis + 1], *data.shape[axis + 1 :]), numpy.int64))
-    index = numpy.full((*counts.shape[:-1], size), segments)
-    for row in numpy.ndindex(counts.shape[:-1]):
-        for number, (start, count) in enumerate(zip(starts[row], counts[row], strict=True)):
-            index[row][start : start + count] = number
-    return wrap(numpy.broadcast_to(_append_dims(index, data.ndim), data.shape).copy())
+    np = array_module_of(counts)
+    rows = math.prod(counts.shape[:-1])
+    ends = np.zeros((rows, size + 1), np.int64)
+    np.add.at(ends, (np.arange(rows)[:, None], np.minimum(starts + counts, size).reshape(rows, segments)), 1)
+    index = np.cumsum(ends, -1)[:, :size].reshape(*counts.shape[:-1], size)  # how many segments have ended
+    if segments:
+        index = np.where(np.arange(size) < starts[..., :1], segments, index)
+    return wrap(np.broadcast_to(_append_dims(index, data.ndim), data.shape).copy())
 
 
 def _append_dims(array: Any, ndim: int) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ...core import dtypes
+from ...core.devices import on_gpu
 from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import METHODS, public
 from ...dispatch.return_types import named
@@ -58,7 +59,7 @@ def _levels(name: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
         raise RuntimeError("quantile() input tensor must be either float or double dtype")
     if q.dtype is not input.dtype:
         raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
-    if not bool(((q._array >= 0) & (q._array <= 1)).all()):
+    if not on_gpu(q._array) and not bool(((q._array >= 0) & (q._array <= 1)).all()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 
@@ -169,7 +170,7 @@ def _weights(name: str, given: Tensor, count: int, kind: str, right: bool) -> Te
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{given._array.size} != {count}"
         )
-    if count and bool((given._array < 0).any()):
+    if count and not on_gpu(given._array) and bool((given._array < 0).any()):
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return given
 
@@ -364,8 +365,15 @@ def _counted(np: Any, points: Any, edges: Sequence[Any], weight: Any, density: b
         bin_ = np.minimum(np.searchsorted(each, values, "right") - 1, each.size - 2)
         inside &= (values >= each[0]) & (values <= each[-1])
         index = index * (each.size - 1) + bin_
-    weights = None if weight is None else weight.reshape(-1)[inside]
-    counts = np.bincount(index[inside], weights, math.prod(shape)).astype(points.dtype).reshape(shape)
+    count = math.prod(shape)
+    if on_gpu(rows):  # points outside all bins are counted behind the last one
+        counts = np.zeros(count + 1, points.dtype)
+        given = np.ones(len(rows), points.dtype) if weight is None else weight.reshape(-1).astype(points.dtype)
+        np.add.at(counts, np.where(inside, index, count), given)
+        counts = counts[:count].reshape(shape)
+    else:
+        weights = None if weight is None else weight.reshape(-1)[inside]
+        counts = np.bincount(index[inside], weights, count).astype(points.dtype).reshape(shape)
     if density:
         counts = counts / np.add.reduce(counts, axis=None)
         for axis, each in enumerate(edges):
@@ -491,6 +499,12 @@ def _evenly_counted(np: Any, values: Any, bins: int, low: float, high: float) ->
     """
     kind = values.dtype.type
     first, last = kind(low), kind(high)
+    if on_gpu(values):  # values outside the range are counted behind the last bin
+        index = ((values - first) * kind(bins) / (last - first)).astype(np.int64)
+        fits = (values >= first) & (values <= last) & (index >= 0)
+        counts = np.zeros(bins + 1, np.int64)
+        np.add.at(counts, np.where(fits, np.minimum(index, bins - 1), bins).reshape(-1), 1)
+        return counts[:bins].astype(values.dtype)
     inside = values[(values >= first) & (values <= last)]
     index = ((inside - first) * kind(bins) / (last - first)).astype(np.int64)
     index = index[index >= 0]  # a product above the range of floats has no bin

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy
 
-from ...core import anomaly_mode, dtypes
-from ...core.devices import array_module_of
+from ...core import anomaly_mode, devices, dtypes
+from ...core.devices import array_module_of, on_gpu
 from ...core.grad_mode import in_inference, recording
 from ...core.graph import Node, next_number
 from ...core.rule_namespace import rule_namespace_of
 from ...core.tensor import Tensor, contiguous_format, new, normalize_dim, wrap
 from ...core.views import current_edge
-from ...dispatch.declare import ARRAYS, TENSORS, op, public
+from ...dispatch.declare import op, public, rule_function
+from ...dispatch.device_errors import wrapped_check
 from ...dispatch.intercept import GO_ON, HANDLERS, intercept_locals
 from ...dispatch.operand_promotion import NUMBERS, PLAIN, broadcast_mismatch, common_dtype, stores_like_pytorch
 from ...dispatch.transform_tensor import innermost
@@ -150,8 +151,17 @@ def _all_tensors(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
     return tensors
 
 
+def _check_devices(tensors: Sequence[Tensor]) -> None:
+    """Raise PyTorch's error if ``tensors`` are on several devices."""
+    for each in tensors:
+        if each.device != tensors[0].device and not (each.is_meta or tensors[0].is_meta):
+            raise wrapped_check("cat", "tensors", each.device, tensors[0].device)
+
+
 def _common(tensors: Sequence[Tensor]) -> list[Any]:
     """Return the arrays of ``tensors`` as a list, converted to the dtype to which PyTorch promotes them."""
+    if len({each._array.__class__ for each in tensors}) > 1 or devices.several_gpus:
+        _check_devices(tensors)
     first = tensors[0]._array.dtype
     if all(each._array.dtype is first for each in tensors):
         return [each._array for each in tensors]
@@ -312,11 +322,11 @@ def _stack(arrays: Sequence[Any], dim: int = 0) -> Any:
     return rearrangement.stack_arrays(array_module_of(arrays[0]), arrays, dim)
 
 
-for _level, _entries in (
-    (ARRAYS, {"cat": _concatenate, "stack": _stack, "zeros_of": _zeros_of}),
-    (TENSORS, {"cat": cat, "stack": stack, "zeros_of": _zero_tensor}),
-):
-    _level.__dict__.update(_entries, stack_or_zeros=_stack_or_zeros, cat_or_zeros=_cat_or_zeros)
+rule_function("cat", _concatenate, cat)
+rule_function("stack", _stack, stack)
+rule_function("zeros_of", _zeros_of, _zero_tensor)
+rule_function("stack_or_zeros", _stack_or_zeros, _stack_or_zeros)
+rule_function("cat_or_zeros", _cat_or_zeros, _cat_or_zeros)
 
 
 # -- Other joins -----------------------------------------------------------------------------------------------------
@@ -521,11 +531,15 @@ def _interleaved(counts: Tensor, output_size: int | None) -> Tensor:
         if output_size is None:
             raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
         return wrap(array_module_of(array).empty(output_size, array.dtype))
+    np = array_module_of(array)
+    if on_gpu(array) and output_size is not None:  # the ends of the repetitions, without waiting for the device
+        ends = np.searchsorted(np.cumsum(array), np.arange(output_size), "right")
+        return wrap(ends.astype(array.dtype))
     if array.size and int(array.min()) < 0:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != int(array.sum()):
         raise RuntimeError("allocated size does not match required size")
-    return wrap(numpy.repeat(numpy.arange(array.size, dtype=array.dtype), array))
+    return wrap(np.repeat(np.arange(array.size, dtype=array.dtype), array))
 
 
 @public(method=False)
@@ -652,18 +666,19 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
-        return wrap(numpy.zeros(0, input._array.dtype))
+        return wrap(array_module_of(input._array).zeros(0, input._array.dtype))
     grids = meshgrid(*[input] * r, indexing="ij")
     if input.is_meta:
         count = math.comb(input._array.size + (r - 1) * with_replacement, r)
         return stack([each.reshape(-1)[:count] for each in grids], 1)
     places = numpy.indices([input._array.size] * r)
     before = numpy.less_equal if with_replacement else numpy.less
-    mask = wrap(numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True))
-    mask = mask if r > 1 else wrap(numpy.ones(input._array.shape, bool))
-    if innermost((input,)) is not None:  # the count depends on the size only, so all slices agree
-        return stack([each[wrap(numpy.nonzero(mask._array)[k])] for k, each in enumerate([input] * r)], 1)
-    return stack([each.masked_select(mask) for each in grids], 1)
+    mask = numpy.logical_and.reduce(before(places[:-1], places[1:]), axis=0, initial=True)
+    mask = mask if r > 1 else numpy.ones(input._array.shape, bool)
+    if innermost((input,)) is not None or on_gpu(input._array):  # the count depends on the size only
+        np = array_module_of(input._array)
+        return stack([input[wrap(np.asarray(each))] for each in numpy.nonzero(mask)], 1)
+    return stack([each.masked_select(wrap(mask)) for each in grids], 1)
 
 
 BOOL = numpy.dtype(numpy.bool_)

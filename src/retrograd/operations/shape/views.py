@@ -13,7 +13,7 @@ from ...core import dtypes
 from ...core.devices import array_module_of
 from ...core.size import Size
 from ...core.tensor import Tensor, contiguous_format, element_strides, normalize_dim
-from ...dispatch.declare import ARRAYS, AXIS, FUNCTIONS, NEW_AXIS, TENSORS, op, public, with_fast_path
+from ...dispatch.declare import AXIS, FUNCTIONS, NEW_AXIS, op, public, rule_function, with_fast_path
 from ...dispatch.intercept import GO_ON, OVERRIDING, ask_classes_of
 from ...dispatch.operand_promotion import broadcast_error
 from ...dispatch.transform_tensor import slicewise
@@ -322,7 +322,7 @@ def _reshape_array(array: Any, size: Any) -> Any:
 
 
 reshape: Any = FUNCTIONS["reshape"]  # with its fast path
-ARRAYS.__dict__["reshape"], TENSORS.__dict__["reshape"] = _reshape_array, reshape
+rule_function("reshape", _reshape_array, reshape)
 
 
 @public(function=False)

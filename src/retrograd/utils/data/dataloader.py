@@ -50,7 +50,8 @@ class DataLoader(Generic[Batch]):
     ``num_workers`` processes load batches in advance, up to ``prefetch_factor`` batches each. Each worker first calls
     ``worker_init_fn(id)``. If ``persistent_workers`` is true, the workers are kept for the next pass. ``timeout`` is
     the limit in seconds for one batch. If ``in_order`` is false, batches are yielded in the order in which the workers
-    finish them. ``generator`` is used to draw the order and the seeds of the workers. ``pin_memory`` has no effect.
+    finish them. ``generator`` is used to draw the order and the seeds of the workers. With ``pin_memory``, the
+    tensors of a batch are copied to pinned memory if there is a GPU.
 
     For the same seed, the order and the random numbers of the workers are the same as in PyTorch.
 
@@ -296,7 +297,7 @@ _ATTRIBUTES: dict[str, Callable[[Any], Any]] = {
     "_index_sampler": lambda loader: loader._index_sampler,
     "_num_workers": lambda loader: loader.num_workers,
     "_persistent_workers": lambda loader: loader.persistent_workers,
-    "_pin_memory": lambda loader: False,
+    "_pin_memory": lambda loader: loader.pin_memory and devices.gpu_count() > 0,
     "_pin_memory_device": lambda loader: loader.pin_memory_device,
     "_prefetch_factor": lambda loader: loader.prefetch_factor,
     "_profile_name": lambda loader: "enumerate(DataLoader)",
@@ -322,6 +323,7 @@ class _BaseDataLoaderIter:
                 "used."
             )
         self._loader = loader
+        self._pins = loader.pin_memory and devices.gpu_count() > 0
         if _is_pipe(loader.dataset):
             self._shared_seed = int(draw_seed(loader.generator))
             _graph_settings().apply_random_seed(loader.dataset, Generator().manual_seed(self._shared_seed))
@@ -375,6 +377,8 @@ class _BaseDataLoaderIter:
         if HANDLERS and (answer := intercept(_BaseDataLoaderIter.__next__, (self,), {})) is not GO_ON:
             return answer
         data = self._next()
+        if self._pins:
+            data = load_part("utils.data._utils.pin_memory").pin_memory(data)
         self._given += 1
         said = self._loader._IterableDataset_len_called
         if said is not None and self._given > said:

@@ -135,7 +135,7 @@ class WeightedRandomSampler(Sampler[int]):
     ) -> None:
         _check_count("num_samples", num_samples)
         _check_switch("replacement", replacement)
-        self.weights = as_tensor(weights, dtype=dtypes.float64)
+        self.weights: Any = as_tensor(weights, dtype=dtypes.float64)
         if self.weights.ndim != 1:
             raise ValueError(
                 f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"

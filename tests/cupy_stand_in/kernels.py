@@ -1,0 +1,143 @@
+"""Kernels that a program writes itself: ``ElementwiseKernel`` and ``RawKernel``, evaluated from their CUDA C++.
+
+``LAUNCHES`` counts the launches by name. ``SOURCES`` has the text of each kernel that was made: of an ElementwiseKernel
+the arguments of its constructor.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import numpy
+
+from . import device_code
+from .array import BFLOAT16
+
+LAUNCHES: Counter[str] = Counter()
+SOURCES: dict[Any, str] = {}
+#: The last RawKernel, and the arguments of its last call.
+LAST: list[Any] = []
+TYPES = {
+    "bfloat16": BFLOAT16,
+    "int64": numpy.dtype(numpy.int64),
+    "long long": numpy.dtype(numpy.int64), **{each: numpy.dtype(each) for each in ("float16", "float32", "float64", "bool")},
+    "float": numpy.dtype(numpy.float32), "double": numpy.dtype(numpy.float64),
+}  # fmt: skip
+
+
+def _parameters(text: str) -> list[tuple[numpy.dtype[Any], str]]:
+    return [(TYPES[each.split()[-2]], each.split()[-1]) for each in text.split(", ")]
+
+
+def _dtype_of(text: str) -> numpy.dtype[Any]:
+    match = re.search(r"typedef (float|double) F;", text)
+    assert match is not None
+    return numpy.dtype(numpy.float32 if match[1] == "float" else numpy.float64)
+
+
+def add(cupy: Any, cupyx: Any) -> None:
+    """Add the classes of kernels to the module ``cupy``."""
+    from .array import ndarray, wrap
+
+    class ElementwiseKernel:
+        """A function of each element; arguments and results are broadcast."""
+
+        def __init__(
+            self, in_params: str, out_params: str, operation: str, name: str = "kernel", reduce_dims: bool = True,
+            preamble: str = "", **kwargs: Any,
+        ) -> None:  # fmt: skip
+            for each in (in_params, out_params, operation, name, preamble):
+                if each.__class__ is not str:
+                    raise TypeError(f"Expected str, got {type(each).__name__}")
+            self.inputs, self.outputs = _parameters(in_params), _parameters(out_params)
+            self.raw = [each.startswith("raw ") for each in in_params.split(", ")]
+            self.operation, self.name, self.F = operation, name, _dtype_of(preamble)
+            SOURCES[in_params, out_params, operation, name, preamble] = name
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                raise TypeError(f"Wrong arguments {kwargs}")
+            count = len(self.inputs)
+            if len(args) not in (count, count + len(self.outputs)):
+                raise TypeError(f"Wrong number of arguments for {self.name!r}")
+            for (kind, name), each in zip([*self.inputs, *self.outputs], args, strict=False):
+                if isinstance(each, ndarray):
+                    if each.dtype != kind:
+                        raise TypeError(f"Type is mismatched. {name} {each.dtype} {kind}")
+                elif not isinstance(each, (int, float, complex, numpy.generic)):
+                    raise TypeError(f"Unsupported type {type(each)}")
+            pairs = zip(args, self.inputs, strict=False)
+            given = [each._a if isinstance(each, ndarray) else kind.type(each) for each, (kind, _) in pairs]
+            shape = numpy.broadcast_shapes(
+                *[numpy.shape(each) for each, raw in zip(given, self.raw, strict=True) if not raw]
+            )
+            if not any(isinstance(each, ndarray) for each in args[:count]) and len(args) == count:
+                raise ValueError("Loop size is undecided")
+            out = list(args[count:]) or [wrap(numpy.empty(shape, kind)) for kind, _ in self.outputs]
+            shape = numpy.broadcast_shapes(shape, *[each.shape for each in out])
+            if any(each.shape != shape for each in out):
+                raise ValueError("Out shape is mismatched")
+            LAUNCHES[self.name] += bool(numpy.prod(shape))
+            space = {name: value for (_, name), value in zip(self.inputs, given, strict=True)}
+            found = {name: numpy.empty(shape, kind) for kind, name in self.outputs}
+            device_code.run(self.operation.split("\n"), space, self.F, found)
+            for each, (_, name) in zip(out, self.outputs, strict=True):
+                each._a[...] = found[name]
+            return out[0] if len(out) == 1 else tuple(out)
+
+    class RawKernel:
+        """A kernel of the package that reduces rows; threads and blocks have no effect on its results here."""
+
+        def __init__(self, code: str, name: str, options: Any = (), backend: str = "nvrtc", **kwargs: Any) -> None:
+            for each in (code, name):
+                if each.__class__ is not str:
+                    raise TypeError(f"Expected str, got {type(each).__name__}")
+            head = re.search(rf'extern "C" __global__ void {name}\((.*)\) {{\n', code)
+            assert head is not None
+            self.parameters = [each.rsplit(" ", 1) for each in head[1].split(", ")]
+            body = code[head.end() :].rstrip().split("\n")
+            self.code, self.lines, self.name, self.F = code, body[2:-2], name, _dtype_of(code)
+            SOURCES[code] = name
+
+        def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], **kwargs: Any) -> None:
+            if numpy.prod(block) > 1024 or not all(0 < each < 2**31 for each in grid):
+                raise ValueError("CUDA_ERROR_INVALID_VALUE: invalid argument")
+            space: dict[str, Any] = {}
+            outputs = {}
+            for (kind, name), each in zip(self.parameters, args, strict=True):
+                if kind.endswith("*"):
+                    kind = kind.removeprefix("const ").rstrip("*")
+                    if each.dtype != TYPES[kind]:
+                        raise TypeError(f"{name} is {each.dtype}, the kernel reads {kind}")
+                    (outputs if name[0] == "y" else space)[name] = each._a
+                else:
+                    assert each.dtype == (self.F if kind == "F" else numpy.int64), (name, each)
+                    space[name] = each
+            LAUNCHES[self.name] += 1
+            LAST[:] = [self, grid, block, args]
+            space["row"] = space["line"] = numpy.arange(space["rows"])[:, None]
+            space["i"] = numpy.arange(space["count"])[None, :]
+            device_code.run(self.lines, space, self.F, outputs)
+
+    cupy.ElementwiseKernel, cupy.RawKernel = ElementwiseKernel, RawKernel
+
+
+def kernel_source(key: Any, name: str) -> str:
+    """Return a complete source of a kernel in ``SOURCES``: of an ElementwiseKernel one for contiguous arrays."""
+    if isinstance(key, str):
+        return key
+    inputs, outputs, body, _, preamble = key
+    declared, before = [], []
+    for const, text in (("const ", inputs), ("", outputs)):
+        for *raw, kind, variable in (each.split() for each in text.split(", ")):
+            kind = {"float32": "float", "float64": "double", "int64": "long long"}.get(kind, kind)
+            declared.append(f"{const}{kind}* {'' if raw else 'raw_'}{variable}")
+            if not raw:
+                before.append(f"{const}{kind}& {variable} = raw_{variable}[i];")
+    half = "".join(
+        f"#include <cupy/{each}.cuh>\n" for each in ("float16", "bfloat16") if f"{each}*" in " ".join(declared)
+    )
+    head = f'extern "C" __global__ void {name}({", ".join(declared)}) {{\nconst long long i = threadIdx.x;\n'
+    return "\n".join([half + preamble, head, *before, body, "}"])
