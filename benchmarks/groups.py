@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import compile, higher, large, losses, overhead, products, training, tutorials, windows
+from . import compile, higher, large, live, losses, overhead, products, training, tutorials, windows
 from .row import Group
 
 GROUPS = {
@@ -11,6 +11,7 @@ GROUPS = {
         Group("overhead", "Single operations and small graphs", tuple(overhead.rows()), 2.5),
         Group("again", "create_graph, hooks, custom functions, autograd.grad", tuple(overhead.again()), 1.5),
         Group("calls", "Single calls as programs make them", tuple(overhead.calls())),
+        Group("live", "Operations and small programs while a graph is alive", tuple(live.rows()), 1.5),
         Group("tutorials", "Comparison with NumPy by hand", tuple(tutorials.rows())),
         Group("large", "Large tensors: elementwise operations and reductions", tuple(large.rows()), 2.0),
         Group("chains", "Chains of elementwise operations", tuple(large.chains()), 2.0),

@@ -12,7 +12,7 @@ os.environ.setdefault("RETROGRAD_CODEGEN", "1")  # test specialised functions, n
 os.environ.setdefault("RETROGRAD_FAST", "1")  # use loops from the first large array on
 
 import retrograd as torch
-from retrograd.core import hooks, torch_function
+from retrograd.core import engine, hooks, torch_function
 
 os.environ["RETROGRAD_TRACEBACK"] = "full"  # failures show all frames
 
@@ -30,6 +30,7 @@ def no_leaked_state() -> Iterator[None]:
     assert torch._tensor_str.get_printoptions() == options, "a test left other print options"
     assert not hooks.retain_last, "a test left retain_grad_last set"
     assert torch_function.state() == (torch_function.ALL, (), (), None, ()), "a test left a mode of torch.overrides"
+    assert not engine.observers, "a test left an observer of backward passes"
     torch_function.forget_classes()  # a test's classes: functions are to be as they are without any
 
 

@@ -72,10 +72,13 @@ def installed(devices: int = 1) -> Iterator[Any]:
 
 
 def forget() -> None:
-    """Make the package ask for the number of devices again."""
+    """Make the package ask for the number of devices again, and stop its observer of backward passes."""
     package = sys.modules.get("retrograd.core.devices")
     if package is not None:
         package._Found.module, package.several_gpus = None, False
+    selection = sys.modules.get("retrograd.core.device_selection")
+    if selection is not None and selection._observer in selection.engine.observers:
+        selection.engine.observers.remove(selection._observer)
 
 
 class Counts:

@@ -217,6 +217,7 @@ ABOUT_LAYOUT = [
     "load",
     "vmap",
     "__new__",
+    "_repr_html_",
     "__init_subclass__",
     "__reduce_ex__",
     "__reduce__",

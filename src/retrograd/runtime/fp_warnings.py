@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 COMPUTING = tuple(
     f"retrograd.{folder}." for folder in ("runtime", "compat", "core", "kernels", "dispatch", "operations")
 )
-#: Modules compiled by Numba keep their name: they do not warn, and Numba's cache on disk is keyed by it.
-COMPILED = "retrograd.kernels.numba."
+#: Modules compiled by Numba keep their name: they do not warn, and Numba's cache on disk is keyed by it. Those that call
+#: CuPy keep it, because CuPy does not warn.
+COMPILED = "retrograd.kernels.numba.", "retrograd.kernels.cuda."
 
 
 class SilencedModule(ModuleType):
