@@ -89,6 +89,7 @@ OURS = {
     "draw",
     "empty_cache",
     "set_notebook_display",
+    "value_and_grad",
     "explain",
     "memory",
     "page",

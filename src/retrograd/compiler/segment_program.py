@@ -122,8 +122,9 @@ class SegmentProgram:
     ``results``, which may be blank (slots without values), and makes them ordinary tensors. It calls nothing between, so
     that an exception, also an interrupt, leaves all results unchanged or computed.
 
-    ``steps`` are the recorded operations, ``count`` is the number of results, and ``parts`` describe the nodes in the
-    graph, in the order in which they are created. ``source`` is the text of ``run``.
+    ``inputs`` and ``outs`` are the recorded arguments and results, ``steps`` the recorded operations, ``count`` is the
+    number of results, and ``parts`` describe the nodes in the graph, in the order in which they are created. ``source``
+    is the text of ``run``.
 
     With the index ``loss`` of a result, the program includes the backward pass from this result: ``run`` returns its
     gradients for the inputs with the indices ``leaves``, of which those at the indices ``copied`` must be copied before the
@@ -141,6 +142,7 @@ class SegmentProgram:
         wanted: Sequence[int] | None = None,
     ) -> None:
         self.steps, self.count = list(recorder.tape.steps), len(outs)
+        self.inputs, self.outs = tuple(inputs), tuple(outs)
         self.parts = [GraphPart(*each) for each in _graph_parts(self.steps, outs)]
         plain, instead = eliminate_common_subexpressions(
             list(map(copy, self.steps)), [*outs, *[each.root for each in outs]]

@@ -1,0 +1,154 @@
+"""``retrograd.value_and_grad``: gradients for NumPy programs, recorded in each call or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import retrograd as torch
+
+pure = pytest.mark.parametrize("pure", [False, True])
+RANDOM = np.random.default_rng(0)
+A, B = RANDOM.standard_normal((9, 3)), RANDOM.standard_normal(9)
+
+
+def rosenbrock(x: Any) -> Any:
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def least_squares(x: Any) -> Any:
+    return ((torch.from_numpy(A) @ x - torch.from_numpy(B)) ** 2).sum()
+
+
+def orbit(x: Any) -> Any:
+    place, speed = x[:2], x[2:]
+    for _ in range(5):
+        place = place + 0.05 * speed
+        speed = speed - 0.1 * place / (place @ place) ** 1.5
+    return 0.5 * (speed @ speed) - 1 / (place @ place).sqrt()
+
+
+def likelihood(x: Any) -> Any:
+    points = torch.linspace(0, 1, 6, dtype=torch.float64)
+    covariance = torch.exp(-0.5 * ((points[:, None] - points) / x[0].exp()) ** 2) + x[1].exp() * torch.eye(
+        6, dtype=x.dtype
+    )
+    factor = torch.linalg.cholesky(covariance)
+    return torch.cholesky_solve(points[:, None], factor).sum() + factor.diagonal().log().sum()
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "rosenbrock": (rosenbrock, np.linspace(-1, 1, 8)),
+    "least_squares": (least_squares, np.ones(3)),
+    "orbit": (orbit, np.array([1.0, 0.0, 0.0, 1.1])),
+    "likelihood": (likelihood, np.array([-1.0, -2.0])),
+}
+
+
+@pure
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_gradients(name: str, pure: bool) -> None:
+    function, start = FUNCTIONS[name]
+    both = torch.value_and_grad(function, pure=pure)
+    for point in (start, start + 0.125, start * 0.5):
+        before = point.copy()
+        value, gradient = both(point)
+        assert type(value) is float and gradient.dtype == np.float64 and gradient.shape == point.shape
+        assert value == pytest.approx(function(torch.from_numpy(point)).item(), rel=1e-12)
+        expected = scipy.optimize.approx_fprime(point, lambda x: both(x)[0], 1e-7)
+        assert np.allclose(gradient, expected, rtol=1e-4, atol=1e-4 * abs(gradient).max())
+        gradient += 1  # belongs to the caller
+        assert np.array_equal(point, before) and both(point)[0] == value
+
+
+def test_a_pure_function_is_called_once_for_a_shape_and_a_dtype() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(x.shape)
+        return (x * x).sum()
+
+    both = torch.value_and_grad(f, pure=True)
+    for count in (3, 3, 4, 3, 4):
+        assert both(np.ones(count))[1].tolist() == [2.0] * count
+    assert len(calls) == 2
+    assert both(np.ones(3, np.float32))[1].dtype == np.float32 and len(calls) == 3
+
+
+@pure
+def test_several_arguments(pure: bool) -> None:
+    def f(x: Any, y: Any, power: int) -> Any:
+        return (x * y**power).sum()
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    for _ in range(2):
+        value, (of_x, of_y) = torch.value_and_grad(f, (0, 1), pure=pure)(x, y, 2)
+        assert (value, of_x.tolist(), of_y.tolist()) == (41.0, [9.0, 16.0], [6.0, 16.0])
+        assert torch.value_and_grad(f, 1, pure=pure)(x, y, 2)[1].tolist() == [6.0, 16.0]
+        assert torch.value_and_grad(f, -2, pure=pure)(x, y, 2)[1].tolist() == [6.0, 16.0]
+
+
+@pure
+def test_arguments_that_are_no_float64_arrays(pure: bool) -> None:
+    square = torch.value_and_grad(lambda x: (x * x).sum(), pure=pure)
+    assert square(3.0) == (9.0, 6.0) and square(3) == (9.0, 6.0)
+    assert square([1, 2])[1].tolist() == [2.0, 4.0]
+    assert square(np.arange(3))[1].tolist() == [0.0, 2.0, 4.0]
+    assert square(np.ones(2, ">f8"))[1].tolist() == [2.0, 2.0]
+    assert square(np.arange(4.0)[::-2])[1].tolist() == [6.0, 2.0]
+    assert square(np.float32(2))[1].dtype == np.float32
+    value, gradient = torch.value_and_grad(lambda z: (z * z.conj()).real.sum(), pure=pure)(np.array([1 + 2j]))
+    assert value == 5.0 and gradient.tolist() == [2 + 4j]
+
+
+@pure
+def test_a_function_that_does_not_depend_on_the_argument(pure: bool) -> None:
+    for f in (lambda x, y: y.sum(), lambda x, y: (x.detach() * y).sum()):
+        value, gradient = torch.value_and_grad(f, pure=pure)(np.ones(2), np.ones(2))
+        assert value == 2.0 and gradient.tolist() == [0.0, 0.0]
+    value, gradients = torch.value_and_grad(lambda x, y: y.sum(), (0, 1), pure=pure)(np.ones(2), np.ones(2))
+    assert [each.tolist() for each in gradients] == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_a_function_that_reads_elements_is_called_each_time() -> None:
+    both = torch.value_and_grad(lambda x: x.sum() if x[0] > 0 else (x * x).sum(), pure=True)
+    assert both(np.array([1.0, 3.0]))[1].tolist() == [1.0, 1.0]
+    assert both(np.array([-1.0, 3.0]))[1].tolist() == [-2.0, 6.0]
+
+
+def test_numbers_that_change_do_not_compile_without_end() -> None:
+    both = torch.value_and_grad(lambda x, a: (a * x).sum(), pure=True)
+    for k in range(50):
+        assert both(np.ones(2), float(k))[1].tolist() == [k, k]
+
+
+@pure
+def test_gradients_are_computed_under_no_grad(pure: bool) -> None:
+    with torch.no_grad():
+        assert torch.value_and_grad(lambda x: (x * x).sum(), pure=pure)(np.ones(2))[1].tolist() == [2.0, 2.0]
+
+
+@pure
+def test_scipy_minimizes(pure: bool) -> None:
+    found = scipy.optimize.minimize(torch.value_and_grad(rosenbrock, pure=pure), np.zeros(5), jac=True)
+    assert found.success and np.allclose(found.x, 1, atol=1e-5)
+
+
+@pure
+def test_errors(pure: bool) -> None:
+    with pytest.raises(RuntimeError, match=r"one element, but got shape \(2,\)"):
+        torch.value_and_grad(lambda x: x * 2, pure=pure)(np.ones(2))
+    with pytest.raises(TypeError, match="to return a tensor, but got float"):
+        torch.value_and_grad(lambda x: 1.0, pure=pure)(np.ones(2))
+    with pytest.raises(TypeError, match="expected an array or a number, but got str"):
+        torch.value_and_grad(lambda x: x, pure=pure)("x")
+    with pytest.raises(TypeError, match="an array of <U1 cannot become a tensor"):
+        torch.value_and_grad(lambda x: x, pure=pure)(np.array(["x"]))
+    with pytest.raises(TypeError, match="argument 1 was not given; there are 1"):
+        torch.value_and_grad(lambda x: x, 1, pure=pure)(np.ones(2))
+    with pytest.raises(ZeroDivisionError):
+        torch.value_and_grad(lambda x: x / (1 // 0), pure=pure)(np.ones(2))
