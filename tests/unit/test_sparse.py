@@ -216,6 +216,7 @@ ABOUT_LAYOUT = [
     "save",
     "load",
     "vmap",
+    "value_and_grad",
     "__new__",
     "_repr_html_",
     "__init_subclass__",

@@ -55,7 +55,14 @@ def jacrev(
         _check_real("jacrev", "outputs", outs)
         bases = _basis(outs)
         pull = found[1]
-        columns = vmap(lambda *rows: tree_flatten(pull(spec.unflatten(rows)))[0], chunk_size=chunk_size)(*bases)
+
+        def products(*rows: Any) -> list[Any]:
+            return tree_flatten(pull(spec.unflatten(rows)))[0]
+
+        if len(outs) == 1 and outs[0].numel() == 1:  # one row, as of a gradient: without the overhead of vmap
+            columns = [each[None] for each in products(bases[0][0])]
+        else:
+            columns = vmap(products, chunk_size=chunk_size)(*bases)
         structure = tree_flatten(inputs)[1]
         rows = [list(each.split([out.numel() for out in outs], 0)) for each in columns]
         result = [
