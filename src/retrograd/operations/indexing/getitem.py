@@ -69,7 +69,7 @@ def _registers_override(*given: Any) -> bool:
 
 
 def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """Return the view ``x[index]`` if ``index`` consists only of integers, slices without a step and ``...``.
+    """Return the view ``x[index]`` if ``index`` consists only of integers, slices and ``...``.
 
     Return None for any other index and for an invalid index.
     """
@@ -90,7 +90,7 @@ def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
             elif item is Ellipsis:
                 dim = max(dim, x._array.ndim - left)
             else:
-                if item.start is not None or item.stop is not None:
+                if item.start is not None or item.stop is not None or item.step is not None:
                     x = _sliced(x, item, dim)
                 dim += 1
     except IndexError:
@@ -136,13 +136,13 @@ def _numpy_view_key(index: tuple[Any, ...]) -> Any:
     """Return ``index`` as an index with which NumPy returns a view and never a scalar, or None.
 
     The result is ``index`` with ``...`` appended, unless ``index`` already contains it. It is None if ``index`` does
-    not consist only of integers, slices without a step and at most one ``...``.
+    not consist only of integers, slices and at most one ``...``, or if a step is not a positive int.
     """
     dots = False
     for each in index:
         kind = each.__class__
         if kind is slice:
-            if each.step is not None:
+            if (step := each.step) is not None and (step.__class__ is not int or step < 1):
                 return None
         elif each is Ellipsis and not dots:
             dots = True
