@@ -27,12 +27,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from . import footprint, page, trees
+from . import footprint, memory, page, trees
 from .groups import GROUPS
 from .measure import Bench, Result
 from .row import Group
 
-FOOTPRINT = "Import, memory and size"
+#: Groups whose rows run in processes of their own: the title, and the function that measures.
+ALONE = {
+    "footprint": ("Import, memory and size", footprint.rows),
+    "memory": ("Peak memory of training steps", memory.rows),
+}
 #: Pairs of processes, started one after the other, that measure a group in a comparison. One pair is not enough: with
 #: the same tree on both sides its mean was off by up to 3 %, in all rounds alike.
 PAIRS = 3
@@ -69,7 +73,7 @@ def measured(bench: Bench, group: Group, only: list[str], rounds: int) -> tuple[
 
 def _arguments() -> argparse.Namespace:
     options = argparse.ArgumentParser("python -m benchmarks", description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--group", nargs="+", choices=[*GROUPS, "footprint"], default=[*GROUPS, "footprint"])
+    options.add_argument("--group", nargs="+", choices=[*GROUPS, *ALONE], default=[*GROUPS, *ALONE])
     options.add_argument("--only", nargs="+", default=[], metavar="TEXT", help="rows whose names contain one of these")
     options.add_argument("--against", type=Path, metavar="TREE", help="another source tree to compare this one with")
     options.add_argument("--rounds", type=int, default=9)
@@ -95,13 +99,14 @@ def main() -> int:
         print(f"ours: {trees.package_parent(trees.ROOT)}\nother: {against}\n\n{page.comparison_head()}")
     for name in arguments.group:
         command = f"python -m benchmarks --group {name}"
-        if name == "footprint":
+        if name in ALONE:
             if not arguments.only:
-                rows = footprint.rows(rounds, theirs, against)
-                print(f"\n{FOOTPRINT} (footprint)", *map(page.footprint_line, rows), sep="\n")
+                title, measure = ALONE[name]
+                rows = measure(rounds, theirs, against)
+                print(f"\n{title} ({name})", *map(page.footprint_line, rows), sep="\n")
                 rounds_of[name] = {row.name: row.of for row in rows}
                 if writing:
-                    page.write(name, FOOTPRINT, command, page.footprint_table(rows))
+                    page.write(name, title, command, page.footprint_table(rows))
             continue
         group = GROUPS[name]
         results, failed = measured(bench, group, arguments.only, rounds)
