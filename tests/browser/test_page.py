@@ -175,7 +175,7 @@ def test_keys_step_through_recording_and_backward_pass(show: Show) -> None:
     assert (page.step, page.selected) == (0, MUL)
     page.press(KEYS["end"])
     assert page.step == 19
-    assert "is added to unused.grad" in page.text("#step")
+    assert "becomes unused.grad" in page.text("#step")
 
 
 def test_backward_steps_follow_the_order_of_the_events(show: Show) -> None:

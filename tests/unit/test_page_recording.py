@@ -404,6 +404,7 @@ def test_only_requested_gradients() -> None:
     assert kinds(document)[-1] == ("node", "exp")
     assert "requested" in document["events"][-1]["text"]
     assert "grad" not in node_of(document, "W")
+    assert "computes the requested gradients only" in node_of(document, "W")["explain"][0]
 
 
 def test_a_graph_that_is_freed_is_shown_without_a_backward_pass() -> None:
@@ -423,6 +424,17 @@ def test_freed_memory_is_part_of_a_recorded_pass() -> None:
         W.exp().sum().backward(retain_graph=True)
     assert not any("freed" in each for each in r.page().document["events"])
     assert not any("freed" in each for each in replayed(lambda: W.exp().sum())["events"])
+
+
+def test_memory_is_freed_once_and_by_the_last_operation_that_keeps_it() -> None:
+    def shared() -> torch.Tensor:
+        h = (W * V).exp()  # kept by exp, by the product and by sin
+        return (h * h.sin()).sum()
+
+    document = recorded(shared)
+    freed = [(document["nodes"][each["node"]]["name"], each["freed"]) for each in document["events"] if "freed" in each]
+    assert freed == [("mul", 24), ("exp", 24)]
+    assert sum(each.get("bytes", 0) for each in document["nodes"]) == 48
 
 
 def test_a_pass_that_fails_is_shown_up_to_the_error() -> None:
@@ -472,6 +484,67 @@ def test_hooks_are_events_with_the_gradient_before_and_after() -> None:
     assert "not called" in document["events"][2]["text"]
     assert value_of(document, node_of(document, "W")["grad"])["mean"] == 2
     assert any("Hooks were not called" in each for each in document["notes"])
+
+
+def test_hooks_after_a_node_are_events_and_its_formulas_show_what_the_rule_gave() -> None:
+    def hooked() -> torch.Tensor:
+        h = W.exp()
+        y = h.sin()
+        y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 0,))
+        return y.sum()
+
+    document = recorded(hooked)
+    assert kinds(document)[2:5] == [("node", "sin"), ("hook", "sin"), ("node", "exp")]
+    node, hook = document["events"][2:4]
+    (outgoing,) = node["outgoing"]
+    assert_summary(value_of(document, outgoing["value"]), W.exp().cos())
+    assert outgoing["value"] == hook["before"] and "a hook after the step <lambda>" in hook["text"]
+    assert (
+        value_of(document, hook["after"])["zeros"] == value_of(document, node_of(document, "exp")["grad"])["zeros"] == 3
+    )
+    assert "the gradient becomes 0 in sin" in " ".join(node_of(document, "W")["explain"])
+    assert document["nodes"][node_of(document, "W")["cause"]]["name"] == "sin"
+
+
+def test_hooks_of_leaves_are_events() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    x.register_hook(lambda grad: -grad)
+    x.register_post_accumulate_grad_hook(lambda leaf: None)
+    document = recorded(lambda: (x * 3).sum())
+    assert kinds(document)[-2:] == [("hook", "x"), ("leaf", "x")]
+    hook, leaf = document["events"][-2:]
+    assert [value_of(document, hook[each])["mean"] for each in ("before", "after")] == [3, -3]
+    assert "after accumulating" not in hook["text"] and "a hook after accumulating" in leaf["text"]
+    assert leaf["incoming"] == leaf["after"] == hook["after"]
+    assert x.grad is not None and x.grad.tolist() == [-3, -3]
+
+
+def test_hooks_of_an_operation_with_several_results() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+
+    def hooked() -> torch.Tensor:
+        first, second = (x * 1).unbind()
+        second.register_hook(lambda grad: grad * 10)
+        assert first.grad_fn is not None
+        first.grad_fn.register_prehook(lambda grads: (grads[0] * 2, grads[1]))
+        return first + second
+
+    document = recorded(hooked)
+    events = [each for each in document["events"] if document["nodes"][each["node"]]["name"] == "unbind"]
+    assert [each["kind"] for each in events] == ["hook", "hook", "node"]
+    changes = [[value_of(document, each[key])["mean"] for key in ("before", "after")] for each in events[:2]]
+    assert changes == [[1, 2], [1, 10]] and "result 1" in events[1]["text"]
+    assert [value_of(document, each)["mean"] for each in events[2]["incoming"]] == [2, 10]
+
+
+def test_hooks_make_gradients_zero_or_nan() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    x.register_hook(lambda grad: grad * 0)
+    assert "Its gradient is 0 because of a hook" in node_of(recorded(lambda: (x * 3).sum()), "x")["explain"][0]
+    assert "Its gradient is 0 because of a hook" in node_of(recorded(lambda: (x * x).sum()), "x")["explain"][0]
+    z = torch.tensor([1.0, 2.0], requires_grad=True)
+    z.register_hook(lambda grad: grad * torch.nan)
+    assert "Its gradient is not finite because of a hook" in node_of(recorded(lambda: (z * 3).sum()), "z")["explain"][0]
 
 
 def test_accumulation_shows_grad_before_and_after() -> None:

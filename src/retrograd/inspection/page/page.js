@@ -965,7 +965,8 @@ function stepText(step) {
       + (brief(node.value) ? ` gives ${brief(node.value)}` : "");
   }
   if (step.kind === "start") return `The backward pass starts at ${place} with the gradient ${brief(step.incoming) || "1"}.`;
-  if (step.kind === "leaf") return `The gradient (${brief(step.incoming ?? node.grad)}) is added to ${nameOf(step.node)}.grad. ${step.text || ""}`.trim();
+  if (step.kind === "leaf") return `The gradient (${brief(step.incoming ?? node.grad)}) ${step.after === undefined ? "arrives at " + nameOf(step.node)
+    : step.before === undefined ? `becomes ${nameOf(step.node)}.grad` : `is added to ${nameOf(step.node)}.grad`}. ${step.text || ""}`.trim();
   if (step.kind === "sum") return `${step.parts ? step.parts.length : "Several"} gradients meet at ${place} and are added${step.parts && brief(step.incoming) ? `: ${step.parts.map(part => brief(part.value)).join(" + ")} = ${brief(step.incoming)}` : ""}.`;
   if (step.kind === "hook") return `A hook of ${place} runs.`;
   if (step.kind === "freed") return `The saved values of ${place} are freed.`;

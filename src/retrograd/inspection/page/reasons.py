@@ -23,7 +23,8 @@ MOST = 3  # causes that a sentence names
 class Reasons:
     """Reasons for the gradients of a :class:`Trace`; ``place`` returns a text for an entry, such as ``relu (line 7)``.
 
-    ``zero`` and ``broken`` have, for each entry whose gradient is 0 or not finite, the entries that caused it.
+    ``zero`` and ``broken`` have, for each entry whose gradient is 0 or not finite, the entries that caused it. ``hooked``
+    has the entries whose gradient hooks have replaced, with the one before.
     """
 
     def __init__(self, trace: Trace, place: Callable[[int], str]) -> None:
@@ -32,12 +33,15 @@ class Reasons:
         self.arriving: dict[int, list[tuple[int, Outgoing]]] = {}
         self.zero: dict[int, list[int]] = {}
         self.broken: dict[int, list[int]] = {}
+        self.hooked: dict[int, Value | None] = {}
         self.forward = _forward_causes(trace)
         started: dict[int, Value | None] = {}
         for event in trace.events:
             if event.kind == "start":
                 source = next((source for source, _ in trace.entries[event.node].inputs), event.node)
                 started[source] = event.incoming[0]
+            if event.kind == "hook" and event.after is not None and event.node not in self.events:
+                self.hooked.setdefault(event.node, event.before)
             if event.kind not in ("node", "leaf"):
                 continue
             self.events[event.node] = event
@@ -48,19 +52,18 @@ class Reasons:
     def _follow(self, event: Event, started: Value | None) -> None:
         """Find the causes of the gradient of ``event``, whose sources have been followed before."""
         given = [each for each in event.incoming if each is not None]
-        arriving = [(source, each) for source, each in self.arriving.get(event.node, ()) if each.value is not None]
+        arriving = [
+            (source, each.final) for source, each in self.arriving.get(event.node, ()) if each.final is not None
+        ]
         if given and all(each.is_zero for each in given):
             self.zero[event.node] = list(
                 dict.fromkeys(
-                    cause
-                    for source, each in arriving if each.value is not None and each.value.is_zero
-                    for cause in self.zero.get(source, [source])
+                    cause for source, each in arriving if each.is_zero for cause in self.zero.get(source, [source])
                 )
-            ) if all(each.value is not None and each.value.is_zero for _, each in arriving) else [event.node]  # fmt: skip
+            ) if all(each.is_zero for _, each in arriving) else [event.node]  # fmt: skip
         if any(not each.is_finite for each in given):
             found = [
-                cause for source, each in arriving if each.value is not None and not each.value.is_finite
-                for cause in self.broken.get(source, [source])
+                cause for source, each in arriving if not each.is_finite for cause in self.broken.get(source, [source])
             ]  # fmt: skip
             if found or started is None or started.is_finite:
                 self.broken[event.node] = list(dict.fromkeys(found)) or [event.node]
@@ -72,7 +75,7 @@ class Reasons:
             return causes[0]
         event = self.events.get(index)
         if event is None or all(each is None for each in event.incoming):
-            return next((source for source, each in self.arriving.get(index, ()) if each.value is None), None)
+            return next((source for source, each in self.arriving.get(index, ()) if each.final is None), None)
         return None
 
     def sentences(self, index: int) -> Iterator[str]:
@@ -100,8 +103,11 @@ class Reasons:
 
     def _about(self, index: int, causes: list[int], what: str, where: str) -> Iterator[str]:
         if causes == [index]:
-            parts = len([None for _, each in self.arriving.get(index, ()) if each.value is not None])
-            if parts > 1 and what == "0":
+            parts = len([None for _, each in self.arriving.get(index, ()) if each.final is not None])
+            before = self.hooked.get(index)
+            if before is not None and (not before.is_zero if what == "0" else before.is_finite):
+                yield f"Its gradient is {what} because of a hook."
+            elif parts > 1 and what == "0":
                 yield f"Its gradient is 0: the {parts} gradients that meet here cancel each other."
             elif parts > 1:
                 yield "Its gradient is not finite: the sum of the gradients that meet here overflows."
@@ -111,13 +117,25 @@ class Reasons:
         shown = ", ".join(self.place(each) for each in causes[:MOST])
         more = f" and {len(causes) - MOST} more" if len(causes) > MOST else ""
         reason = ""
-        if len(causes) == 1 and what == "0":
+        if len(causes) == 1 and self._broken_by_hook(causes[0], what):
+            reason = "a hook replaced it"
+        elif len(causes) == 1 and what == "0":
             found = (
                 self._why_zero(self.trace.entries[causes[0]], each) for each in self.events[causes[0]].outgoing
                 if each.value is not None and each.value.is_zero
             )  # fmt: skip
             reason = next(filter(None, found), "")
         yield f"Its gradient is {what}: {where} in {shown}{more}{': ' + reason if reason else ''}."
+
+    def _broken_by_hook(self, index: int, what: str) -> bool:
+        """Whether a hook after the operation ``index`` has made a gradient 0 or not finite, which the rule had not."""
+        for each in self.events[index].outgoing:
+            if each.hooked and each.value is not None and each.final is not None:
+                if what == "0" and each.final.is_zero and not each.value.is_zero:
+                    return True
+                if what != "0" and each.value.is_finite and not each.final.is_finite:
+                    return True
+        return False
 
     def _passed_on(self, entry: Entry, event: Event, each: Outgoing) -> Iterator[str]:
         """Yield sentences about the gradient ``each`` that ``entry`` passes on."""
@@ -138,6 +156,9 @@ class Reasons:
                 return
             reason = self._why_zero(entry, each)
             yield f"The gradient for `{each.name}` becomes 0 here{': ' + reason if reason else ''}{self._example(entry, each)}."
+        elif each.hooked and each.final is not None and (each.final.is_zero or not each.final.is_finite):
+            kind = "0" if each.final.is_zero else "not finite"
+            yield f"The gradient for `{each.name}` is {kind} because of a hook that runs after this operation."
         elif each.lost and count > 1:
             verb = "becomes" if each.lost == 1 else "become"
             yield f"{each.lost} of {count} elements of the gradient for `{each.name}` {verb} 0 here{self._example(entry, each)}."
@@ -178,10 +199,14 @@ class Reasons:
     def _not_reached(self, index: int) -> Iterator[str]:
         """Yield a sentence about an operation or leaf at which no gradient has arrived."""
         arriving = self.arriving.get(index, ())
-        none = [source for source, each in arriving if each.value is None]
+        none = [source for source, each in arriving if each.final is None]
         if none:
             shown = ", ".join(self.place(each) for each in none[:MOST])
             yield f"No gradient arrives here: {shown} passed on None."
+        elif not arriving and self.trace.stopped:
+            yield "No gradient arrives here: the backward pass stopped before."
+        elif not arriving and self.trace.requested:
+            yield "No gradient arrives here: this backward pass computes the requested gradients only."
 
     def _why_zero(self, entry: Entry, each: Outgoing) -> str:
         """Return the reason why the gradient that ``entry`` passes on for ``each`` is 0, "" if no value shows it."""

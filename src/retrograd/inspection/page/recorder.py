@@ -101,7 +101,7 @@ class Outgoing:
     it was summed over broadcast dimensions. ``numbers`` are the numbers of one element by their names in the rule,
     ``result`` the computed number, and ``element`` the index of the element. ``lost`` is the number of elements that
     are 0 although the incoming gradient is not. ``broken`` tells that an element is NaN or infinite although the
-    incoming gradient is finite.
+    incoming gradient is finite. ``hooked`` is true if a hook after the operation has replaced the gradient by ``final``.
     """
 
     target: int
@@ -114,6 +114,13 @@ class Outgoing:
     element: tuple[int, ...] | None = None
     lost: int = 0
     broken: bool = False
+    hooked: bool = False
+    replaced: Value | None = None
+
+    @property
+    def final(self) -> Value | None:
+        """Gradient that arrives at the target: ``value``, or the one by which a hook has replaced it."""
+        return self.replaced if self.hooked else self.value
 
 
 @dataclass
@@ -141,7 +148,8 @@ class Trace:
     """Graph and backward pass as texts and values: what a page shows.
 
     ``line`` is the code object and instruction of the backward call. ``unused`` are names of tensors that require a
-    gradient and are not in the graph. ``replayed`` is true if the pass was run for the page alone.
+    gradient and are not in the graph. ``replayed`` is true if the pass was run for the page alone, ``stopped`` if an
+    exception ended it, and ``requested`` if it computes the gradients of certain tensors only.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -152,6 +160,8 @@ class Trace:
     line: tuple[Any, int] = (None, -1)
     replayed: bool = False
     record: bool = False
+    stopped: bool = False
+    requested: bool = False
 
 
 # --- Reading the graph ----------------------------------------------------------------------------------------------
@@ -174,6 +184,8 @@ class Reader:
         self._taken: dict[int, tuple[Any, Value | None]] = {}  # by identity of the array, which is kept alive
         self._constants: dict[Any, int] = {}
         self._in_scope: dict[int, Any] = {}
+        self._kept: dict[Any, set[int]] = {}  # by node, the identities of the memory that it keeps
+        self._keepers: dict[int, list[int]] = {}  # by identity, the number of nodes that keep it, and its bytes
         for each in (*names.held, *tensors):
             edge = each._grad_edge if isinstance(each, Tensor) else None
             if edge is not None and edge.__class__ is not AccumulateGrad:
@@ -193,6 +205,15 @@ class Reader:
                 used.add(id(edge))
                 self.trace.unused.append(names.places.get(id(edge), ""))
 
+    def release(self, node: Any) -> int:
+        """Return the number of bytes that no operation keeps any more, once ``node`` has freed its values."""
+        found = 0
+        for each in self._kept.pop(node, ()):
+            keepers = self._keepers[each]
+            keepers[0] -= 1
+            found += 0 if keepers[0] else keepers[1]
+        return found
+
     def value_of(self, array: Any) -> Value | None:
         """Return the value of ``array``, which is taken once however often it is read."""
         found = self._taken.get(id(array))
@@ -205,6 +226,7 @@ class Reader:
         self.numbers.clear()
         self._taken.clear()
         self._in_scope.clear()
+        self._kept.clear()
         del self.reading, self.names
         return self.trace
 
@@ -345,6 +367,11 @@ class Reader:
                 if id(owner) not in owners:
                     owners.add(id(owner))
                     entry.nbytes += owner.nbytes
+                    self._keepers[id(owner)] = [0, owner.nbytes]
+                kept = self._kept.setdefault(step.node, set())
+                if id(owner) in self._keepers and id(owner) not in kept:
+                    kept.add(id(owner))
+                    self._keepers[id(owner)][0] += 1
             else:
                 entry.nbytes += each.nbytes
             entry.saved.append(Saved(each.name, each.shape, each.dtype, each.nbytes, value, source, state))
@@ -394,6 +421,7 @@ class Observer:
         self.reader, self.trace, self.session = reader, reader.trace, session
         #: The gradients that have arrived at each edge: pairs (entry from which it came, value).
         self.arrived: dict[Any, list[tuple[int, Value | None]]] = {}
+        self.leaving: list[Any] | None = None
         self.outside = sys.exc_info()[1]
         for (edge, grad), number in zip(roots, self.trace.roots, strict=False):
             value = take(grad)
@@ -404,6 +432,7 @@ class Observer:
         """Store the trace as the last one of the recording."""
         error = sys.exc_info()[1]
         if error is not None and error is not self.outside:
+            self.trace.stopped = True
             self.trace.notes.append(_stopped(error))
         trace = self.reader.finish()
         self.arrived.clear()
@@ -435,22 +464,35 @@ class Observer:
     ) -> Any:
         """Return the result of ``engine._visit`` for ``edge``, with the events of sums, of hooks and of the node."""
         self.trace.record = record and bool(grad_mode.recording())
+        self.trace.requested = wanted is not None
         self.applied = edge.__class__ is OutputEdge or not edge.single
         self.before = None if self.applied or edge.hooks is None else self.safely(take, grad)
         if edge.__class__ is OutputEdge or edge.single:
             self.safely(self._add_sum, edge, grad)
         result = engine._visit(edge, grad, edges, keep, record, several, heap, wanted, inner, self.apply)
         if not self.applied:
-            self.safely(self._add_end, edge, grad)
+            self.safely(self._add_end, edge, wanted.get(edge, grad))
         return result
 
     def apply(self, node: Any, grad: Any, edges: Any, keep: bool, record: bool, several: Any) -> Any:
         """Return the gradients that ``engine._apply`` computes for ``node``, and record the call as an event."""
         self.applied = True
-        incoming = self.safely(_taken, [*several[node]] if node in several else [grad])
-        if node.hooks is not None and node.single and (node.hooks.tensor or node.hooks.before):
-            self.safely(self._add_hook, node, incoming)
-        return self.run(engine._apply, node, grad, incoming, edges, keep, record, several)
+        held = several.get(node)
+        incoming = self.safely(_taken, [grad] if held is None else [*held])
+        hooks = node.hooks
+        if held is None and hooks is not None and (hooks.tensor or hooks.before):
+            self.safely(self._add_hook, node, self.before, incoming[0])
+        if hooks is None and node.result_hooks is None:
+            return self.run(engine._apply, node, grad, incoming, edges, keep, record, several)
+        at = len(self.trace.events)
+        with _Probes() as probes:
+            arriving = probes.last(hooks.before) if held is not None and hooks is not None and hooks.before else []
+            self.leaving = probes.first(hooks.after) if hooks is not None and hooks.after else None
+            try:
+                return self.run(engine._apply, node, grad, incoming, edges, keep, record, several)
+            finally:
+                if held is not None:
+                    self.safely(self._add_result_hooks, at, incoming, arriving[0][0] if arriving else held)
 
     def run(
         self, function: Any, node: Any, grad: Any, incoming: Any, edges: Any, keep: bool, record: bool, several: Any
@@ -461,14 +503,12 @@ class Observer:
         before = 0 if keep else self.safely(_kept_bytes, node)
         grads = function(node, grad, edges, keep, record, several)
         if event is not None:
-            event.freed = before if before and not self.safely(_kept_bytes, node) else 0
+            event.freed = self.reader.release(node) if before and not self.safely(_kept_bytes, node) else 0
             self.safely(self._add_outgoing, event, node, grad, edges, grads, saved)
         return grads
 
     def _begin(self, node: Any, incoming: Any) -> Event:
         event = Event("node", self.reader.numbers[node], incoming or [])
-        if node.hooks is not None and node.hooks.after:
-            event.text = "Hooks that run after the node have run; the outgoing gradients are those after them."
         self.trace.events.append(event)
         return event
 
@@ -478,18 +518,38 @@ class Observer:
         self.trace.events.append(event)
 
     def _add_outgoing(self, event: Event, node: Any, grad: Any, edges: Any, grads: Any, saved: dict[str, Any]) -> None:
+        leaving, self.leaving = self.leaving, None  # what the hooks after the node were called with
+        given = leaving[0][0] if leaving else ()
+        listed = list(node.listed or range(len(given)))
         for index, (edge, each) in enumerate(zip(edges, (grads,) if len(edges) == 1 else grads, strict=False)):
             if edge is not None and edge.variable_ref is not dead_ref:
                 position = node.operand if node.lone else index
+                ruled = given[listed.index(position)] if leaving and position in listed else each
                 with numpy.errstate(all="ignore"):
-                    event.outgoing.append(self._outgoing(node, edge, position, grad, each, saved))
+                    found = self._outgoing(node, edge, position, grad, ruled, saved)
+                if leaving:
+                    found.replaced = take(_array_of(each))
+                    found.hooked = not _is_same(found.value, found.replaced)
+                self._arrive(edge, event.node, found.final)
+                event.outgoing.append(found)
+        if leaving:
+            self._add_after_hooks(event)
+
+    def _add_after_hooks(self, event: Event) -> None:
+        """Add an event for each gradient that hooks after the node have changed, or one if they have changed none."""
+        shown = "; ".join(each for each in self.trace.entries[event.node].hooks if each.startswith(AFTER))
+        for each in event.outgoing:
+            if each.hooked:
+                text = f"{shown}: the gradient for `{each.name}` is another one"
+                self.trace.events.append(Event("hook", event.node, before=each.value, after=each.replaced, text=text))
+        if not any(each.hooked for each in event.outgoing):
+            self.trace.events.append(Event("hook", event.node, text=f"{shown}: the gradients are unchanged"))
 
     def _outgoing(self, node: Any, edge: Any, position: int, grad: Any, each: Any, saved: dict[str, Any]) -> Outgoing:
         """Return the record of the gradient ``each`` that ``node`` passes on to ``edge``, its operand ``position``."""
-        source, target = self.reader.numbers[node], self.reader.numbers[edge.node]
+        target = self.reader.numbers[edge.node]
         name = next((name for i, name in _names_of(node) if i == position), "")
         if each is None:
-            self._arrive(edge, source, None)
             return Outgoing(target, position, name, None)
         raw = _array_of(each)
         arrived = raw
@@ -502,7 +562,6 @@ class Observer:
         found = Outgoing(target, position, name, value)
         if not isinstance(raw, Tensor) and raw.shape != edge.shape:
             found.raw_shape = raw.shape
-        self._arrive(edge, source, value)
         _choose_element(found, node, _array_of(grad), raw, saved)
         return found
 
@@ -512,7 +571,17 @@ class Observer:
     def leaf(self, leaf: Any, grad: Any, owned: bool, record: bool, wanted: Any, write: bool) -> None:
         """Accumulate the gradient ``grad`` of ``leaf`` by ``accumulate.visit_leaf``, and record the call as an event."""
         event = self.safely(self._begin_leaf, leaf, grad)
-        accumulate.visit_leaf(leaf, grad, owned, record, wanted, write)
+        hooks = leaf.hooks
+        if hooks is None or not (hooks.tensor or hooks.before):
+            accumulate.visit_leaf(leaf, grad, owned, record, wanted, write)
+        else:
+            with _Probes() as probes:
+                called = probes.last(hooks.before if write and hooks.before else hooks.tensor)
+                try:
+                    accumulate.visit_leaf(leaf, grad, owned, record, wanted, write)
+                finally:
+                    if event is not None and called:
+                        self.safely(self._add_leaf_hooks, event, leaf, called[0][0])
         if event is not None:
             self.safely(self._end_leaf, event, leaf, wanted, write)
 
@@ -520,18 +589,24 @@ class Observer:
         number = self.reader.numbers[leaf]
         self._add_sum(leaf, grad)
         event = Event("leaf", number, [take(grad)], before=take(_grad_of(leaf)))
-        if leaf.hooks is not None and (leaf.hooks.tensor or leaf.hooks.before):
-            event.text = "Hooks of the leaf run: " + "; ".join(self.trace.entries[number].hooks)
         self.trace.events.append(event)
         return event
+
+    def _add_leaf_hooks(self, event: Event, leaf: Any, grad: Any) -> None:
+        """Add the event of the hooks of ``leaf`` before ``event``; ``grad`` is the gradient that they have given."""
+        (before,), event.incoming = event.incoming, [take(grad[0] if isinstance(grad, tuple) else grad)]
+        self.trace.events.remove(event)
+        self._add_hook(leaf, before, event.incoming[0])
+        self.trace.events.append(event)
 
     def _end_leaf(self, event: Event, leaf: Any, wanted: Any, write: bool) -> None:
         if wanted is not None and leaf not in wanted:
             event.text = "This gradient was not requested, and is dropped."
         elif write:
             event.after = take(_grad_of(leaf))
+            event.text = "; ".join(each for each in self.trace.entries[event.node].hooks if each.startswith(AFTER))
         else:
-            event.text = (event.text + " " if event.text else "") + "The gradient is returned; .grad is unchanged."
+            event.text = "The gradient is returned; .grad is unchanged."
         if not write:
             event.before = None
 
@@ -541,13 +616,71 @@ class Observer:
         if sum(value is not None for _, value in parts) > 1:
             self.trace.events.append(Event("sum", self.reader.numbers[edge.node], [take(grad)], parts=parts))
 
-    def _add_hook(self, node: Any, incoming: Any) -> None:
-        number, before, after = self.reader.numbers[node], self.before, incoming[0]
-        same = before is not None and after is not None and before.summary == after.summary
+    def _add_hook(self, node: Any, before: Value | None, after: Value | None) -> None:
+        """Add the event of the hooks that ``node``, a node or a leaf, has for the gradient that arrives."""
+        number, same = self.reader.numbers[node], _is_same(before, after)
         event = Event("hook", number, before=before, after=None if same else after)
-        shown = "; ".join(self.trace.entries[number].hooks)
+        shown = "; ".join(each for each in self.trace.entries[number].hooks if not each.startswith(AFTER))
         event.text = f"{shown}: {'the gradient is unchanged' if same else 'the gradient is another one'}"
         self.trace.events.append(event)
+
+    def _add_result_hooks(self, at: int, incoming: list[Value | None], final: Sequence[Any]) -> None:
+        """Add events of hooks of the results of a node before its event, number ``at``; ``final`` is what they have given."""
+        event = self.trace.events[at]
+        event.incoming = _taken(final)
+        hooks = [each for each in self.trace.entries[event.node].hooks if not each.startswith(AFTER)]
+        for index, (before, after) in enumerate(zip(incoming, event.incoming, strict=True)):
+            if _is_same(before, after):
+                continue
+            of = [each for each in hooks if each.endswith(f"(result {index})") or not each.endswith(")")]
+            text = f"{'; '.join(of)}: the gradient of result {index} is another one"
+            self.trace.events.insert(at, Event("hook", event.node, before=before, after=after, text=text))
+            at += 1
+
+
+#: Beginning of the descriptions of hooks that run after the gradients have been computed or accumulated.
+AFTER = "a hook after"
+
+
+class _Probes:
+    """Context manager that adds hooks of its own to lists of hooks, and removes them at the end.
+
+    :meth:`first` and :meth:`last` return a list, to which the arguments of the hook are added when it is called.
+    """
+
+    def __init__(self) -> None:
+        self.added: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for hooks, key in self.added:
+            hooks.pop(key, None)
+
+    def last(self, hooks: Any) -> list[Any]:
+        """Add a hook at the end of ``hooks``."""
+        called: list[Any] = []
+        key = -1 - len(self.added)
+        hooks[key] = lambda *arguments: called.append(arguments)
+        self.added.append((hooks, key))
+        return called
+
+    def first(self, hooks: Any) -> list[Any]:
+        """Add a hook at the beginning of ``hooks``."""
+        others = dict(hooks)
+        hooks.clear()
+        called = self.last(hooks)
+        hooks.update(others)
+        return called
+
+
+def _is_same(a: Value | None, b: Value | None) -> bool:
+    if a is None or b is None or a is b:
+        return a is b
+    if a.array is None or b.array is None:
+        return a.summary == b.summary
+    return bool(a.array.dtype == b.array.dtype and a.array.tobytes() == b.array.tobytes())
 
 
 def _stopped(error: BaseException) -> str:
@@ -600,11 +733,6 @@ class ReplayObserver(Observer):
         if hooks:
             text = f"{'; '.join(hooks)}: not called, because the pass runs for this page"
             self.trace.events.append(Event("hook", number, text=text))
-
-    def _begin(self, node: Any, incoming: Any) -> Event:
-        event = super()._begin(node, incoming)
-        event.text = ""
-        return event
 
     def leaf(self, leaf: Any, grad: Any, owned: bool, record: bool, wanted: Any, write: bool) -> None:
         """Record the gradient ``grad`` that arrives at ``leaf``."""
