@@ -208,7 +208,7 @@ def test_functions_of_rules_are_what_their_docstrings_say() -> None:
         (lambda x: x * -2, "grad * other", "1 * (-2) = -2"),
         (lambda x: x.log1p(), "grad / (input + 1)", "1 / (0.5 + 1) = 0.6667"),
         (lambda x: x - 2, "grad", "1"),
-        (lambda x: 2 - x, "-grad", "-1 = -1"),
+        (lambda x: 2 - x, "-grad", "-1"),
         (lambda x: x.relu(), "grad * (result > 0)", "1 * (0.5 > 0) = 1"),
         (lambda x: x.sqrt(), "grad / (2 * result)", "1 / (2 * 0.7071) = 0.7071"),
         (lambda x: torch.sub(x, x.detach(), alpha=3), "grad", "1"),
@@ -221,6 +221,26 @@ def test_formulas_with_numbers(function: Any, formula: str, numbers: str) -> Non
     name = next(each["name"] for each in document["nodes"] if each["kind"] == "operation")
     found = outgoing_of(document, name)
     assert (found["formula"], found["numbers"]) == (formula, numbers)
+
+
+@pytest.mark.parametrize(
+    ("function", "formulas"),
+    [
+        (lambda x: torch.addmm(x, x, x), ["grad", "mm(grad, mat2.mT)", "mm(mat1.mT, grad)"]),
+        (lambda x: torch.addmm(x, x, x, alpha=2), ["grad", "mm(grad, mat2.mT) * alpha", "mm(mat1.mT, grad) * alpha"]),
+        (lambda x: torch.where(x > 0, x, x.detach()), ["where(condition, grad, 0)"]),
+        (lambda x: x.sum(0), ["expand(unsqueeze(grad, dim), input_shape)"]),
+        (lambda x: x.sum(0, keepdim=True), ["expand(grad, input_shape)"]),
+        (lambda x: x.mean(), ["expand(grad / math.prod(input_shape), input_shape)"]),
+        (lambda x: x.masked_fill(x > 0, 1.0), ["masked_fill(grad, mask, 0)"]),
+    ],
+)
+def test_formulas_use_names_of_public_functions(function: Any, formulas: list[str]) -> None:
+    x = torch.tensor([[0.5, 2.0], [1.0, 4.0]], requires_grad=True)
+    y = function(x)
+    document = page(y).document
+    (event,) = [each for each in document["events"] if each["kind"] == "node"]
+    assert [each["formula"] for each in event["outgoing"]] == formulas
 
 
 def test_numbers_of_arrays_are_those_of_one_element() -> None:

@@ -24,7 +24,24 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))  # of the pac
 LONGEST = 60  # lines of a source block
 MANY = 10_000  # formulas that are kept
 _MARKED = re.compile("\x01(.*?)\x02")
-NAMES = {"g": "grad", "self": "input", "out": "result"}  # names in rules, and in formulas
+#: Names in rules, and in formulas.
+NAMES = {"g": "grad", "self": "input", "out": "result", "self_shape": "input_shape"}
+#: Functions of rules, and what formulas show for them; the words are the arguments. ``F`` and shapes are left out.
+READABLE = {
+    "where_else": ("condition grad", "where(condition, grad, 0)"),
+    "masked_fill_scalar": ("grad mask value", "masked_fill(grad, mask, value)"),
+    "masked_fill_number": ("grad mask value", "masked_fill(grad, mask, value)"),
+    "masked_product": ("grad other", "grad * other"),
+    "turned_fast": ("matrix", "matrix.mT"),
+    "mm_laid_out": ("a b strides", "mm(a, b)"),
+    "_scaled": ("F grad factor", "grad * factor"),
+    "restore_dims": ("F grad shape dim keepdim", "unsqueeze(grad, dim)"),
+    "evenly_spread": ("grad shape count", "expand(grad / count, shape)"),
+    "zeros_as": ("grad", "zeros_like(grad)"),
+    "conj_block": ("grad", "conj(grad)"),
+    "as_complex": ("grad", "view_as_complex(grad)"),
+    "sum_all": ("grad", "sum(grad)"),
+}
 
 
 def shown_name(name: str) -> str:
@@ -120,14 +137,20 @@ class _Renamed(ast.NodeTransformer):
 
 
 class _Expanded(ast.NodeTransformer):
-    """Replace calls of functions of rules by the expressions that their docstrings begin with.
+    """Replace calls of functions of rules by the expressions that their docstrings begin with, or by :data:`READABLE`.
 
     For example, ``tanh_backward(grad, result)`` becomes ``grad * (1 - result * result)``: the docstring of the function
-    begins with "Return ``slope * (1 - value * value)``".
+    begins with "Return ``slope * (1 - value * value)``". Factors that are 1 in this call are left out, and so is the
+    insertion of dimensions that were kept.
     """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id in READABLE and not node.keywords:
+            return self._readable(node, *READABLE[node.func.id])
         if not isinstance(node.func, ast.Name) or node.keywords or not node.func.id.endswith(_GRADIENTS):
             return node
         operation = OPS.get(node.func.id)
@@ -147,6 +170,17 @@ class _Expanded(ast.NodeTransformer):
             replaced: ast.expr = _Renamed(given.__getitem__).visit(expression)
         except (SyntaxError, KeyError):
             return node
+        return replaced
+
+    def _readable(self, node: ast.Call, words: str, text: str) -> ast.expr:
+        given = dict(zip(words.split(), node.args, strict=False))
+        if len(given) != len(node.args) or set(given) != set(words.split()):
+            return node
+        decided = {"factor": 1, "keepdim": True}
+        for name, each in given.items():
+            if name in decided and isinstance(each, ast.Name) and self.values.get(each.id) == decided[name]:
+                return given["grad"]
+        replaced: ast.expr = _Renamed(given.__getitem__).visit(codegen.parse_expression(text))
         return replaced
 
 
@@ -177,7 +211,7 @@ def formula_tree(op: Any, index: int, parameters: Mapping[str, Any]) -> ast.expr
     if body is None or is_shared(rule):
         names = [shown_name(each) for each in arguments(rule) if each != "F"]
         return ast.Call(ast.Name(rule.__name__.lstrip("_")), [ast.Name(each) for each in names], [])
-    shown: ast.expr = _Expanded().visit(_Shown(parameters).visit(_copied(body)))
+    shown: ast.expr = _Expanded(parameters).visit(_Shown(parameters).visit(_copied(body)))
     return shown if "g" in arguments(rule) else ast.BinOp(grad, ast.Mult(), shown)
 
 
@@ -232,8 +266,8 @@ def numbers(op: Any, index: int, parameters: Mapping[str, Any], values: Mapping[
     texts = {shown_name(name): number_text(each) for name, each in {**parameters, **values}.items() if _is_number(each)}
     if not shown or not names <= texts.keys():
         return ""
-    if shown == "grad":
-        return texts["grad"]
+    if shown in ("grad", "-grad"):
+        return number_text(result)
     for name, text in texts.items():
         marked = marked.replace(f"\x01{name}\x02", f"({text})" if text[0] == "-" else text)
     return f"{marked} = {number_text(result)}"
