@@ -516,7 +516,11 @@ def test_print_shows_graph_node_and_table(show: Show) -> None:
         "return [...document.querySelectorAll('#print-table tr')].map(each => each.innerText || each.textContent)"
     )
     assert len(rows) == 15
-    assert rows[1].startswith("x")
+    cells = page.js(
+        "return [...document.querySelectorAll('#print-table tr')].map(row => [...row.cells].map(each => each.textContent))"
+    )
+    assert cells[1][:2] == ["x", "constant"] and cells[1][4] == "−1 … 1"
+    assert [row[5] for row in cells if row[0] == "unused"] == ["zero"]
     assert page.js("return printed.join()") == "header h1,#node,#print-graph,#print-table"
     picture = page.js(
         """const canvas = document.getElementById("print-graph");

@@ -46,7 +46,7 @@ def frame_html(html: str, height: int = 640) -> str:
     """
     return (
         f'<iframe srcdoc="{escape(html)}" sandbox="allow-scripts" title="graph" width="100%" height="{height}" '
-        'style="border: 1px solid #8886; border-radius: 6px"></iframe>'
+        'style="display: block; box-sizing: border-box; border: 1px solid #8886; border-radius: 6px"></iframe>'
     )
 
 

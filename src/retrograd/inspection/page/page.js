@@ -752,7 +752,7 @@ function explanationOf(id) {
   const node = nodes[id], problem = problemOf(id), cause = causeOf(id);
   if (!problem && !node.explain) return null;
   return make("div", { class: problem ? "note" : "note plain" },
-    problem && make("strong", {}, problem === "None" ? "The gradient is None. " : `The gradient ${problem === "zero" ? "is zero" : `contains ${problem}`}. `),
+    problem && !(node.explain || []).some(text => text.startsWith("Its gradient is")) && make("strong", {}, problem === "None" ? "The gradient is None. " : `The gradient ${problem === "zero" ? "is zero" : `contains ${problem}`}. `),
     (node.explain || []).map(text => make("p", {}, text)),
     cause !== undefined && cause !== id && make("button", { type: "button", class: "cause", click: () => select(cause) }, `Go to where it becomes ${problem || "so"}: ${placeOf(cause)}`));
 }
@@ -953,6 +953,13 @@ function brief(reference) {
   if (!value) return "";
   if (elements(value) === 1 && value.mean !== undefined) return number(value.mean);
   return value.text && value.text.length < 60 && !value.text.includes("\n") ? value.text : shapeText(value).trim();
+}
+
+// A value on paper: a number, or the least and the largest element.
+function range(reference) {
+  const value = valueOf(reference);
+  if (!value || elements(value) === 1 || value.min === undefined) return brief(reference);
+  return `${number(value.min)} … ${number(value.max)}`;
 }
 
 function stepText(step) {
@@ -1272,9 +1279,9 @@ addEventListener("beforeprint", () => {
   const width = scene.width * large + 40, height = scene.height * large + 60;
   Object.assign(picture, { width: width * ratio, height: height * ratio });
   paint(picture.getContext("2d"), wholeView(width, height, large, 0), width, height, ratio);
-  byId("print").replaceChildren(make("h3", {}, "Graph"), picture, make("h3", {}, "Nodes"), make("table", { id: "print-table" },
-    make("tr", {}, ["node", "kind", "line", "shape, dtype", "value", "gradient", "kept"].map(text => make("th", {}, text))),
-    nodes.slice(0, 2000).map((node, id) => make("tr", {}, [titleOf(id), node.kind, lineOf(id), shapeText(node), brief(node.value), brief(node.grad) || problemOf(id), node.bytes ? bytes(node.bytes) : ""].map(text => make("td", {}, text))))),
+  byId("print").replaceChildren(make("figure", {}, make("h3", {}, "Graph"), picture), make("h3", {}, "Nodes"), make("table", { id: "print-table" },
+    make("thead", {}, make("tr", {}, ["node", "kind", "line", "shape, dtype", "value", "gradient", "kept"].map(text => make("th", {}, text)))),
+    nodes.slice(0, 2000).map((node, id) => make("tr", {}, [titleOf(id), node.kind, lineOf(id), shapeText(node), range(node.value), problemOf(id) || range(node.grad), node.bytes ? bytes(node.bytes) : ""].map(text => make("td", {}, text))))),
   nodes.length > 2000 ? make("p", {}, `and ${nodes.length - 2000} more nodes`) : "");
   addEventListener("afterprint", () => {
     document.documentElement.style.colorScheme = before;
