@@ -91,6 +91,22 @@ def test_cause_of_a_dead_layer_is_found(show: Show) -> None:
     assert "no element of its input is positive" in page.text("#node")
 
 
+def broken_network() -> Any:
+    x = torch.tensor([[4.0, -1.0], [1.0, 2.0]], requires_grad=True)
+    with recording() as r:
+        (x.sqrt().exp().sin().sum() + (x - x).sum()).backward()
+    return r.page().document
+
+
+def test_overview_leads_to_where_nan_arises(show: Show) -> None:
+    page = show(broken_network())
+    assert page.text("#node .origins").startswith("Where they arise: sqrt, ")
+    page.click("#node .origins button")
+    assert page.text("#node-title") == "sqrt"
+    assert "NaN arises here in the forward pass" in page.text("#node .note")
+    assert not page.js("return document.querySelectorAll('#node .cause').length")
+
+
 def test_hook_of_the_program_is_a_step(show: Show) -> None:
     page = show(dead_network())
     hook = page.js("return graphPage.steps.findIndex(step => step.kind === 'hook')")

@@ -307,6 +307,7 @@ def test_zero_because_gradients_cancel() -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     document = recorded(lambda: (x - x).sum())
     assert "the 2 gradients that meet here cancel each other" in explained(document, "x")
+    assert cause_of(document, "x") == "x"
     scale = torch.tensor(3.0, requires_grad=True)
     document = recorded(lambda: (scale * torch.tensor([1.0, -1.0])).sum())
     assert "its elements cancel in the sum over the broadcast dimensions" in explained(document, "mul")
@@ -339,6 +340,8 @@ def test_nan_of_the_forward_pass() -> None:
     assert "NaN arises here in the forward pass" in explained(document, "log")
     assert "The result is not finite: that arose in log" in explained(document, "mul")
     assert "was not finite in the forward pass already: that arose in log" in explained(document, "mul")
+    assert "its operands were not finite in the forward pass already; that arose in log" in explained(document, "x")
+    assert cause_of(document, "x") == "log"
 
 
 def test_nan_of_a_sum() -> None:

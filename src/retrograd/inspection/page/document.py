@@ -229,7 +229,7 @@ class _Writer:
         if sentences:
             found["explain"] = sentences
         cause = self.reasons.cause(index)
-        if cause is not None and cause != index:
+        if cause is not None:
             found["cause"] = cause
         return found
 

@@ -717,7 +717,7 @@ function markSource() {
 // --- Pane of the selected node
 
 const goTo = id => link(titleOf(id), () => select(id));
-const listed = (ids, most = 12) => [...ids.slice(0, most).flatMap((id, index) => [index ? ", " : "", goTo(id)]), ids.length > most ? ` and ${ids.length - most} more` : ""];
+const listed = (ids, most = 12, to = goTo) => [...ids.slice(0, most).flatMap((id, index) => [index ? ", " : "", to(id)]), ids.length > most ? ` and ${ids.length - most} more` : ""];
 const stepLink = (index, text) => index === undefined || index < 0 ? null : link(text || `step ${index + 1}`, () => go(index), `Go to step ${index + 1} of the replay`);
 const facts = pairs => make("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false)
   .map(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]));
@@ -746,7 +746,7 @@ function showNode() {
 
 const currentStep = step => make("div", { class: `now ${step.phase}` }, make("p", {}, make("strong", {}, `Step ${state.step + 1}: `), stepText(step)),
   (step.parts || []).map(({ from, value }) => [make("p", { class: "muted" }, "+ from ", from === undefined ? "the call of backward" : goTo(from)), valueView(value)]),
-  step.kind !== "node" && labelled([[step.kind === "sum" ? "sum" : "gradient", step.incoming], ["before", step.before], ["after", step.after]]));
+  step.kind !== "node" && labelled([[step.kind === "sum" ? "sum" : "gradient", step.incoming], [step.after === undefined && step.kind === "hook" ? "gradient" : "before", step.before], ["after", step.after]]));
 
 function explanationOf(id) {
   const node = nodes[id], problem = problemOf(id), cause = causeOf(id);
@@ -806,6 +806,7 @@ function ruleOf(id) {
 }
 
 function overview() {
+  const origins = [...new Set(problems.map(causeOf).filter(cause => cause !== undefined))];
   const kept = groups[0].total.bytes, most = byMemory.length ? byMemory[0].bytes : 1;
   const lineText = ([source, at]) => {
     const part = sources[source] && sources[source].parts.find(each => at >= each.first && at < each.first + each.lines.length);
@@ -823,7 +824,8 @@ function overview() {
     ...(byMemory.length ? [make("h3", {}, "Lines that keep most memory for the backward pass"), make("table", { id: "memory" }, byMemory.slice(0, 8).map(line => make("tr", {},
       make("td", {}, link(lineOf(line.nodes[0]), () => select(heaviest(line))), " ", make("code", {}, lineText(line.line)), bar(line.bytes / most)),
       make("td", { class: "right" }, bytes(line.bytes)))))] : []),
-    ...(problems.length ? [make("h3", {}, "Gradients that are zero, NaN, infinite or None"), make("table", { id: "problems" }, problems.slice(0, 12).map(id => make("tr", {},
+    ...(problems.length ? [make("h3", {}, "Gradients that are zero, NaN, infinite or None"),
+    origins.length > 0 && make("p", { class: "origins" }, "Where they arise: ", listed(origins, 4, id => link(placeOf(id), () => select(id)))), make("table", { id: "problems" }, problems.slice(0, 12).map(id => make("tr", {},
       make("td", {}, link(placeOf(id), () => select(id))), make("td", { class: "right" }, make("span", { class: "badge" }, problemOf(id)))))),
     problems.length > 12 ? make("p", { class: "muted" }, `and ${problems.length - 12} more`) : ""]
       : events.length ? [make("h3", {}, "Gradients"), make("p", { class: "muted" }, "No gradient is zero, NaN, infinite or None.")] : []),
@@ -842,8 +844,8 @@ function treeRow(item, level) {
   const isGroup = item < 0, node = nodes[item], total = isGroup ? groups[~item].total : null, problem = isGroup ? total.problem : problemOf(item);
   const kept = isGroup ? total.bytes : node.bytes;
   const name = isGroup ? `${groupTitle(~item)} (${plural(total.nodes, "node")})` : titleOf(item);
-  const entry = make("div", { class: "entry" }, make("span", { title: name }, isGroup ? "▸ " : "", name, problem ? make("span", { class: "badge" }, `grad ${problem}`) : null),
-    make("span", { class: "muted" }, isGroup ? "" : `${lineOf(item)} ${shapeText(node)}`), make("span", { class: "muted right" }, kept ? bytes(kept) : ""));
+  const entry = make("div", { class: "entry" }, make("span", { title: name }, isGroup ? "▸ " : "", make("span", { class: "name" }, name), problem ? make("span", { class: "badge" }, `grad ${problem}`) : null),
+    make("span", { class: "muted" }, isGroup ? "" : [lineOf(item), make("span", { class: "shape" }, ` ${shapeText(node)}`)]), make("span", { class: "muted right" }, kept ? bytes(kept) : ""));
   entry.style.setProperty("--depth", level);
   const row = make("li", { role: "treeitem", "aria-level": level + 1, "aria-selected": String(item === state.selected), tabindex: -1 }, entry);
   row.item = item;
@@ -955,6 +957,8 @@ function brief(reference) {
   return value.text && value.text.length < 60 && !value.text.includes("\n") ? value.text : shapeText(value).trim();
 }
 
+const isShort = reference => Boolean(brief(reference)) && brief(reference) !== shapeText(valueOf(reference)).trim();
+
 // A value on paper: a number, or the least and the largest element.
 function range(reference) {
   const value = valueOf(reference);
@@ -974,7 +978,7 @@ function stepText(step) {
   if (step.kind === "start") return `The backward pass starts at ${place} with the gradient ${brief(step.incoming) || "1"}.`;
   if (step.kind === "leaf") return `The gradient (${brief(step.incoming ?? node.grad)}) ${step.after === undefined ? "arrives at " + nameOf(step.node)
     : step.before === undefined ? `becomes ${nameOf(step.node)}.grad` : `is added to ${nameOf(step.node)}.grad`}. ${step.text || ""}`.trim();
-  if (step.kind === "sum") return `${step.parts ? step.parts.length : "Several"} gradients meet at ${place} and are added${step.parts && brief(step.incoming) ? `: ${step.parts.map(part => brief(part.value)).join(" + ")} = ${brief(step.incoming)}` : ""}.`;
+  if (step.kind === "sum") return `${step.parts ? step.parts.length : "Several"} gradients meet at ${place} and are added${(step.parts || []).every(part => isShort(part.value)) && isShort(step.incoming) ? `: ${step.parts.map(part => brief(part.value)).join(" + ")} = ${brief(step.incoming)}` : ""}.`;
   if (step.kind === "hook") return `A hook of ${place} runs.`;
   if (step.kind === "freed") return `The saved values of ${place} are freed.`;
   const outgoing = step.outgoing || [], long = outgoing.length > 2 || outgoing.some(each => !each.numbers && (each.formula || "").length > 30);

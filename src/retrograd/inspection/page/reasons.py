@@ -72,7 +72,7 @@ class Reasons:
         """Return the entry that caused the gradient of entry ``index`` to be 0, not finite or None, None if unknown."""
         causes = self.broken.get(index) or self.zero.get(index)
         if causes:
-            return causes[0]
+            return next(iter(self._origins(causes[0])), causes[0]) if index in self.broken else causes[0]
         event = self.events.get(index)
         if event is None or all(each is None for each in event.incoming):
             return next((source for source, each in self.arriving.get(index, ()) if each.final is None), None)
@@ -125,7 +125,14 @@ class Reasons:
                 if each.value is not None and each.value.is_zero
             )  # fmt: skip
             reason = next(filter(None, found), "")
+        elif len(causes) == 1 and (origins := self._origins(causes[0])):
+            reason = f"its operands were not finite in the forward pass already; {self._arose(origins)}"
         yield f"Its gradient is {what}: {where} in {shown}{more}{': ' + reason if reason else ''}."
+
+    def _origins(self, index: int) -> list[int]:
+        """Return the entries where operands of the entry ``index`` that are not finite arose in the forward pass."""
+        sources = (source for source, _ in self.trace.entries[index].inputs)
+        return list(dict.fromkeys(cause for source in sources for cause in self.forward.get(source, ())))
 
     def _broken_by_hook(self, index: int, what: str) -> bool:
         """Whether a hook after the operation ``index`` has made a gradient 0 or not finite, which the rule had not."""
