@@ -1,9 +1,9 @@
-"""The page of a large graph in a headless Chromium: ``python -m benchmarks.graph_page [--nodes 10000]``.
+"""The page of a large graph in a headless Chromium: ``python -m benchmarks.graph_page [--nodes 10000] [--file PAGE.html]``.
 
-Opens a page of repeated steps and prints the size of the file, the time to the first paint and until the page answers, and
-for selecting, folding, zooming, stepping, searching and the list the processor time of the page's main thread. Processor
-time is used for these because a loaded machine changes it little; it includes layout and painting. Needs Chromium,
-chromedriver and selenium, as ``tests/browser`` does.
+Opens a page of repeated steps, or the page in a file, such as one of ``retrograd run --page``. Prints the size of the
+file, the time to the first paint and until the page answers, and for selecting, folding, zooming, stepping, searching and
+the list the processor time of the page's main thread. Processor time is used for these because a loaded machine changes it
+little; it includes layout and painting. Needs Chromium, chromedriver and selenium, as ``tests/browser`` does.
 """
 
 from __future__ import annotations
@@ -75,18 +75,20 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--nodes", type=int, default=10_000, help="number of operations, ten in each repeated step")
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--file", type=Path, help="page to open, whose graph has groups, in place of a made one")
     chosen = options.parse_args()
     from retrograd.inspection.page.html import page_html
     from tests.browser import conftest, documents
 
     if not conftest.AVAILABLE:
         sys.exit("Chromium, chromedriver and selenium are needed: python3 scripts/browser.py installs them on Debian.")
-    html = page_html(documents.loop(chosen.nodes // 10))
     with tempfile.TemporaryDirectory() as folder, conftest.browser() as driver:
-        file = Path(folder) / "page.html"
-        file.write_text(html, encoding="utf-8")
+        file = chosen.file or Path(folder) / "page.html"
+        if chosen.file is None:
+            file.write_text(page_html(documents.loop(chosen.nodes // 10)), encoding="utf-8")
+        size = file.stat().st_size
         results = measure(driver, file, chosen.rounds)
-    print(f"{chosen.nodes} nodes, {len(html.encode()) / 1000:.0f} kB")
+    print(f"{chosen.file or f'{chosen.nodes} nodes'}, {size / 1000:.0f} kB")
     for name, milliseconds in results.items():
         print(f"{name:26}{milliseconds:8.0f} ms")
 

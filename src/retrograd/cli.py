@@ -74,9 +74,14 @@ def meant(command: str) -> str | None:
         return f"checkpoint {command}"
     if command.endswith(".py") or os.path.exists(command):
         return f"run {command}"
+    return similar_to(command, [*COMMANDS, *TEXTS])
+
+
+def similar_to(word: str, words: Sequence[str]) -> str | None:
+    """Return the one of ``words`` that is most similar to ``word``, None if no one is."""
     import difflib  # only misspelt names need it
 
-    return next(iter(difflib.get_close_matches(command, [*COMMANDS, *TEXTS], 1)), None)
+    return next(iter(difflib.get_close_matches(word, words, 1)), None)
 
 
 def show(text: str) -> int:
@@ -116,8 +121,8 @@ def run(arguments: Sequence[str]) -> int:
     """
     start = {"-m": runner.run_module, "-c": runner.run_text}
     page, arguments = page_option(arguments)
-    if page == "":
-        return complain("run --page needs the name of an HTML file")
+    if page is not None and (not page or page.startswith("-") or page.endswith(".py")):
+        return complain("run --page needs the name of an HTML file" + (f", before the program: {page}" if page else ""))
     if arguments[:1] in (["-h"], ["--help"]):
         print(USAGE)
         return 0
@@ -130,7 +135,10 @@ def run(arguments: Sequence[str]) -> int:
         begin = runner.run_stdin if arguments[0] == "-" else runner.run_file
         name, *rest = arguments
     else:
-        return complain(f"run has no option {arguments[0]}" if arguments else "run needs a program")
+        if not arguments:
+            return complain("run needs a program")
+        similar = similar_to(arguments[0].partition("=")[0], ["--page", "--help"])
+        return complain(f"run has no option {arguments[0]}" + (f". Did you mean: {similar}" if similar else ""))
     set_rank()
     try:
         if page is None:

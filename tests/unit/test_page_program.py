@@ -90,6 +90,11 @@ def test_a_missing_file_name(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--page"], ["--page="]):
         assert cli.run(arguments) == cli.CANNOT
         assert "run --page needs the name of an HTML file" in capsys.readouterr().err
+    for arguments in (["--page", "program.py", "data.py"], ["--page", "-c", "import torch"]):
+        assert cli.run(arguments) == cli.CANNOT
+        assert f"an HTML file, before the program: {arguments[1]}" in capsys.readouterr().err
+    assert cli.run(["--pgae", "out.html", "program.py"]) == cli.CANNOT
+    assert "run has no option --pgae. Did you mean: --page\n" in capsys.readouterr().err
     assert cli.run(["--page", "out.html"]) == cli.CANNOT
     assert "run needs a program" in capsys.readouterr().err
 
