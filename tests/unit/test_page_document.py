@@ -249,6 +249,9 @@ def test_numbers_of_arrays_are_those_of_one_element() -> None:
     found = outgoing_of(recorded(lambda: (x * w).sum()), "mul")
     assert (found["numbers"], found["element"]) == ("1 * 2 = 2", "[0, 0]")
     assert "numbers" not in outgoing_of(recorded(lambda: (x @ x).sum()), "mm")
+    w = torch.tensor([[0.375101, 0.0], [0.0, 0.0]], requires_grad=True)
+    found = outgoing_of(recorded(lambda: torch.fmin(w, torch.tensor(0.375102)).sum()), "fmin")
+    assert "0.375101" in found["numbers"] and "0.375102" in found["numbers"]
 
 
 def test_the_source_block_of_an_operation_is_shown() -> None:

@@ -263,7 +263,11 @@ def numbers(op: Any, index: int, parameters: Mapping[str, Any], values: Mapping[
     ``values`` are the numbers by the names of the rule, including ``g``, and ``result`` is the computed gradient.
     """
     shown, marked, names = _text(op, index, parameters)
-    texts = {shown_name(name): number_text(each) for name, each in {**parameters, **values}.items() if _is_number(each)}
+    given = {shown_name(name): each for name, each in {**parameters, **values}.items() if _is_number(each)}
+    texts = {name: number_text(each) for name, each in given.items()}
+    compares = "<" in shown or ">" in shown
+    if compares and any(texts[a] == texts[b] and given[a] != given[b] for a in texts for b in texts):
+        texts = {name: number_text(each, 8) for name, each in given.items()}  # rounded more, they would be equal
     if not shown or not names <= texts.keys():
         return ""
     if shown in ("grad", "-grad"):
@@ -279,8 +283,8 @@ def _is_number(value: Any) -> bool:
     )
 
 
-def number_text(value: Any) -> str:
-    """Return ``value``, a number, as text with four significant digits.
+def number_text(value: Any, digits: int = 4) -> str:
+    """Return ``value``, a number, as text with ``digits`` significant digits.
 
     >>> number_text(0.123456), number_text(-2.0)
     ('0.1235', '-2')
@@ -288,9 +292,9 @@ def number_text(value: Any) -> str:
     if isinstance(value, (bool, int)):
         return str(value)
     value = value.item() if hasattr(value, "item") else value
-    return (
-        f"({value:.4g})" if isinstance(value, complex) else f"{value:.4g}" if isinstance(value, float) else str(value)
-    )
+    if isinstance(value, complex):
+        return f"({value:.{digits}g})"
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 # --- Source blocks --------------------------------------------------------------------------------------------------
