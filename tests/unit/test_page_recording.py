@@ -437,6 +437,13 @@ def test_memory_is_freed_once_and_by_the_last_operation_that_keeps_it() -> None:
     assert sum(each.get("bytes", 0) for each in document["nodes"]) == 48
 
 
+@pytest.mark.parametrize("compute", [product, shared_operand, in_place, several_results, a_module])
+def test_all_memory_that_is_kept_is_freed(compute: Callable[[], torch.Tensor]) -> None:
+    document = recorded(compute)
+    freed = sum(each.get("freed", 0) for each in document["events"])
+    assert freed == sum(each.get("bytes", 0) for each in document["nodes"]) > 0
+
+
 def test_a_pass_that_fails_is_shown_up_to_the_error() -> None:
     def changed() -> torch.Tensor:
         h = W.exp()
