@@ -231,6 +231,16 @@ def test_a_recorded_program_computes_the_same() -> None:
     assert all(torch.equal(a, b) for a, b in zip(*grads, strict=True))
 
 
+def test_the_search_for_names_looks_up_no_attributes_of_variables() -> None:
+    class Answering:
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(f"{name} was looked up")
+
+    answering, model = Answering(), nn.Linear(3, 1)
+    document = recorded(lambda: model(W).sum())
+    assert answering is not None and node_of(document, "model.weight")["kind"] == "leaf"
+
+
 def test_a_recording_keeps_no_tensor_alive() -> None:
     with recording() as r:
         h = W.exp()

@@ -226,7 +226,7 @@ def _add(names: Names, name: str, value: Any) -> None:
         for key, each in list(value.items()):
             if isinstance(each, Tensor):
                 names.add(f"{name}[{key!r}]", each)
-    elif not isinstance(value, type) and callable(getattr(value, "named_parameters", None)):
+    elif callable(getattr(type(value), "named_parameters", None)):  # an attribute of a module may be slow to miss
         for method in (value.named_parameters, value.named_buffers):
             for key, each in method():
                 names.add(f"{name}.{key}", each)

@@ -46,8 +46,8 @@ class recording(Recorder):
     """Context manager that records the forward values and the backward passes of its thread, for a page.
 
     :meth:`page` makes the page of the last backward pass. In contrast to :func:`page` after the fact, every forward value
-    is shown as it was computed, the pass is the program's own, with its hooks, and freed memory is shown. Operations
-    take several times longer inside; a program that does not use this class is not affected.
+    is shown as it was computed, the pass is the program's own, with its hooks, and freed memory is shown. Small
+    operations take up to twenty times longer inside; a program that does not use this class is not affected.
 
     Attributes:
         passes: The number of backward passes that have been recorded. Passes inside another pass are not.
