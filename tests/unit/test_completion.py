@@ -101,8 +101,22 @@ def test_instances_list_nothing_that_raises() -> None:
         normal,
         torch.no_grad(),
     ]:
-        # As in PyTorch, a real tensor has no imaginary part to read.
-        assert raising(value) == (["imag"] if isinstance(value, torch.Tensor) else []), type(value)
+        assert raising(value) == [], type(value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_list_nothing_that_raises() -> None:
+    x, mask = torch.eye(2), torch.tensor([[True, False], [True, True]])
+    rows = [torch.ones(2), torch.ones(3)]
+    for value in (
+        *(torch.tensor(1.0), x[0], x[0] * 1j, x, x * 1j, x.to("meta"), torch.stack([x, x])),
+        *(x.to_sparse(), x.to_sparse_csr(), torch.masked.masked_tensor(x, mask)),
+        *(torch.nested.nested_tensor(rows), torch.nested.nested_tensor(rows, layout=torch.jagged)),
+    ):
+        assert raising(value) == [], value
+        assert {"dtype", "grad", "sum"} <= set(dir(value)), value
+    assert "imag" in dir(x * 1j) and "imag" not in dir(x)
+    assert {"H", "mT"} <= set(dir(x)) and not {"H", "mT"} & set(dir(x[0]))
 
 
 def test_names_left_out_are_not_listed_and_say_why() -> None:

@@ -11,6 +11,7 @@ import inspect
 import opcode
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from types import FrameType
@@ -164,10 +165,26 @@ def without_unsupported(cls: type, names: Iterable[str]) -> list[str]:
     return [name for name in names if not isinstance(inspect.getattr_static(cls, name, None), UnsupportedAttribute)]
 
 
+def readable(value: object, names: Iterable[str]) -> list[str]:
+    """Return ``names``, attributes of ``value``, without the properties whose read raises an exception."""
+    found = []
+    for name in names:
+        if isinstance(inspect.getattr_static(type(value), name, None), property):
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    getattr(value, name)
+            except Exception:
+                continue
+        found.append(name)
+    return found
+
+
 __all__ = [
     "DIFFERENCES_PAGE",
     "UnsupportedAttribute",
     "missing_name_error",
+    "readable",
     "torch_name",
     "why_missing",
     "without_unsupported",

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..compat import unsupported
 from ..compat.lazy_imports import MethodOnDemand
-from ..compat.missing_names import UnsupportedAttribute, without_unsupported
+from ..compat.missing_names import UnsupportedAttribute, readable, without_unsupported
 from ..core.tensor import Tensor
 from ..dispatch.declare import FUNCTIONS, METHODS, operator_form, public_form
 from ..dispatch.intercept import interceptable
@@ -61,6 +61,8 @@ UNARY = {"neg": "neg", "pos": "positive", "abs": "abs"}
 
 #: Slots of the class, which have no value while it is not needed.
 FIELDS = {name for name in Tensor.__slots__ if name[:2] != "__"}
+#: Properties of some tensors only: matrices, complex tensors.
+PARTIAL = frozenset({"H", "mH", "mT", "imag"})
 
 
 def install() -> None:
@@ -136,12 +138,19 @@ def _interceptable(name: str, function: Any) -> Any:
 def _listed(self: Tensor) -> list[str]:
     """Return the names of the attributes of ``self``, for ``dir(tensor)``.
 
-    Attributes of PyTorch's Tensor that retrograd does not support are omitted, and so are the fields of the class.
+    Attributes of PyTorch's Tensor that retrograd does not support are omitted, and so are the fields of the class and
+    those of ``PARTIAL`` that this tensor does not have.
     """
     own = vars(self)
     omitted = FIELDS | {"_repr_html_"} if self.is_cuda else FIELDS | {"_repr_html_", "__cuda_array_interface__"}
     inherited = [name for name in object.__dir__(self) if name not in own and name not in omitted]
-    return [*without_unsupported(type(self), inherited), *own]
+    absent = PARTIAL.difference(readable(self, PARTIAL))
+    return [name for name in (*without_unsupported(type(self), inherited), *own) if name not in absent]
+
+
+def listed_and_readable(self: Tensor) -> list[str]:
+    """Return the names for ``dir(tensor)`` without properties that raise: ``__dir__`` of tensors without an array."""
+    return readable(self, _listed(self))
 
 
 def _unwritable(name: str) -> Callable[..., None]:

@@ -41,6 +41,7 @@ from ..core.torch_function import OVERRIDING, call_without_overrides
 from ..dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, StoredTensor, implements_in, name_of
 from ..kernels import indexing
 from ..kernels import sparse as kernels
+from ..operations.tensor_methods import listed_and_readable
 from .operations import ALIAS, GATHER
 
 NO_NUMPY = "can't convert {} layout tensor to numpy. Use Tensor.to_dense() first."
@@ -134,6 +135,7 @@ class SparseTensor(StoredTensor):
     _pattern: Pattern
     _sizes: tuple[int, ...]
     _is_param: bool
+    __dir__ = listed_and_readable
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -216,7 +216,10 @@ class Stub:
             return f"_{name}"
         if name not in self.members and names.contents(self.module).get(name) is getattr(names.modules()[module], name):
             return name  # exported
-        local = f"_{name}" if name in self.members or name in names.contents(self.module) else name
+        contents = names.contents(self.module)
+        local = f"_{name}" if name in self.members or name in contents else name
+        if name in self.members and isinstance(contents.get(name), type):  # `_name` is the alias of the stub's own class
+            local = f"_{module.rpartition('.')[2]}_{name}"
         self.imports[local] = f"from {self.relative(module)} import {name}" + f" as {local}" * (local != name)
         return local
 

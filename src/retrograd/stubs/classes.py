@@ -31,6 +31,8 @@ HIDDEN = frozenset({
     "__constants__", "__call__", "__post_init__", "__torch_function__", "__delattr__", "__format__", "__all__",
     "__getattr__", "__setattr__",
 })  # fmt: skip
+#: Methods with an underscore that other programs call: notebooks.
+PROTOCOLS = frozenset({"_repr_html_"})
 #: Metaclass of ``FloatTensor`` and others, whose instances are tensors.
 LEGACY = type(legacy_types.CPU_TYPES["FloatTensor"])
 #: Attributes of public classes that only the package uses.
@@ -225,7 +227,7 @@ class Members:
     def _shown(self, name: str) -> bool:
         if name in self.done or name in HIDDEN or not identifier(name):
             return False
-        return name[:1] != "_" or (name[:2] == "__" and name[-2:] == "__")
+        return name[:1] != "_" or name in PROTOCOLS or (name[:2] == "__" and name[-2:] == "__")
 
     def _defined(self, cls: type, node: ast.ClassDef, source: Source) -> list[str]:
         """Return the lines of the methods that the body of a class defines."""
@@ -439,7 +441,7 @@ class Members:
                     found.parameters[1].type = "_Index"
                 lines += functions.shown(stub, name, [found], "", "    ")
         for name in dir(Tensor):
-            if name[:1] == "_":
+            if name[:1] == "_" and name not in PROTOCOLS:
                 continue
             value = inspect.getattr_static(Tensor, name)
             if type(value).__name__ == "MethodOnDemand":

@@ -26,6 +26,7 @@ from ...core.torch_function import GO_ON, OVERRIDING, call_without_overrides, ha
 from ...dispatch.declare import FUNCTIONS
 from ...dispatch.intercept import Call, Handler
 from ...dispatch.layout_classes import PLAIN_PROPERTIES, implements_in, name_of
+from ...operations.tensor_methods import listed_and_readable
 from ...runtime.user_frame import warn
 from ..operations import masked_combine, masked_construct, masked_get_data, masked_gradient, masked_where
 
@@ -113,6 +114,7 @@ class MaskedTensor(Tensor):
     __array_ufunc__ = None
     _masked_data: Tensor
     _masked_mask: Tensor
+    __dir__ = listed_and_readable
 
     _array, _grad_edge, _counter, _view = map(_of_data, ("_array", "_grad_edge", "_counter", "_view"))
     _view_version, _creation_meta = map(_of_data, ("_view_version", "_creation_meta"))

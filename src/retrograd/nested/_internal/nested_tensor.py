@@ -34,6 +34,7 @@ from ...core.tensor import layout as layout_class
 from ...core.torch_function import OVERRIDING, call_without_overrides
 from ...dispatch.declare import FUNCTIONS
 from ...dispatch.layout_classes import PLAIN_PROPERTIES, NoArray, StoredTensor, implements_in, name_of
+from ...operations.tensor_methods import listed_and_readable
 from .nested_int import registry
 
 jagged = layout_class("jagged")
@@ -63,6 +64,7 @@ class Nested(StoredTensor):
 
     __slots__ = ()
     __module__ = "torch"
+    __dir__ = listed_and_readable
     device = property(lambda self: self._stored.device, doc="Device of the elements.")
     nbytes = property(lambda self: self._stored.nbytes, doc="Number of bytes of the elements.")
     is_sparse = property(lambda self: False, doc="False.")
