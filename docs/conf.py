@@ -40,6 +40,7 @@ copybutton_prompt_text = ">>> |... |$ "
 copybutton_prompt_is_regexp = False
 copybutton_only_copy_prompt_lines = True
 
+pygments_dark_style = "github-dark"  # the default underlines names of modules, as if they were links
 html_theme = "furo"
 html_title = f"retrograd {release}"
 html_static_path = ["static"]

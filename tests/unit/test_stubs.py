@@ -44,7 +44,9 @@ def test_overloads_follow_the_results(texts: dict[str, str]) -> None:
 
 def test_classes_with_the_name_of_another_class_have_separate_aliases(texts: dict[str, str]) -> None:
     cuda = texts["retrograd.cuda"]  # has a class `device`, too
-    assert "from .. import device as _retrograd_device" in cuda and "def device(self) -> _retrograd_device | None:" in cuda
+    assert (
+        "from .. import device as _retrograd_device" in cuda and "def device(self) -> _retrograd_device | None:" in cuda
+    )
     assert "class device_of(_device):" in cuda and "_device = device" in cuda.splitlines()
 
 

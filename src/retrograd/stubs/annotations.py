@@ -218,7 +218,9 @@ class Stub:
             return name  # exported
         contents = names.contents(self.module)
         local = f"_{name}" if name in self.members or name in contents else name
-        if name in self.members and isinstance(contents.get(name), type):  # `_name` is the alias of the stub's own class
+        if name in self.members and isinstance(
+            contents.get(name), type
+        ):  # `_name` is the alias of the stub's own class
             local = f"_{module.rpartition('.')[2]}_{name}"
         self.imports[local] = f"from {self.relative(module)} import {name}" + f" as {local}" * (local != name)
         return local
