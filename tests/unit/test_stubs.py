@@ -50,6 +50,15 @@ def test_classes_with_the_name_of_another_class_have_separate_aliases(texts: dic
     assert "class device_of(_device):" in cuda and "_device = device" in cuda.splitlines()
 
 
+def test_nodes_have_the_public_names(texts: dict[str, str]) -> None:
+    graph = texts["retrograd.autograd.graph"]
+    (declared,) = (each for each in ast.parse(graph).body if isinstance(each, ast.ClassDef) and each.name == "Node")
+    assert {each.name for each in declared.body if isinstance(each, ast.FunctionDef)} == {
+        *("metadata", "name", "next_functions", "register_hook", "register_prehook", "requires_grad", "__call__")
+    }
+    assert list(definitions(graph, "next_functions", "Node")) == ["(self) -> tuple[tuple[Node | None, int], ...]"]
+
+
 def test_modules_are_called_as_forward(texts: dict[str, str]) -> None:
     linear = texts["retrograd.nn.modules.linear"]
     assert list(definitions(linear, "__call__", "Linear")) == ["(self, input: Tensor) -> Tensor"]

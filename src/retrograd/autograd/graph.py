@@ -40,6 +40,11 @@ class Node(metaclass=_NodeInstanceCheck):
     True
     """
 
+    # For readers and editors: an instance has these attributes from the class of its operation.
+    name, next_functions, metadata = RecordedNode.name, RecordedNode.next_functions, RecordedNode.metadata
+    requires_grad, __call__ = RecordedNode.requires_grad, RecordedNode.__call__
+    register_hook, register_prehook = RecordedNode.register_hook, RecordedNode.register_prehook
+
 
 class GradientEdge(NamedTuple):
     """Place in the autograd graph where the gradient of a tensor is computed.

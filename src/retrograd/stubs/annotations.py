@@ -151,7 +151,9 @@ def class_node(cls: type) -> tuple[ast.ClassDef | None, Source | None]:
         code = getattr(function, "__code__", None)
         source = source_of_file(code.co_filename) if code is not None else None
         if source is not None and (node := source.class_of(cls.__name__)) is not None:
-            return node, source
+            public = names.stand_in(source.module, cls.__name__)
+            if public is None or public != names.home(cls):
+                return node, source  # not the internal class from which a public one takes its methods
     source = source_of_module(
         cls.__module__.replace("torch", names.ROOT, 1) if cls.__module__[:5] == "torch" else cls.__module__
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
+from ..compat.missing_names import UnsupportedAttribute
 from ..core.tensor import Tensor
 from ..operations.creation import legacy_types
 from ..runtime.codegen import parse_expression
@@ -116,6 +117,7 @@ class Members:
         self.stub, self.cls, self.full = stub, cls, full
         self.done: set[str] = set()
         for each in cls.__mro__:
+            self.done |= {key for key, value in vars(each).items() if isinstance(value, UnsupportedAttribute)}
             if home := names.home(each):
                 self.done |= INTERNAL.get(".".join([names.torch_name(home[0]), home[1]]), set())
 
@@ -317,7 +319,10 @@ class Members:
 
     def _property(self, name: str, value: property) -> list[str]:
         found = functions.node_of(value)
-        if found is not None:
+        written = recorded_types.by_hand(f"{self.full}.{name}")
+        if written:
+            kind = self.stub.type_text(written[0].returns, FULL)
+        elif found is not None:
             kind = functions.result_type(self.stub, *found, f"{self.full}.{name}")
         else:
             kind = self._fact(name)
