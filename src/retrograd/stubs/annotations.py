@@ -48,9 +48,9 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         parts = path.relative_to(FOLDER).with_suffix("").parts
-        self.is_package = parts[-1] == "__init__"
-        self.module = ".".join([names.ROOT, *(parts[:-1] if self.is_package else parts)])
-        self.tree = parse_module(path.read_text(encoding="utf-8"))
+        self.is_package: bool = parts[-1] == "__init__"
+        self.module: str = ".".join([names.ROOT, *(parts[:-1] if self.is_package else parts)])
+        self.tree: ast.Module = parse_module(path.read_text(encoding="utf-8"))
         self.bound: dict[str, ast.AST | tuple[str, str]] = {}
         self._read(self.tree.body)
 
@@ -178,7 +178,7 @@ class Stub:
             value for value in contents.values() if isinstance(value, type) and names.home(value) in self._places(value)
         ]
         #: Names that mean something else in a class of the stub.
-        self.members = {member for each in own for member in (*dir(each), *_set_on_self(each))}
+        self.members: set[str] = {member for each in own for member in (*dir(each), *_set_on_self(each))}
 
     def _places(self, value: object) -> list[tuple[str, str]]:
         return [(self.module, name) for name, each in names.contents(self.module).items() if each is value]

@@ -114,7 +114,9 @@ class Members:
     """Members of a public class and of its internal bases, as lines of a stub."""
 
     def __init__(self, stub: Stub, cls: type, full: str) -> None:
-        self.stub, self.cls, self.full = stub, cls, full
+        self.stub: Stub = stub
+        self.cls: type = cls
+        self.full: str = full
         self.done: set[str] = set()
         for each in cls.__mro__:
             self.done |= {key for key, value in vars(each).items() if isinstance(value, UnsupportedAttribute)}

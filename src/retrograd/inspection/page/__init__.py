@@ -20,7 +20,7 @@ class Page:
     """
 
     def __init__(self, trace: Trace, title: str = "") -> None:
-        self.document = document(trace, title)
+        self.document: dict[str, Any] = document(trace, title)
         self._html = ""
 
     @property

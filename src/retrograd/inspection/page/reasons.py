@@ -28,13 +28,14 @@ class Reasons:
     """
 
     def __init__(self, trace: Trace, place: Callable[[int], str]) -> None:
-        self.trace, self.place = trace, place
+        self.trace: Trace = trace
+        self.place: Callable[[int], str] = place
         self.events: dict[int, Event] = {}
         self.arriving: dict[int, list[tuple[int, Outgoing]]] = {}
         self.zero: dict[int, list[int]] = {}
         self.broken: dict[int, list[int]] = {}
         self.hooked: dict[int, Value | None] = {}
-        self.forward = _forward_causes(trace)
+        self.forward: dict[int, list[int]] = _forward_causes(trace)
         started: dict[int, Value | None] = {}
         for event in trace.events:
             if event.kind == "start":

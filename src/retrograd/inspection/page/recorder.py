@@ -178,9 +178,11 @@ class Reader:
     def __init__(
         self, reading: GraphRecord, names: Names, forward: Forward | None, tensors: Sequence[Any] = ()
     ) -> None:
-        self.trace = Trace()
+        self.trace: Trace = Trace()
         self.numbers: dict[Any, int] = {}
-        self.reading, self.names, self.forward = reading, names, forward
+        self.reading: GraphRecord = reading
+        self.names: Names = names
+        self.forward: Forward | None = forward
         self._taken: dict[int, tuple[Any, Value | None]] = {}  # by identity of the array, which is kept alive
         self._constants: dict[Any, int] = {}
         self._in_scope: dict[int, Any] = {}
@@ -418,11 +420,13 @@ class Observer:
     """
 
     def __init__(self, reader: Reader, roots: Sequence[Any], session: Recorder | None) -> None:
-        self.reader, self.trace, self.session = reader, reader.trace, session
+        self.reader: Reader = reader
+        self.trace: Trace = reader.trace
+        self.session: Recorder | None = session
         #: The gradients that have arrived at each edge: pairs (entry from which it came, value).
         self.arrived: dict[Any, list[tuple[int, Value | None]]] = {}
         self.leaving: list[Any] | None = None
-        self.outside = sys.exc_info()[1]
+        self.outside: BaseException | None = sys.exc_info()[1]
         for (edge, grad), number in zip(roots, self.trace.roots, strict=False):
             value = take(grad)
             self.trace.events.append(Event("start", number, [value]))
@@ -465,8 +469,8 @@ class Observer:
         """Return the result of ``engine._visit`` for ``edge``, with the events of sums, of hooks and of the node."""
         self.trace.record = record and bool(grad_mode.recording())
         self.trace.requested = wanted is not None
-        self.applied = edge.__class__ is OutputEdge or not edge.single
-        self.before = None if self.applied or edge.hooks is None else self.safely(take, grad)
+        self.applied: bool = edge.__class__ is OutputEdge or not edge.single
+        self.before: Any = None if self.applied or edge.hooks is None else self.safely(take, grad)
         if edge.__class__ is OutputEdge or edge.single:
             self.safely(self._add_sum, edge, grad)
         result = engine._visit(edge, grad, edges, keep, record, several, heap, wanted, inner, self.apply)
@@ -972,11 +976,12 @@ class Recorder(Handler):
     """
 
     def __init__(self) -> None:
-        self.forward = Forward()
+        self.forward: Forward = Forward()
         self.trace: Trace | None = None
         self.passes = 0
-        self.busy = self.running = False
-        self.failure = ""
+        self.busy: bool = False
+        self.running: bool = False
+        self.failure: str = ""
         self._names: dict[int, str] = {}
         self._made: dict[int, Any] = {}  # origins of tensors without gradient, by identity
 

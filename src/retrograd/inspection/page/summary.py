@@ -35,7 +35,8 @@ class Value:
     held: ClassVar[int] = 0  # bytes of the copies of all values
 
     def __init__(self, array: Any, summary: dict[str, Any] | None = None) -> None:
-        self.array, self._summary = array, summary
+        self.array: Any = array
+        self._summary = summary
         if array is not None:
             Value.held += array.nbytes
 
