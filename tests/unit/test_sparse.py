@@ -272,6 +272,7 @@ ABOUT_LAYOUT = [
     "prelu",
     "typename",
     "element_size",
+    "_repr_html_",  # notebooks show a sparse tensor as text
 ]
 
 
