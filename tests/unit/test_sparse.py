@@ -218,7 +218,6 @@ ABOUT_LAYOUT = [
     "vmap",
     "value_and_grad",
     "__new__",
-    "_repr_html_",
     "__init_subclass__",
     "__reduce_ex__",
     "__reduce__",
