@@ -52,10 +52,13 @@ def contiguous(result: Any) -> Any:
 #: The only ufunc methods that CuPy has.
 REDUCES = {"cupy_add": "sum", "cupy_multiply": "prod"}
 ACCUMULATES = {"cupy_add": "cumsum", "cupy_multiply": "cumprod"}
+#: The dtypes of ``at`` with arrays among the indices: those for which CUDA has an atomic function.
 SCATTERS = {
-    "cupy_add", "cupy_subtract", "cupy_maximum", "cupy_minimum", "cupy_bitwise_and", "cupy_bitwise_or",
-    "cupy_bitwise_xor",
-}  # fmt: skip
+    "cupy_add": "int32, int64, float16, float32, float64, uint32, uint64",
+    "cupy_subtract": "int32, uint32,",
+    **dict.fromkeys(("cupy_maximum", "cupy_minimum"), "int32, int64, float32, float64, uint32, uint64"),
+    **dict.fromkeys(("cupy_bitwise_and", "cupy_bitwise_or", "cupy_bitwise_xor"), "int32, int64, uint32, uint64"),
+}
 SCALARS = (bool, int, float, complex)
 
 
@@ -68,12 +71,66 @@ def _frexp(x: Any) -> Any:
     return mantissa, exponent
 
 
-#: What NumPy and SciPy lack.
+def _divide(x: Any, y: Any) -> Any:
+    """Return the quotient as CUDA computes it: a complex one is nan if the divisor is 0 or infinite."""
+    if numpy.result_type(x, y).kind != "c":
+        return numpy.true_divide(x, y)
+    kind = numpy.result_type(x, y)
+    x, y = numpy.asarray(x, kind), numpy.asarray(y, kind)
+    scale = 1 / (abs(y.real) + abs(y.imag))
+    a, b, c, d = x.real * scale, x.imag * scale, y.real * scale, y.imag * scale
+    scale = 1 / (c * c + d * d)
+    found = numpy.empty(numpy.broadcast_shapes(x.shape, y.shape), kind)
+    found.real, found.imag = (a * c + b * d) * scale, (b * c - a * d) * scale
+    return found
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Return the power as CUDA computes it: a complex one by exponential and logarithm."""
+    if numpy.result_type(x, y).kind != "c":
+        return numpy.power(x, y)
+    product = numpy.log(x) * y
+    found = numpy.exp(product)
+    found = numpy.where(numpy.isneginf(product.real), 0, found)
+    return numpy.where(y == 0, 1, found).astype(numpy.result_type(x, y))
+
+
+def _xlog1py(x: Any, y: Any) -> Any:
+    return numpy.where(x == 0, numpy.zeros((), numpy.result_type(x, y)), x * numpy.log1p(y))
+
+
+def _bessel_i1(x: Any) -> Any:
+    return numpy.where(numpy.isinf(x), x, numpy.copysign(scipy.special.i1(x), x))
+
+
+def _bessel_i0(x: Any) -> Any:
+    return numpy.where(numpy.isinf(x), abs(x), scipy.special.i0(x))
+
+
+def _limit_0(function: Function) -> Function:
+    """Return a Bessel function that is 0 at infinity, where SciPy's is nan."""
+    return lambda x: numpy.where(x == numpy.inf, numpy.zeros((), x.dtype), function(x))
+
+
+#: What NumPy and SciPy lack, or compute with other values.
 OWN_UFUNCS: dict[str, Function] = {
+    **dict.fromkeys(("divide", "true_divide"), _divide),
+    "reciprocal": lambda x: _divide(x.dtype.type(1), x) if x.dtype.kind == "c" else numpy.reciprocal(x),
+    **dict.fromkeys(("power", "pow"), _power),
+    "xlog1py": _xlog1py,
+    "i1": _bessel_i1,
+    "i0e": lambda x: numpy.exp(-abs(x)) * _bessel_i0(x),
+    "i1e": lambda x: numpy.exp(-abs(x)) * _bessel_i1(x),
+    "k0e": lambda x: numpy.exp(x) * scipy.special.k0(x),
+    "k1e": lambda x: numpy.exp(x) * scipy.special.k1(x),
+    "j0": lambda x: _limit_0(scipy.special.j0)(abs(x)),
+    "j1": lambda x: numpy.where(numpy.isinf(x), numpy.copysign(0, x).astype(x.dtype), scipy.special.j1(x)),
+    "y0": _limit_0(scipy.special.y0),
+    "y1": _limit_0(scipy.special.y1),
     "rsqrt": lambda x: 1 / numpy.sqrt(x),
     "fix": numpy.trunc,
     "sinc": numpy.sinc,
-    "i0": numpy.i0,
+    "i0": _bessel_i0,
     "log_expit": lambda x: -numpy.logaddexp(0, -x),
 }
 
@@ -112,6 +169,8 @@ class ufunc:
             weak = [each for each in kinds if not isinstance(each, numpy.dtype)]
             common = numpy.result_type(*strong) if strong else None
             for kind in weak:
+                if common == BFLOAT16 and kind in (float, complex):
+                    common = SINGLE  # a Python float is one of float16, with which bfloat16 has float32 in common
                 common = numpy.dtype(kind) if common is None else numpy.result_type(common, kind(0))
             wanted = [each if isinstance(each, numpy.dtype) else common for each in kinds]
             for loop in self.loops:
@@ -216,20 +275,22 @@ class ufunc:
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
         if self.name not in SCATTERS:
             raise NotImplementedError(f"`{self.name}.at` is not supported yet")
-        scatter(self.function, a, indices, b)
+        scatter(self.name, a, indices, b)
 
 
-def scatter(function: Any, a: Any, indices: Any, b: Any) -> None:
+def scatter(name: str, a: Any, indices: Any, b: Any) -> None:
     """Apply a ufunc's ``at`` as CuPy does: for a few dtypes, with indices modulo the size."""
     from .array import prepared
 
     if type(a) is not ndarray or isinstance(b, numpy.ndarray):
         raise unsupported(a if type(a) is not ndarray else b)
-    if a.dtype.char not in "iIlLqQefdFD" and a.dtype != BFLOAT16:
-        raise TypeError(f"scatter_add is not supported for dtype {a.dtype}")
+    short = name.removeprefix("cupy_")
     advanced = prepared(indices, a.shape)
+    if advanced is not None and not (advanced.masks and advanced.count == 1):
+        if a.dtype.name not in SCATTERS[name].replace(",", "").split():
+            raise TypeError(f"cupy.{short}.at only supports {SCATTERS[name]} as data type")
     key = indices if advanced is None else advanced.key
-    function.at(a._a, key, numpy.asarray(unwrap(b)).astype(a.dtype))
+    getattr(numpy, short).at(a._a, key, numpy.asarray(unwrap(b)).astype(a.dtype))
 
 
 # --- Functions --------------------------------------------------------------------------------------------------------
@@ -473,7 +534,78 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     for each in (condition, x, y):
         if type(each) is not ndarray and not isinstance(each, (*SCALARS, numpy.generic)):
             raise unsupported(each)
-    return wrap(contiguous(numpy.asarray(numpy.where(unwrap(condition), unwrap(x), unwrap(y)))))
+    if type(condition) is not ndarray:
+        raise AttributeError(f"'{type(condition).__name__}' object has no attribute 'astype'")
+    return WHERE(condition.astype(bool, copy=False), x, y)
+
+
+def _loops(name: str, kinds: str, before: str, count: int, computed: Function) -> ufunc:
+    """Return a function that CuPy has as a ufunc for the dtypes ``kinds`` only: none of bfloat16."""
+    types = [f"{before}{kind * count}->{kind}" for kind in kinds]
+    return ufunc(name, {"name": f"cupy_{name}", "nin": len(before) + count, "nout": 1, "types": types}, computed)
+
+
+WHERE = _loops("where", "?bBhHiIlLqQefdFD", "?", 2, numpy.where)
+CLIP = _loops("clip", "?bBhHiIlLqQefd", "", 3, numpy.clip)
+
+
+@special("cupy.tril")
+def _tril(m: Any, k: int = 0) -> Any:
+    return WHERE(wrap(numpy.tri(*m.shape[-2:], k=k, dtype=bool)), m, m.dtype.type(0))
+
+
+@special("cupy.triu")
+def _triu(m: Any, k: int = 0) -> Any:
+    return WHERE(wrap(numpy.tri(*m.shape[-2:], k=k - 1, dtype=bool)), m.dtype.type(0), m)
+
+
+def _scan(name: str) -> Function:
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if BFLOAT16 in (a.dtype if dtype is None else numpy.dtype(dtype), None if out is None else out.dtype):
+            raise RuntimeError("CompileException: no operator matches these operands")  # CUDA C++ of a scan
+        found = rewrap(contiguous(getattr(numpy, name)(unwrap(a), axis, dtype)))
+        if out is None:
+            return found
+        out._a[...] = found._a
+        return out
+
+    return call
+
+
+for _name in ("cumsum", "cumprod"):
+    SPECIAL[f"cupy.{_name}"] = _scan(_name)
+
+
+def _moment(name: str) -> Function:
+    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+        kind = numpy.float64 if dtype is None and a.dtype == BFLOAT16 else dtype
+        found = rewrap(getattr(numpy, name)(unwrap(a), axis, kind, None, ddof, keepdims))
+        if out is None:
+            return found
+        out._a[...] = found._a
+        return out
+
+    return call
+
+
+for _name in ("var", "std"):
+    SPECIAL[f"cupy.{_name}"] = _moment(_name)
+
+
+@special("cupy.einsum")
+def _einsum(*operands: Any, **named: Any) -> Any:
+    if any(type(each) is ndarray and each.dtype == BFLOAT16 for each in operands):
+        raise TypeError(f"data type {BFLOAT16.char!r} not understood")
+    return rewrap(numpy.einsum(*map(unwrap, operands), **named))
+
+
+@special("cupy.choose")
+def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    if type(choices) is not ndarray:
+        raise AttributeError(f"{type(choices).__name__!r} object has no attribute 'shape'")
+    if mode == "raise":
+        raise TypeError("clipmode must be clip or wrap")
+    return wrap(numpy.choose(unwrap(a), unwrap(choices), mode=mode))  # type: ignore[call-overload]
 
 
 @special("cupy.repeat", "cupy.ndarray.repeat")
@@ -536,11 +668,12 @@ def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = None) -
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     if a_min is None and a_max is None:
         raise ValueError("array_clip: must set either max or min")
-    found = contiguous(numpy.asarray(numpy.clip(unwrap(a), unwrap(a_min), unwrap(a_max))))
-    if out is None:
-        return wrap(found)
-    out._a[...] = found
-    return out
+    cupy = sys.modules["cupy"]
+    if a_min is None:
+        return cupy.minimum(a, a_max, out=out)
+    if a_max is None:
+        return cupy.maximum(a, a_min, out=out)
+    return CLIP(a, a_min, a_max, out=out)
 
 
 @special("cupy.lib.stride_tricks.as_strided")
@@ -586,7 +719,7 @@ class _Capsule:
 
 
 def scattered(name: str) -> Function:
-    return lambda a, slices, value: scatter(getattr(numpy, name), a, slices, value)
+    return lambda a, slices, value: scatter(f"cupy_{name}", a, slices, value)
 
 
 for _name, _function in {"add": "add", "max": "maximum", "min": "minimum"}.items():
@@ -643,6 +776,20 @@ def _two_dimensional(*arrays: Any) -> None:
             raise NotImplementedError("Only float32, float64, complex64 and complex128 are supported.")
         if each.ndim != 2:
             raise numpy.linalg.LinAlgError(f"{each.ndim}-dimensional array given. Array must be two-dimensional")
+
+
+@special("cupy.linalg.solve")
+def _solve(a: Any, b: Any) -> Any:
+    for each in (a, b):
+        if type(each) is not ndarray:
+            raise unsupported(each)
+    if b.ndim == 1:
+        if a.shape[-1] != b.size:
+            raise ValueError("a must have (..., M, M) shape and b must have (M,) for one-dimensional b")
+        return wrap(quiet(numpy.linalg.solve)(a._a, numpy.broadcast_to(b._a, a.shape[:-1])[..., None])[..., 0])
+    if a.shape[:-1] != b.shape[:-1]:
+        raise ValueError("a must have (..., M, M) shape and b must have (..., M, K) for multidimensional b")
+    return wrap(contiguous(quiet(numpy.linalg.solve)(unwrap(a), unwrap(b))))
 
 
 @special("cupyx.scipy.linalg.lu_factor")
