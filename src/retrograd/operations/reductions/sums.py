@@ -624,7 +624,7 @@ def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     if ord == 1:
         return g * F.sgn(x)
     if ord == 2:
-        return g * (x / F.masked_fill_scalar(norm, norm == 0, math.inf))
+        return g * _over(F, x, F.masked_fill_scalar(norm, norm == 0, math.inf))
     if ord < 1:
         weight = F.masked_fill_scalar(F.sgn(x) * F.pow_scalar(F.abs(x), ord - 1), x == 0, 0)
         return g * weight * F.pow_scalar(norm, 1 - ord)
@@ -633,7 +633,16 @@ def norm_gradient(F: Any, g: Any, x: Any, norm: Any, ord: float) -> Any:
     else:
         weight = x * F.pow_scalar(F.abs(x), ord - 2)
     safe = F.masked_fill_scalar(norm, norm == 0, math.inf)  # the second derivative is 0 there, too
-    return F.masked_fill_scalar(g * weight / F.pow_scalar(safe, ord - 1), norm == 0, 0)
+    return F.masked_fill_scalar(_over(F, g * weight, F.pow_scalar(safe, ord - 1)), norm == 0, 0)
+
+
+def _over(F: Any, x: Any, divisor: Any) -> Any:
+    """Return ``x / divisor`` for a real divisor that may be infinite.
+
+    A GPU divides a complex number by a complex infinity, and the quotient is nan; a complex ``x`` is multiplied instead.
+    """
+    complex_ = (x._array if isinstance(x, Tensor) else x).dtype.kind == "c"
+    return x * F.reciprocal(divisor) if complex_ else x / divisor
 
 
 vector_norm_block.derivative(self=norm_rule)
