@@ -31,7 +31,8 @@ def special(np: Any, name: str, *operands: Any) -> Any:
     dtype = next(each.dtype for each in operands if hasattr(each, "dtype"))
     wide = [np.asarray(each, None if hasattr(each, "dtype") else dtype) for each in operands]
     wide = [each.astype(np.float32) if _is_short(each) else each for each in wide]
-    function = getattr(library(np.__name__), name, None)
+    own = np.special.get(name) if np.__name__ == "cupy" else None
+    function = own or getattr(library(np.__name__), name, None)
     if function is None:  # CuPy lacks some functions
         np.warn_on_cpu(name)
         return np.asarray(getattr(library("numpy"), name)(*(np.asnumpy(each) for each in wide)))

@@ -1,8 +1,9 @@
 """The device ``cuda``: CuPy as the array module of kernels, with what kernels call and CuPy lacks.
 
 Kernels are called with this module in place of NumPy, and run unchanged. All names are CuPy's, except those below:
-``reduce``, ``accumulate``, ``reduceat`` and ``at`` of some ufuncs (``ufuncs.py``), and functions that accept more in NumPy
-(``functions.py``). None of them waits for the device.
+``reduce``, ``accumulate``, ``reduceat`` and ``at`` of some ufuncs (``ufuncs.py``), functions that accept more in NumPy
+(``functions.py``), and special functions with SciPy's values (``special.py``). None of them waits for the device, except
+LU factorizations (``lapack.py``).
 
 The package is loaded by the first array on a GPU.
 """
@@ -14,7 +15,7 @@ from typing import Any
 
 import cupy
 
-from . import functions, lapack, ufuncs
+from . import functions, lapack, special, ufuncs
 
 __all__ = ["CUDA"]
 
@@ -31,6 +32,7 @@ class _Module(ModuleType):
 CUDA: Any = _Module("cupy")
 CUDA.__path__ = cupy.__path__
 CUDA.lapack = lapack
+CUDA.special = special.SPECIAL
 for _entries in (ufuncs.UFUNCS, functions.FUNCTIONS):
     for _name, _function in _entries.items():
         setattr(CUDA, _name, _function)
