@@ -291,7 +291,8 @@ def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any
     """
     if not use_scipy(np, a):
         try:
-            solution = column_major(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
+            solve = np.lapack.solve if np.__name__ == "cupy" else np.linalg.solve
+            solution = column_major(np, solve(a.swapaxes(-1, -2) if transposed else a, b))
             return solution, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass

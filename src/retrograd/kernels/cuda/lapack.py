@@ -1,12 +1,13 @@
 """Factorizations and solutions of linear systems on a GPU, by CuPy's cuSOLVER and cuBLAS functions.
 
-The functions have the names and results of those in ``kernels/lapack.py``. None reads a result code, which would wait
-for the device: a matrix that can not be factorized gives infinite, nan or undefined elements. What is not here has no
-function in CuPy, and is computed on the CPU.
+The functions have the names and results of those in ``kernels/lapack.py``. None raises for a matrix that can not be
+factorized: it gives infinite, nan or undefined elements. CuPy's functions of LU factorizations read a result code, and
+so wait for the device; the others do not. What is not here has no function in CuPy, and is computed on the CPU.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -46,13 +47,23 @@ def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
     return solve_triangular(second, solve_triangular(first, b, False, True, False), True, True, False)
 
 
+def solve(a: Any, b: Any) -> Any:
+    """Return the matrices X with ``a X = b``; dimensions before the last two are broadcast, which CuPy refuses."""
+    batch = cupy.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = cupy.broadcast_to(a, (*batch, *a.shape[-2:]))
+    b = cupy.broadcast_to(b, (*batch, *b.shape[-2:]))
+    return cupy.linalg.solve(a, b)
+
+
 def lu(x: Any) -> tuple[Any, Any, Any]:
     """Return the LU factors of the matrices in ``x``, the pivots from 1, and the place of the first zero pivot or 0."""
 
     def one(a: Any) -> tuple[Any, ...]:
         if not a.size:
             return a.copy(), cupy.zeros(min(a.shape), cupy.int32)
-        factors, pivots = lu_factor(a, check_finite=False)
+        with warnings.catch_warnings():  # of a singular matrix
+            warnings.simplefilter("ignore", RuntimeWarning)
+            factors, pivots = lu_factor(a, check_finite=False)
         return factors, (pivots + 1).astype(cupy.int32)
 
     from cupyx.scipy.linalg import lu_factor
