@@ -243,6 +243,9 @@ def logspace(
         first, last = int(first), int(last)
     place = devices.as_device(device)
     with devices.selected(place):
-        np = devices.array_module_for(place)
+        gpu = devices.array_module_for(place)
+        # Powers of integers are exact on the CPU, and may be rounded down to the next integer on a GPU.
+        np = numpy if kind.kind in "iu" and gpu.__name__ == "cupy" else gpu
         exponents = _evenly_spaced(np, first, last, count, np.dtype(np.complex128 if kind.kind == "c" else np.float64))
-        return new_leaf(np.power(float(base), exponents).astype(kind), requires_grad, pin_memory=pin_memory)
+        powers = np.power(float(base), exponents).astype(kind)
+        return new_leaf(powers if np is gpu else gpu.asarray(powers), requires_grad, pin_memory=pin_memory)
