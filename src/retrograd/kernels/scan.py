@@ -104,8 +104,8 @@ def _products_of_others_by_loop(np: Any, x: Any, axis: int) -> Any:
 @kernel(_products_of_others_by_loop)
 def products_of_others(np: Any, x: Any, axis: int) -> Any:
     """Return for each element of ``x`` the product of the other elements along ``axis``; ``x`` may contain zeros."""
-    before = shift_by_one(np, x.cumprod(axis), axis, 1, 1)
-    after = shift_by_one(np, np.flip(np.flip(x, axis).cumprod(axis), axis), axis, -1, 1)
+    before = shift_by_one(np, np.cumprod(x, axis), axis, 1, 1)
+    after = shift_by_one(np, np.flip(np.cumprod(np.flip(x, axis), axis), axis), axis, -1, 1)
     return before * after
 
 

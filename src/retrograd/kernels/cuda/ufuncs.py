@@ -11,6 +11,8 @@ from typing import Any
 import cupy
 import numpy
 
+from .functions import is_bfloat16, where
+
 BOOL = numpy.dtype(bool)
 Binary = Callable[[Any, Any], Any]
 
@@ -32,7 +34,7 @@ def segment_scan(combine: Binary, x: Any, starts: Any) -> Any:
     step, wide = 1, (slice(None), *(None,) * (x.ndim - 1))
     while step < len(result):
         longer, open_ = result.copy(), closed.copy()
-        longer[step:] = cupy.where(closed[step:][wide], result[step:], combine(result[:-step], result[step:]))
+        longer[step:] = where(closed[step:][wide], result[step:], combine(result[:-step], result[step:]))
         open_[step:] |= closed[:-step]
         result, closed, step = longer, open_, 2 * step
     return result
@@ -150,20 +152,37 @@ class _Logical(Ufunc):
 
     def at(self, x: Any, indices: Any, values: Any) -> None:
         wide = x.astype(cupy.int32)
-        (cupy.maximum if self.__name__ == "logical_or" else cupy.minimum).at(wide, indices, values.astype(cupy.int32))
+        function = cupy.maximum if self.__name__ == "logical_or" else cupy.minimum
+        function.at(wide, indices, cupy.asarray(values).astype(cupy.int32))
         x[...] = wide != 0
 
 
+def _pairs(x: Any) -> Any:
+    """Return the complex array ``x`` with a last axis of real and imaginary part: a view if ``x`` is in C order."""
+    return cupy.ascontiguousarray(x).reshape(-1).view(x.real.dtype).reshape(*x.shape, 2)
+
+
 class _Add(Ufunc):
-    """Sum, whose ``at`` also accepts dtypes for which CuDA has no atomic addition."""
+    """Sum, whose ``at`` also accepts dtypes for which CUDA has no atomic addition.
+
+    Integers of 8 and 16 bits are added as int32, bfloat16 as float32, and complex numbers as pairs of real ones.
+    """
 
     def at(self, x: Any, indices: Any, values: Any) -> None:
         if x.dtype.kind == "b":
             UFUNCS["logical_or"].at(x, indices, values)
-        elif x.dtype.char in "bBhH":
-            wide = x.astype(cupy.int32)
-            self.function.at(wide, indices, values if not hasattr(values, "dtype") else values.astype(cupy.int32))
+        elif x.dtype.char in "bBhH" or is_bfloat16(x):
+            wide = x.astype(cupy.float32 if is_bfloat16(x) else cupy.int32)
+            self.function.at(wide, indices, values.astype(wide.dtype) if hasattr(values, "dtype") else values)
             x[...] = wide.astype(x.dtype)
+        elif x.dtype.kind == "c":
+            whole = cupy.ascontiguousarray(x)
+            parts = indices if isinstance(indices, tuple) else (indices,)
+            if any(each is Ellipsis for each in parts):
+                parts = (*parts, slice(None))
+            self.function.at(_pairs(whole), parts, _pairs(cupy.asarray(values, x.dtype)))
+            if whole is not x:
+                x[...] = whole.reshape(x.shape)
         else:
             self.function.at(x, indices, values)
 
