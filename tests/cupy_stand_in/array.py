@@ -379,8 +379,8 @@ class ndarray:
         if isinstance(value, numpy.ndarray):
             raise TypeError(f"Unsupported type {type(value)}")
         advanced = prepared(key, self._a.shape)
-        if advanced is not None and advanced.masks and (advanced.count > 1):
-            synchronise("boolean index")
+        if advanced is not None and advanced.masks:
+            synchronise("boolean index")  # the number of true elements is read, also to write one number
         if isinstance(value, (list, tuple)):
             raise TypeError(f"Unsupported type {type(value)}")
         given = value._a if isinstance(value, ndarray) else value

@@ -286,9 +286,11 @@ def scatter(name: str, a: Any, indices: Any, b: Any) -> None:
         raise unsupported(a if type(a) is not ndarray else b)
     short = name.removeprefix("cupy_")
     advanced = prepared(indices, a.shape)
-    if advanced is not None and not (advanced.masks and advanced.count == 1):
-        if a.dtype.name not in SCATTERS[name].replace(",", "").split():
-            raise TypeError(f"cupy.{short}.at only supports {SCATTERS[name]} as data type")
+    atomic = advanced is not None and not (advanced.masks and advanced.count == 1)
+    if atomic and a.dtype.name not in SCATTERS[name].replace(",", "").split():
+        raise TypeError(f"cupy.{short}.at only supports {SCATTERS[name]} as data type")
+    if advanced is not None and advanced.masks:
+        synchronise("boolean index")
     key = indices if advanced is None else advanced.key
     getattr(numpy, short).at(a._a, key, numpy.asarray(unwrap(b)).astype(a.dtype))
 
@@ -312,7 +314,7 @@ WAITING = frozenset({
     "nonzero", "argwhere", "flatnonzero", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "bincount", "histogram", "histogram2d", "histogramdd", "extract", "compress", "trim_zeros", "setdiff1d",
     "setxor1d", "intersect1d", "union1d", "lstsq", "delete", "array_repr", "array_str", "array2string", "save",
-    "savez", "byte_bounds", "digitize", "average", "roots", "corrcoef",
+    "savez", "byte_bounds", "digitize", "average", "roots", "corrcoef", "tril_indices", "triu_indices", "mask_indices",
 })  # fmt: skip
 #: Dtypes that CuPy's sorting (Thrust) lacks.
 UNSORTABLE = (BFLOAT16,)
@@ -577,7 +579,9 @@ for _name in ("cumsum", "cumprod"):
 
 
 def _moment(name: str) -> Function:
-    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: bool = False) -> Any:
+    def call(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: bool = False
+    ) -> Any:
         kind = numpy.float64 if dtype is None and a.dtype == BFLOAT16 else dtype
         found = rewrap(getattr(numpy, name)(unwrap(a), axis, kind, None, ddof, keepdims))
         if out is None:
@@ -795,8 +799,7 @@ def _solve(a: Any, b: Any) -> Any:
 @special("cupyx.scipy.linalg.lu_factor")
 def _lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     _two_dimensional(a)
-    if check_finite:
-        synchronise("lu_factor")
+    synchronise("lu_factor")  # reads the result code
     factors, pivots, _ = scipy.linalg.lapack.get_lapack_funcs("getrf", (a._a,))(a._a)
     return wrap(factors), wrap(pivots.astype(numpy.int32))
 
@@ -807,8 +810,7 @@ def _lu_solve(
 ) -> Any:  # fmt: skip
     factors, pivots = lu_and_piv
     _two_dimensional(factors, b)
-    if check_finite:
-        synchronise("lu_solve")
+    synchronise("lu_solve")  # reads the result code
     solve = scipy.linalg.lapack.get_lapack_funcs("getrs", (factors._a, b._a))
     return wrap(solve(factors._a, pivots._a, b._a, trans)[0])
 

@@ -111,7 +111,7 @@ class _BlockedAttention:
         np.exp(scores, out=scores)
         total = np.add.reduce(scores, -1, keepdims=True)
         blind = total == 0
-        total[blind] = 1
+        np.copyto(total, 1, where=blind)
         # The logsumexp of a row without keys is infinite, so that the backward pass computes zero probabilities.
         sums[heads, rows] = np.where(blind, np.inf, top + np.log(total))[..., 0]
         return scores, total

@@ -33,7 +33,7 @@ def gradient_factors(np: Any, index: Any, padding_idx: int, scale: bool, dtype: 
             counts = np.bincount(index)[index]
         result /= counts.astype(dtype)
     if padding_idx >= 0:
-        result[index == padding_idx] = 0
+        np.copyto(result, 0, where=index == padding_idx)
     return result
 
 

@@ -112,6 +112,11 @@ def put(np: Any, x: Any, picks: tuple[Any, ...], values: Any) -> Any:
     ``picks`` has an integer array or None (the whole dimension) for each dimension, or a single boolean mask. If an
     element is selected repeatedly, the last of its values is kept.
     """
+    if np.__name__ == "cupy" and picks[0] is not None and picks[0].dtype.kind == "b":
+        mask = picks[0]
+        if values.ndim <= x.ndim - mask.ndim:  # the number of selected elements is not needed, which would wait
+            np.copyto(x, values, "unsafe", where=mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+            return x
     x[_key(picks)] = values
     return x
 

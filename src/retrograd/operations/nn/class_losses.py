@@ -528,7 +528,7 @@ def _margins_by_class(np: Any, x: Any, target: Any) -> Any:
     for k in range(target.shape[1]):
         at = np.where(counts[:, k], target[:, k], 0)
         gap = 1 - (np.take_along_axis(x, at[:, None], 1) - x)
-        gap[named | ~counts[:, k : k + 1]] = 0
+        np.copyto(gap, 0, where=named | ~counts[:, k : k + 1])
         yield at, np.maximum(gap, 0, out=gap)
 
 

@@ -305,8 +305,9 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     np = array_module_for(input.device)
-    first, second = np.triu_indices(input._array.shape[0], 1)
-    return pdist_block(input, wrap(first), wrap(second), float(p))
+    # CuPy's triu_indices waits for the device.
+    first, second = (numpy if np.__name__ == "cupy" else np).triu_indices(input._array.shape[0], 1)
+    return pdist_block(input, wrap(np.asarray(first)), wrap(np.asarray(second)), float(p))
 
 
 # -- Renormalisation -------------------------------------------------------------------------------------------------
