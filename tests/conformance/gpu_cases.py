@@ -15,7 +15,7 @@ import traceback
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ import numpy
 
 import retrograd as torch
 import retrograd.autograd.forward_ad as fwAD
+from retrograd.cuda import synchronization
 from tests.conformance.sample_derivatives import directions
 from tests.conformance.samples import FAMILIES, Sample, samples
 from tests.cupy_stand_in import SYNCS, installed
@@ -36,10 +37,15 @@ PARTS = 5
 
 
 class Outcome(NamedTuple):
-    """A sample in one dtype: the difference or error of each stage ("" if it agrees), and the waits of each stage."""
+    """A sample in one dtype: the difference or error of each stage ("" if it agrees), and the waits of each stage.
+
+    ``waits`` are those of all stages, by place, as the package counts them on a card and on the stand-in; ``syncs`` are
+    the stand-in's. Neither counts the copies of results for the comparison.
+    """
 
     differences: dict[str, str]
     syncs: dict[str, Counter[tuple[str, str]]]
+    waits: Counter[str]
 
 
 def part_of(sample: Sample) -> int:
@@ -114,11 +120,43 @@ def values(results: list[Any]) -> list[Any]:
     return found
 
 
-def difference(got: list[Any], expected: list[Any], tolerance: float) -> str:
+class Several(NamedTuple):
+    """What is determined of the elements of a result with several right answers, and why there are several."""
+
+    determined: Callable[[Any], Any]
+    reason: str
+
+
+DUPLICATES = Several(numpy.shape, "which of the values at equal indices stays is not defined, in PyTorch neither")
+PHASES = Several(numpy.abs, "each vector may be multiplied by a number of absolute value 1")
+QUOTIENTS = Several(numpy.shape, "which parts of a complex quotient by 0 are nan, and which infinite, is not defined")
+#: Samples with several right answers. Their derivatives are not compared.
+SEVERAL_ANSWERS = {
+    "i.scatter(1, k, j)": DUPLICATES,
+    "torch.scatter(i, 1, k, j, out=torch.zeros(0, dtype=torch.int64))": DUPLICATES,
+    "torch.linalg.eigh(x + x.mH)[1]": PHASES,
+    "torch.linalg.eig(x)[1]": PHASES,
+    "torch.linalg.svd(x)[0]": PHASES,
+    "torch.nan_to_num(x / i, nan=1.5, posinf=2.5, neginf=-2.5)": QUOTIENTS,
+    "torch.nan_to_num(z / i)": QUOTIENTS,
+}
+
+
+MULTI_HEAD = "torch.nn.functional.multi_head_attention_forward(x, x, x, 4, 2, w, b, None, None, False, 0., u, c)"
+#: Derivatives that are small differences of large numbers: factors of the tolerance by sample, stage and dtype. The
+#: second derivatives of this one are sums of numbers up to 31. Those of the CPU are 2.7 tolerances from the values
+#: in float64 in float32, and 7.9 in bfloat16.
+CANCELLING = {(MULTI_HEAD, "create_graph", dtype): 10 for dtype in ("float32", "bfloat16")}
+
+
+def difference(
+    got: list[Any], expected: list[Any], tolerance: float, determined: Callable[[Any], Any] | None = None
+) -> str:
     """Return the first difference of the results of two devices as text; "" if they agree.
 
-    A derivative that is missing agrees with zeros: whether a constant gradient has a node may depend on values, which
-    are not read on a GPU.
+    ``determined`` returns what is compared of the elements of a result, by default the elements themselves. A
+    derivative that is missing agrees with zeros: whether a constant gradient has a node may depend on values, which are
+    not read on a GPU.
     """
     for one, other in zip_longest(got, expected, fillvalue="NoneType"):
         if isinstance(one, str) or isinstance(other, str):
@@ -131,6 +169,8 @@ def difference(got: list[Any], expected: list[Any], tolerance: float) -> str:
             return f"{one[:2]}, expected {other[:2]}"
         if one[2] != "cuda":
             return "a result is on the CPU"
+        if determined is not None and numpy.allclose(determined(one[3]), determined(other[3]), tolerance, tolerance):
+            continue
         rough = max(tolerance, TOLERANCE.get(str(one[0]).removeprefix("torch."), 0))
         if not numpy.allclose(one[3], other[3], rough, rough, equal_nan=True):
             return f"values {one[3].ravel()[:4]}, expected {other[3].ravel()[:4]}"
@@ -159,20 +199,28 @@ def compare(sample: Sample, dtype: str) -> Outcome | None:
             pass
         if not expected or any(each in sample.expression for each in ON_THE_CPU):
             return None
-        outcome = Outcome({}, {})
+        outcome = Outcome({}, {}, Counter())
         running = stages(sample, dtype, "cuda")
+        several = SEVERAL_ANSWERS.get(sample.expression.strip())
         for stage, wanted in expected.items():
+            if several is not None and stage != "forward":
+                break
             before = Counter(SYNCS)
             try:
-                _, results = next(running)
+                with synchronization.counted() as waits:
+                    _, results = next(running)
+                outcome.waits.update(waits)
                 outcome.syncs[stage] = SYNCS - before
-                outcome.differences[stage] = difference(values(results), wanted, TOLERANCE[dtype])
+                tolerance = TOLERANCE[dtype] * CANCELLING.get((sample.expression, stage, dtype), 1)
+                outcome.differences[stage] = difference(
+                    values(results), wanted, tolerance, several.determined if several else None
+                )
             except StopIteration:
                 outcome.differences[stage] = "no such stage"
                 break
             except Exception as error:
                 outcome.syncs.setdefault(stage, SYNCS - before)
-                outcome.differences[stage] = f"{type(error).__name__}: {str(error)[:80]} {where(error)}"
+                outcome.differences[stage] = f"{type(error).__name__}: {str(error)[:200]} {where(error)}"
                 break
         running.close()
         return outcome

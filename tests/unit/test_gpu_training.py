@@ -218,9 +218,18 @@ def test_check_gpu_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture
         assert cli.main(["check-gpu", *arguments]) == 0
         text = path.read_text(encoding="utf-8")
         assert "| MLP |" in text and "DLPack shares memory: as expected" in text and "| 2 |" in text
-        samples = ["--parts", "samples", "--match", "torch.log1p(", "--processes", "1"]
-        assert cli.main(["check-gpu", *samples, "--output", str(path)]) == 0
-        assert "| float32 |" in path.read_text(encoding="utf-8")
+
+        def row(match: str) -> list[str]:
+            samples = ["--parts", "samples", "--match", match, "--processes", "1", "--output", str(path)]
+            assert cli.main(["check-gpu", *samples]) == 0
+            lines = path.read_text(encoding="utf-8").splitlines()
+            return next(line for line in lines if line.startswith("| float32 |")).strip("| ").split(" | ")
+
+        _, count, agree, waiting = row("torch.log1p(")
+        assert count == agree != "0" and waiting == "0"
+        _, count, agree, waiting = row("torch.nonzero(")  # the copies of results do not count
+        assert count == agree == waiting != "0"
+        assert "operations/indexing/search.py" in path.read_text(encoding="utf-8")
 
 
 def test_check_gpu_collects_failures(

@@ -237,15 +237,14 @@ def _share(checkout: str | None, match: str, index: int, count: int, deadline: f
     for done, (_, sample, dtype) in enumerate(chosen):
         if time.time() > deadline:
             return found._replace(left_out=len(chosen) - done)
-        with synchronization.counted() as waits:
-            outcome = cases.compare(sample, dtype)
+        outcome = cases.compare(sample, dtype)
         if outcome is None:
             continue
         problems = {stage: text for stage, text in outcome.differences.items() if text}
         found.totals[dtype, "samples"] += 1
         found.totals[dtype, "agree"] += not problems
-        found.totals[dtype, "wait"] += bool(waits)
-        found.places.update(waits)
+        found.totals[dtype, "wait"] += bool(outcome.waits)
+        found.places.update(outcome.waits)
         for stage, text in problems.items():
             found.failures.append((f"{sample.op}, {dtype}, {stage}, `{sample.expression}`", text))
         if problems and _is_broken():

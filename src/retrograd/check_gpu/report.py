@@ -16,7 +16,7 @@ LEFT_OUT = (
     "NCCL (`torch.distributed` copies tensors of GPUs through the memory of the host)",
 )
 #: The most differences that are listed for a part.
-LISTED = 400
+LISTED = 4000
 
 
 class Report:

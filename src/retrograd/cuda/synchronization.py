@@ -57,14 +57,27 @@ def counted() -> Iterator[Counter[str]]:
 def _place() -> str:
     """Return the innermost line of retrograd outside this module, followed by the user's line, as text."""
     frame: FrameType | None = sys._getframe(2)
-    inner = ""
-    while frame is not None:
-        name = frame.f_globals.get("__name__") or ""
-        if name.startswith("retrograd."):
-            inner = f"{name}:{frame.f_lineno}, "
-            break
+    while frame is not None and not _of_package(frame) and _of_library(frame):
         frame = frame.f_back
-    return inner + user_frame.describe(*user_frame.user_location())
+    inner = ""
+    if frame is not None and _of_package(frame):
+        file = frame.f_code.co_filename
+        inner = f"{file[file.rfind('retrograd/') :] if 'retrograd/' in file else file}:{frame.f_lineno}, "
+    while frame is not None and (_of_package(frame) or _of_library(frame)):
+        frame = frame.f_back
+    return inner + user_frame.describe(*((None, -1) if frame is None else (frame.f_code, frame.f_lasti)))
+
+
+def _of_package(frame: FrameType) -> bool:
+    """Return whether the frame is one of retrograd; the globals of its specialised functions have no ``__name__``."""
+    space = frame.f_globals
+    return user_frame.MARK in space and str(space.get("__name__") or "retrograd").startswith("retrograd")
+
+
+def _of_library(frame: FrameType) -> bool:
+    """Return whether the frame is one of CuPy, or of its stand-in, which is marked as no code of the user."""
+    space = frame.f_globals
+    return user_frame.MARK in space or str(space.get("__name__")).partition(".")[0] in ("cupy", "cupyx")
 
 
 __all__ = ["counted", "observe"]
