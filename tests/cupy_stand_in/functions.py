@@ -743,7 +743,7 @@ def quiet(solve: Function) -> Function:
         try:
             return solve(*args, **named)
         except numpy.linalg.LinAlgError as error:
-            if "singular" not in str(error) and "definite" not in str(error) and "converge" not in str(error):
+            if not any(each in str(error).lower() for each in ("singular", "definite", "converge")):
                 raise
             safe = [numpy.where(numpy.isfinite(each), each, 0) for each in args if isinstance(each, numpy.ndarray)]
             first = safe[0]
