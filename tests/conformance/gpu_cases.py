@@ -121,7 +121,7 @@ def values(results: list[Any]) -> list[Any]:
 
 
 class Several(NamedTuple):
-    """What is determined of the elements of a result with several right answers, and why there are several."""
+    """Function of the elements of a result that all right answers have in common, and why there are several answers."""
 
     determined: Callable[[Any], Any]
     reason: str

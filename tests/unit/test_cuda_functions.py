@@ -1,4 +1,4 @@
-"""What ``kernels/cuda`` adds to CuPy's functions: dtypes, shapes and values, on the stand-in (``tests/cupy_stand_in``)."""
+"""Functions that ``kernels/cuda`` adds to CuPy: dtypes, shapes and values, on the stand-in (``tests/cupy_stand_in``)."""
 
 from __future__ import annotations
 
