@@ -144,6 +144,9 @@ def run(lines: list[str], space: dict[str, Any], F: Any, outputs: dict[str, Any]
                 found = evaluate(match[3], space, F)
                 index, found = numpy.broadcast_arrays(index, found)
                 outputs[match[1]].reshape(-1)[index] = found
+            elif match := re.fullmatch(r"atomicAdd\(&(y\d+)\[(.*)\], (.*)\);", line):
+                index, found = numpy.broadcast_arrays(evaluate(match[2], space, F), evaluate(match[3], space, F))
+                numpy.add.at(outputs[match[1]].reshape(-1), index, found)
             elif match := re.fullmatch(r"(s\d+) = reduced<(\w+)>\(\1\);", line):
                 assert match[2] in REDUCTIONS
             elif inside and (match := re.fullmatch(r"(s\d+) = (\w+)\(\1, (.*)\);", line)):
@@ -154,7 +157,7 @@ def run(lines: list[str], space: dict[str, Any], F: Any, outputs: dict[str, Any]
                     numpy.broadcast_to(found, shape), axis=1, keepdims=True, initial=space[match[1]],
                     where=numpy.broadcast_to(inside_part, shape),
                 )  # fmt: skip
-            elif match := re.fullmatch(r"(?:const (?:F|bool|long long) |F )?(\w+) = (.*);", line):
+            elif match := re.fullmatch(r"(?:const (?:F|bool|int|long long) |F )?(\w+) = (.*);", line):
                 found = evaluate(match[2], space, F)
                 if match[1] in outputs:
                     outputs[match[1]][...] = found

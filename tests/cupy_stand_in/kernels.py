@@ -21,6 +21,7 @@ SOURCES: dict[Any, str] = {}
 LAST: list[Any] = []
 TYPES = {
     "bfloat16": BFLOAT16,
+    "int32": numpy.dtype(numpy.int32),
     "int64": numpy.dtype(numpy.int64),
     "long long": numpy.dtype(numpy.int64), **{each: numpy.dtype(each) for each in ("float16", "float32", "float64", "bool")},
     "float": numpy.dtype(numpy.float32), "double": numpy.dtype(numpy.float64),
@@ -53,6 +54,7 @@ def add(cupy: Any, cupyx: Any) -> None:
                     raise TypeError(f"Expected str, got {type(each).__name__}")
             self.inputs, self.outputs = _parameters(in_params), _parameters(out_params)
             self.raw = [each.startswith("raw ") for each in in_params.split(", ")]
+            self.raw_out = [each.startswith("raw ") for each in out_params.split(", ")]
             self.operation, self.name, self.F = operation, name, _dtype_of(preamble)
             SOURCES[in_params, out_params, operation, name, preamble] = name
 
@@ -70,21 +72,29 @@ def add(cupy: Any, cupyx: Any) -> None:
                     raise TypeError(f"Unsupported type {type(each)}")
             pairs = zip(args, self.inputs, strict=False)
             given = [each._a if isinstance(each, ndarray) else kind.type(each) for each, (kind, _) in pairs]
+            # An index of a raw argument counts elements in C order.
+            given = [numpy.ascontiguousarray(each) if raw else each for each, raw in zip(given, self.raw, strict=True)]
             shape = numpy.broadcast_shapes(
                 *[numpy.shape(each) for each, raw in zip(given, self.raw, strict=True) if not raw]
             )
             if not any(isinstance(each, ndarray) for each in args[:count]) and len(args) == count:
                 raise ValueError("Loop size is undecided")
             out = list(args[count:]) or [wrap(numpy.empty(shape, kind)) for kind, _ in self.outputs]
-            shape = numpy.broadcast_shapes(shape, *[each.shape for each in out])
-            if any(each.shape != shape for each in out):
+            sized = [each for each, raw in zip(out, self.raw_out, strict=True) if not raw]
+            shape = numpy.broadcast_shapes(shape, *[each.shape for each in sized])
+            if any(each.shape != shape for each in sized):
                 raise ValueError("Out shape is mismatched")
             LAUNCHES[self.name] += bool(numpy.prod(shape))
             space = {name: value for (_, name), value in zip(self.inputs, given, strict=True)}
-            found = {name: numpy.empty(shape, kind) for kind, name in self.outputs}
+            space["i"] = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape)
+            found = {
+                name: each._a if raw else numpy.empty(shape, kind)
+                for each, raw, (kind, name) in zip(out, self.raw_out, self.outputs, strict=True)
+            }
             device_code.run(self.operation.split("\n"), space, self.F, found)
-            for each, (_, name) in zip(out, self.outputs, strict=True):
-                each._a[...] = found[name]
+            for each, raw, (_, name) in zip(out, self.raw_out, self.outputs, strict=True):
+                if not raw:
+                    each._a[...] = found[name]
             return out[0] if len(out) == 1 else tuple(out)
 
     class RawKernel:
@@ -132,7 +142,7 @@ def kernel_source(key: Any, name: str) -> str:
     declared, before = [], []
     for const, text in (("const ", inputs), ("", outputs)):
         for *raw, kind, variable in (each.split() for each in text.split(", ")):
-            kind = {"float32": "float", "float64": "double", "int64": "long long"}.get(kind, kind)
+            kind = {"float32": "float", "float64": "double", "int64": "long long", "int32": "int"}.get(kind, kind)
             declared.append(f"{const}{kind}* {'' if raw else 'raw_'}{variable}")
             if not raw:
                 before.append(f"{const}{kind}& {variable} = raw_{variable}[i];")

@@ -11,6 +11,8 @@ each block. A convolution with a kernel of one element is a single matrix produc
 per group) is a sum over the offsets of the kernel. Large arrays are computed by the Numba loops of
 ``kernels/convolution_numba.py`` where the loops support them.
 
+On a GPU all windows are stored, and there is one matrix product for the whole batch (``kernels/cuda/windows.py``).
+
 Arrays have the shape (batch, channels, *space), weights (output channels, channels per group, *kernel).
 """
 
@@ -221,6 +223,10 @@ def convolve(
     The result has the given ``shape``. ``stride``, ``padding`` and ``dilation`` have one number for each spatial
     dimension.
     """
+    if np.__name__ == "cupy" and 0 not in (x.size, w.size, *shape):
+        plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
+        if (y := np.windows.convolved(plan, x, w, shape, bias)) is not None:
+            return y
     dtype, x, w = x.dtype, upcast_half(x), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
@@ -307,8 +313,13 @@ def input_adjoint(
     None. ``w`` is the weight, and the result has the given ``shape``. The other parameters are those of
     :func:`convolve`.
     """
-    dtype, y, w = y.dtype, upcast_half(y), upcast_half(w)
+    dtype, w = y.dtype, upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
+    if np.__name__ == "cupy" and 0 not in (y.size, w.size, *shape):
+        plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
+        if (x := np.windows.input_gradient(plan, y, w, shape)) is not None:
+            return x if bias is None else (x + bias.reshape(-1, *(1,) * len(stride))).astype(dtype, copy=False)
+    y = upcast_half(y)
     if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
@@ -371,6 +382,10 @@ def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: An
     ``x`` is the input of the convolution and ``y`` the gradient of its output. The other parameters are those of
     :func:`convolve`.
     """
+    if np.__name__ == "cupy" and 0 not in (y.size, x.size, *shape):
+        plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)
+        if (result := np.windows.weight_gradient(plan, y, x, shape)) is not None:
+            return result
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
     if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return result.astype(dtype, copy=False)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy
 from numpy import ndarray
 
-from ..core.devices import is_meta
+from ..core.devices import is_meta, on_gpu
 from .numba_dispatch import loops
 from .reductions import F32, mean_broadcast, rows_of, squares, sum_axes, summed
 from .select import NUMBA, at_least, at_most, kernel
@@ -46,10 +46,11 @@ class Layout(NamedTuple):
 def iterate_slices(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
     """Yield index tuples that divide ``x`` into slices along the first axis that is not in ``axes``.
 
-    The slices can be normalised over ``axes`` independently of each other, and each slice fits the cache.
+    The slices can be normalised over ``axes`` independently of each other, and each slice fits the cache. An array on a
+    GPU is one slice.
     """
     at = next((axis for axis in range(x.ndim) if axis not in axes), None)
-    if at is None or x.size <= CACHED_PIECE or is_meta(x):
+    if at is None or x.size <= CACHED_PIECE or is_meta(x) or on_gpu(x):
         yield (slice(None),)
         return
     step = max(1, CACHED_PIECE * x.shape[at] // x.size)

@@ -176,6 +176,10 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
     if not x.size:
         shape = (*x.shape[: x.ndim - rank], *(each[0].shape[-1] if each else 0 for each in places))
         return np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
+    if np.__name__ == "cupy" and isinstance(places, StridedWindows) and places.inside:
+        found = np.windows.maxima(x, places.how, places.out, indices)
+        if found is not None:
+            return tuple([None if each is None else in_memory_format_of(np, each, x) for each in found])
     # The maximum is nan if any element is.
     nan = x.dtype.kind in "fV" and (on_gpu(x) or bool(np.isnan(np.max(x))))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
@@ -280,6 +284,8 @@ def add_flat(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -
     index occurs twice in a plane.
     """
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
+    if np.__name__ == "cupy" and g.size and (found := np.windows.scattered(g, indices, planes, size, once)) is not None:
+        return found.reshape(shape).astype(g.dtype, copy=False)
     out = np.zeros(planes * size, upcast_half(g).dtype if not once else g.dtype)
     if g.size:
         places = indices.reshape(planes, -1) + np.arange(planes)[:, None] * size

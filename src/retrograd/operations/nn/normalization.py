@@ -7,7 +7,7 @@ and variance fill whole axes, and reshapes the weight, so that it broadcasts wit
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy
@@ -445,14 +445,42 @@ def batch_norm_block(
     _floats("batch_norm", self)
     if eps is None:
         return normalization.by_constants(np, self, weight, bias, layout, running, small)
-    out, mean, variance, rstd = normalization.standardised(np, self, weight, bias, layout, eps)
+    found = None
+    if np.__name__ == "cupy":  # by one CUDA kernel; the running statistics prevent one for this whole function
+        named = {"layout": layout, "eps": eps}
+        found = np.launch.computed(normalization.standardised, "batch_norm", (self, weight, bias), named)
+    out, mean, variance, rstd = found or normalization.standardised(np, self, weight, bias, layout, eps)
     if running is not None:
+        if np.__name__ == "cupy" and _update_by_one_kernel(np, running, mean, variance, layout, momentum):
+            return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
         count = layout.shape[0] * layout.shape[2]
         unbiased = variance * self.dtype.type(count / (count - 1) if count > 1 else math.inf)
         for target, fresh in zip(running, (mean, unbiased), strict=True):
             if target is not None:
                 np.add(target * (1 - momentum), momentum * fresh.reshape(-1), target)
     return out.reshape(self.shape), mean.reshape(-1), rstd.reshape(-1)
+
+
+def _update_by_one_kernel(np: Any, running: Any, mean: Any, variance: Any, layout: Layout, momentum: float) -> bool:
+    """Update both running statistics on a GPU by one kernel; return false if there is none for them."""
+    if any(each is None or each.dtype != mean.dtype for each in running):
+        return False
+    count = layout.shape[0] * layout.shape[2]
+    factor = count / (count - 1) if count > 1 else math.inf
+    arrays = [*running, mean.reshape(-1), variance.reshape(-1)]
+    call = np.launch.update_call(partial(_moved_statistics, momentum, factor), arrays)
+    if call is None:
+        return False
+    call[0](*call[1])
+    return True
+
+
+def _moved_statistics(
+    momentum: float, factor: float, np: Any, dtype: Any, mean: Any, variance: Any, fresh_mean: Any, fresh_variance: Any
+) -> None:
+    """Update the running statistics ``mean`` and ``variance`` in place; ``factor`` makes a variance unbiased."""
+    np.add(mean * (1 - momentum), momentum * fresh_mean, mean)
+    np.add(variance * (1 - momentum), momentum * (fresh_variance * dtype.type(factor)), variance)
 
 
 #: Mixed dtypes are checked by ``_check_dtypes``. Without this flag the kernel could run twice, and so update the running

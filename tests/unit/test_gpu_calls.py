@@ -1,0 +1,132 @@
+"""What the host does for operations on a GPU, on the stand-in for CuPy: launches and calls of Python functions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from tests.cupy_stand_in import installed, nvrtc
+from tests.cupy_stand_in.calls import Calls, counted_calls
+from tests.cupy_stand_in.kernels import SOURCES, kernel_source
+
+F = torch.nn.functional
+
+
+def _counted(function: Callable[..., Any], *tensors: Any) -> tuple[Calls, Calls]:
+    """Return the calls of ``function`` and of its backward pass, when they are called for the second time."""
+    for _ in range(2):
+        with counted_calls() as forward:
+            out = function(*tensors)
+        g = torch.ones_like(out)
+        with counted_calls() as backward:
+            out.grad_fn(g)
+    return forward, backward
+
+
+def _random(*shape: int, dtype: Any = torch.float32) -> Any:
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
+    return values.to(dtype)
+
+
+LAUNCHES: dict[str, tuple[int, int, Callable[..., Any]]] = {
+    "conv2d": (3, 7, lambda x, w, b, *_: F.conv2d(x, w, b, padding=1)),
+    "conv2d without bias": (3, 6, lambda x, w, b, *_: F.conv2d(x, w, padding=1)),
+    "conv2d, groups": (3, 10, lambda x, w, b, *_: F.conv2d(x, w[:, :2], b, stride=2, dilation=2, groups=2)),
+    "conv2d, kernel of one element": (3, 7, lambda x, w, b, *_: F.conv2d(x, w[:, :, :1, :1], b)),
+    "conv_transpose2d": (4, 7, lambda x, w, b, *_: F.conv_transpose2d(x, w[:4], b[:4], stride=2)),
+    "max_pool2d": (1, 2, lambda x, w, b, *_: F.max_pool2d(x, 2)),
+    "max_pool2d, overlapping": (1, 2, lambda x, w, b, *_: F.max_pool2d(x, 3, 2, 1)),
+    "batch_norm": (2, 4, lambda x, w, b, *running: F.batch_norm(x, *running, b[:4], b[4:], training=True)),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_launches(name: str) -> None:
+    most_forward, most_backward, function = LAUNCHES[name]
+    with installed():
+        tensors = [each.cuda().requires_grad_() for each in (_random(2, 4, 8, 8), _random(8, 4, 3, 3), _random(8))]
+        forward, backward = _counted(function, *tensors, torch.zeros(4).cuda(), torch.ones(4).cuda())
+    assert forward.count <= most_forward, forward.launches
+    assert backward.count <= most_backward, backward.launches
+
+
+CONVOLUTIONS = [
+    ((2, 4, 9), (8, 4, 3), {"padding": 1}),
+    ((2, 4, 9, 7), (8, 2, 3, 2), {"padding": (1, 0), "stride": 2, "groups": 2}),
+    ((3, 4, 9, 8), (8, 1, 2, 3), {"dilation": 2, "groups": 4, "padding": 2}),
+    ((2, 4, 6, 5, 7), (4, 4, 3, 2, 2), {"stride": (1, 2, 3), "padding": 1}),
+    ((4, 9, 7), (8, 4, 1, 1), {}),
+]
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16, torch.complex64), ids=str)
+@pytest.mark.parametrize(("shape", "weight", "options"), CONVOLUTIONS, ids=str)
+def test_convolutions_of_one_product(shape: Any, weight: Any, options: Any, dtype: Any) -> None:
+    function = (F.conv1d, F.conv2d, F.conv3d)[len(weight) - 3]
+    results = []
+    with installed():
+        for device in ("cpu", "cuda"):
+            given = [_random(*shape, dtype=dtype), _random(*weight, dtype=dtype), _random(weight[0], dtype=dtype)]
+            tensors = [each.to(device).requires_grad_() for each in given]
+            out = function(*tensors, **options)
+            g = torch.arange(out.numel(), device=device).reshape(out.shape).to(dtype) / out.numel()
+            results.append([each.detach().cpu() for each in (out, *torch.autograd.grad(out, tensors, g))])
+    tolerance = 3e-2 if dtype is torch.bfloat16 else 2e-5
+    for got, want in zip(results[1], results[0], strict=True):
+        assert got.stride() == want.stride()
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+
+
+def test_a_large_batch_is_computed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    with installed():
+        from retrograd.kernels.cuda import windows
+
+        for size in (2**30, 1):
+            monkeypatch.setattr(windows, "COLUMN_BYTES", size)
+            tensors = [each.cuda().requires_grad_() for each in (_random(3, 4, 6, 6), _random(8, 4, 3, 3), _random(8))]
+            out = F.conv2d(*tensors, padding=1)
+            results.append([each.detach().cpu() for each in (out, *torch.autograd.grad(out.square().sum(), tensors))])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16, torch.int32), ids=str)
+@pytest.mark.parametrize("options", (
+    (2,), (3, 2, 1), (3, 1, 1, 2), (2, 3, 0, 1, True), (12, 1, 6),
+), ids=str)  # fmt: skip
+def test_maxima_of_windows(options: Any, dtype: Any) -> None:
+    results = []
+    with installed():
+        for device in ("cpu", "cuda"):
+            x = (3 * _random(2, 3, 9, 8)).to(dtype)
+            if dtype in (torch.float32, torch.float64):
+                x[0, 0, :, 2], x[0, 1, 1], x[1, 0] = float("nan"), float("-inf"), float("-inf")
+            x = x.to(device)
+            out, places = F.max_pool2d(x.requires_grad_(dtype.is_floating_point), *options, return_indices=True)
+            results.append([out.detach().cpu(), places.cpu()])
+            if dtype.is_floating_point:
+                g = (torch.arange(out.numel(), device=device).reshape(out.shape) % 7).to(dtype)
+                results[-1].append(torch.autograd.grad(out, x, g)[0].cpu())
+    for got, want in zip(results[1], results[0], strict=True):
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="NVRTC exists for Linux and Windows")
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        for convolution in CONVOLUTIONS[1:4]:
+            test_convolutions_of_one_product(*convolution, dtype)
+        for options in ((2,), (3, 2, 1)):
+            test_maxima_of_windows(options, dtype)
+    names = {f"retrograd_{each}" for each in ("columns", "add_columns", "maxima", "scatter")}
+    kernels = {key: name for key, name in SOURCES.items() if name in names}
+    kernels = {key: name for key, name in kernels.items() if "typedef float F" in kernel_source(key, name)}
+    assert set(kernels.values()) == names
+    for key, name in kernels.items():
+        assert f".entry {name}" in nvrtc.compiled(kernel_source(key, name), architecture)
