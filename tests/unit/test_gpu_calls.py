@@ -40,7 +40,7 @@ LAUNCHES: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "conv_transpose2d": (4, 7, lambda x, w, b, *_: F.conv_transpose2d(x, w[:4], b[:4], stride=2)),
     "max_pool2d": (1, 2, lambda x, w, b, *_: F.max_pool2d(x, 2)),
     "max_pool2d, overlapping": (1, 2, lambda x, w, b, *_: F.max_pool2d(x, 3, 2, 1)),
-    "batch_norm": (2, 4, lambda x, w, b, *running: F.batch_norm(x, *running, b[:4], b[4:], training=True)),
+    "batch_norm": (4, 4, lambda x, w, b, *running: F.batch_norm(x, *running, b[:4], b[4:], training=True)),
 }
 
 
@@ -130,3 +130,24 @@ def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
     assert set(kernels.values()) == names
     for key, name in kernels.items():
         assert f".entry {name}" in nvrtc.compiled(kernel_source(key, name), architecture)
+
+
+@pytest.mark.parametrize("most", (2**24, 30), ids=str)
+def test_clipping_takes_one_norm(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    with installed():
+        from retrograd.kernels.cuda import many
+
+        monkeypatch.setattr(many, "TOGETHER", most)
+        monkeypatch.setattr(many, "SMALL", most)
+        for device in ("cpu", "cuda"):
+            params = [torch.zeros(shape, device=device) for shape in ((3, 4), (5,), (), (2, 20))]
+            for each in params:
+                each.grad = _random(*each.shape).to(device)
+            with counted_calls() as calls:
+                norm = torch.nn.utils.clip_grad_norm_(params, 2.0)
+            results.append([norm.cpu(), *[each.grad.cpu() for each in params]])
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want)
+    assert calls.launches["cupy_multiply"] == 4
+    assert calls.count == 8 if most > 30 else 11, calls.launches

@@ -323,13 +323,20 @@ def array_module_of(array: object) -> ArrayModule:
     """
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
+    if not several_gpus and (found := _cuda_modules.get(array.__class__)) is not None:
+        return found
     if hasattr(array, "not_an_array"):
         raise array.not_an_array()
     if is_meta(array):
         return meta()
     if several_gpus and (index := array.device.id) != cupy().cuda.runtime.getDevice():  # type: ignore[attr-defined]
         return _OnOtherGpu(cuda(), index)  # type: ignore[return-value]
-    return cuda()
+    found = _cuda_modules[array.__class__] = cuda()
+    return found
+
+
+#: The array module of CUDA devices by the class of an array, once an array has been met.
+_cuda_modules: dict[type, ArrayModule] = {}
 
 
 def meta() -> ArrayModule:

@@ -21,10 +21,12 @@ _SIZE_NAMES = ("B", "KiB", "MiB", "GiB", "TiB")
 class _Usage:
     """Peaks and counts of the memory of one GPU, in bytes."""
 
-    __slots__ = ("allocated", "allocation_count", "failed", "peak", "reserved_peak")
+    __slots__ = ("allocated", "allocation_count", "at_most", "failed", "peak", "reserved_peak")
 
     def __init__(self) -> None:
         self.peak = self.reserved_peak = 0
+        #: No more bytes than these are in use: what was in use when the pool was last asked, and all allocations since.
+        self.at_most = 0
         self.allocated = self.allocation_count = self.failed = 0
 
 
@@ -46,19 +48,23 @@ def record_allocations(gpu: Any) -> None:
     used_bytes, total_bytes, current = pool.used_bytes, pool.total_bytes, cuda.runtime.getDevice
     failure = cuda.memory.OutOfMemoryError
 
+    alone = devices.gpu_count() == 1
+
     def allocate(size: int) -> Any:
         if _held:
             _release_held()
-        usage = _usage[current()]
+        usage = _usage[0 if alone else current()]
         try:
             found = inner(size)
         except failure as error:
             usage.failed += 1
             raise _out_of_memory(gpu, size, pool) from error
-        used = used_bytes()
-        if used > usage.peak:
-            usage.peak = used
-            usage.reserved_peak = max(usage.reserved_peak, total_bytes())
+        usage.at_most += -(-size // 512) * 512  # what the pool allocates
+        if usage.at_most > usage.peak:  # otherwise the peak is not exceeded, whatever was freed
+            usage.at_most = used = used_bytes()
+            if used > usage.peak:
+                usage.peak = used
+                usage.reserved_peak = max(usage.reserved_peak, total_bytes())
         usage.allocated += size
         usage.allocation_count += 1
         return found

@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy
+from cupy import ndarray
 
 from ..scalar_code import BOOL
 from .elements import F32, F64, INT, MODULE, DeviceElement, traced
@@ -34,11 +35,6 @@ class _Plan(NamedTuple):
     several: bool
 
 
-def array_class() -> Any:
-    """Return the class of CuPy's arrays."""
-    return sys.modules["cupy"].ndarray
-
-
 def computed(
     function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any], least: int = 2
 ) -> Any:
@@ -47,12 +43,19 @@ def computed(
     ``function`` is a NumPy kernel, and ``name`` its name. The result is None if there is no kernel for the arguments, or
     if the expressions have fewer than ``least`` functions: CuPy computes a single function by one kernel itself.
     """
-    kind = array_class()
+    kind = ndarray
     try:
         operands = [
-            (each.dtype.char, each.shape, each.strides) if each.__class__ is kind else _key(each) for each in args
+            (each.dtype.char, each.shape, each.strides)
+            if each.__class__ is kind
+            else None
+            if each is None
+            else _key(each)
+            for each in args
         ]
-        key = function, tuple(operands), _key(named)
+        key: Any = (function, *operands)
+        if named:
+            key = key, *named, *[_key(each) for each in named.values()]
     except TypeError:
         return None
     plan = _plans.get(key, _UNKNOWN)
@@ -75,12 +78,22 @@ def _key(value: Any) -> Any:
     Raises TypeError for arguments whose values may change, such as random number generators and lists of arrays.
     """
     kind = value.__class__
-    if kind is float:  # 0.0 equals -0.0, and nan does not equal itself
-        return repr(value)
     if kind in _CONSTANT:
         return kind, value
+    if kind is float:  # 0.0 equals -0.0, and nan does not equal itself
+        return (kind, value) if value and value == value else repr(value)
     if isinstance(value, tuple):
-        return kind, tuple([_key(each) for each in value])
+        if not value:
+            return kind
+        # Layouts and plans are cached by their makers, so that most tuples have been met before.
+        found = _tuple_keys.get(id(value))
+        if found is not None and found[0] is value:
+            return found[1]
+        key = kind, tuple([_key(each) for each in value])
+        if len(_tuple_keys) >= MOST_PLANS:
+            _tuple_keys.clear()
+        _tuple_keys[id(value)] = value, key
+        return key
     if kind is dict:
         return tuple([(name, _key(each)) for name, each in value.items()])
     if isinstance(value, (numpy.generic, numpy.dtype)):
@@ -88,13 +101,15 @@ def _key(value: Any) -> Any:
     raise TypeError("an argument whose value may change")
 
 
+#: Tuples and their keys by the ``id`` of a tuple, which is alive as long as it is here.
+_tuple_keys: dict[int, tuple[Any, Any]] = {}
 _CONSTANT = frozenset({int, bool, complex, str, type(None), FunctionType})
 
 
 def _planned(
     function: Callable[..., Any], name: str, args: Sequence[Any], named: dict[str, Any], least: int
 ) -> _Plan | None:
-    kind = array_class()
+    kind = ndarray
     arrays = [each for each in args if each.__class__ is kind]
     elements = elements_for(arrays)
     if elements is None:
