@@ -17,7 +17,7 @@ import numpy
 from ..runtime.forks import replace_in_child
 from ..runtime.interrupts import has_returned
 from . import devices
-from .devices import array_module_of
+from .devices import CUDA_MODULES, array_module_of
 from .error_context import describe_recording
 from .grad_mode import recording
 from .gradients import as_tensor, is_broadcastable
@@ -267,6 +267,9 @@ def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
         return fresh
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)
+    if grad.__class__ in CUDA_MODULES and sys.getrefcount(grad) <= _FREE and grad.base is None:
+        if grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
+            return grad
     return grad.clone() if isinstance(grad, Tensor) else grad.copy()  # a Tensor is sparse
 
 

@@ -323,7 +323,7 @@ def array_module_of(array: object) -> ArrayModule:
     """
     if isinstance(array, (numpy.ndarray, numpy.generic)):
         return numpy
-    if not several_gpus and (found := _cuda_modules.get(array.__class__)) is not None:
+    if not several_gpus and (found := CUDA_MODULES.get(array.__class__)) is not None:
         return found
     if hasattr(array, "not_an_array"):
         raise array.not_an_array()
@@ -331,12 +331,12 @@ def array_module_of(array: object) -> ArrayModule:
         return meta()
     if several_gpus and (index := array.device.id) != cupy().cuda.runtime.getDevice():  # type: ignore[attr-defined]
         return _OnOtherGpu(cuda(), index)  # type: ignore[return-value]
-    found = _cuda_modules[array.__class__] = cuda()
+    found = CUDA_MODULES[array.__class__] = cuda()
     return found
 
 
 #: The array module of CUDA devices by the class of an array, once an array has been met.
-_cuda_modules: dict[type, ArrayModule] = {}
+CUDA_MODULES: Final[dict[type, ArrayModule]] = {}
 
 
 def meta() -> ArrayModule:

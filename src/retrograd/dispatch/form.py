@@ -125,6 +125,9 @@ class FunctionForm:
     has_rest, has_unknown, takes_out   whether there are parameters ``*rest``, ``**unknown`` and ``out``
     """
 
+    #: Whether the function takes arrays on a GPU, and the function for them of one that takes arrays on the CPU.
+    on_gpu = False
+    device_call: Function | None = None
     args: tuple[str, ...]
     positional: int
     name: str
@@ -349,6 +352,13 @@ class Form(FunctionForm):
         places["_d"] = DTYPE
         return tuple([places[each] for each in arguments(function)])
 
+    def for_gpu(self) -> Form:
+        """Return the description of a function with the same arguments that takes arrays on a GPU."""
+        made = copy(self)
+        made.on_gpu, made.device_call, made.function = True, None, None
+        made.__dict__.pop("reader", None)
+        return made
+
     @cached_property
     def reader(self) -> ArgumentReader:
         """Reader of the arguments of the function's calls, for handlers."""
@@ -451,6 +461,13 @@ class PublicForm(FunctionForm):
         self.out = (
             None if not takes_out else METHOD if space == "Tensor" else POSITIONAL if "out" in self.args else KEYWORD
         )
+
+    def for_gpu(self) -> Form:
+        """Return the description of a function with the same arguments that takes arrays on a GPU."""
+        made = copy(self)
+        made.on_gpu, made.device_call, made.function = True, None, None
+        made.__dict__.pop("reader", None)
+        return made
 
     @cached_property
     def reader(self) -> ArgumentReader:

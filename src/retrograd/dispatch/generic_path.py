@@ -294,6 +294,34 @@ def _on_gpu(
     return None if result is None else (tuple(arrays), result)
 
 
+def kernel_on_gpu(op: Op, arrays: Arrays, params: Params) -> KernelResult:
+    """Return the result of the kernel of ``op`` for arrays on the current GPU; generated functions call this function.
+
+    No operand has to be converted. Numbers among ``arrays`` are numbers of Python.
+    """
+    if op.check is not None:
+        op.check(*arrays)
+    if op.kind != "view" and op.ufunc is None:
+        found = load_part("kernels.cuda.calls").compute(op, arrays, params)
+        if found is not None:
+            return found
+    heeded = errors.get()
+    try:
+        errors.set(IGNORED)
+        np = devices.CUDA_MODULES[arrays[0].__class__]
+        usual = op.ufunc is not None and (not params or params == tuple(map(op.defaults.get, op.params)))
+        if op.kind == "pointwise" and not usual:  # a ufunc accepts numbers
+            arrays = [each if hasattr(each, "dtype") else _cast(np, each, arrays[0].dtype) for each in arrays]
+        if len(params) == op.positional:
+            result = op.kernel(np, *arrays, *params)
+        else:
+            keywords = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
+            result = op.kernel(np, *arrays, *params[: op.positional], **keywords)
+        return retype(op, result, op.result or arrays[0].dtype) if op.kind == "pointwise" else result
+    finally:
+        errors.set(heeded)
+
+
 def stored_dtype(arrays: Arrays) -> ArrayDType | None:
     """Return the NumPy dtype of the first array whose dtype is one of ``dtypes.STORED``, or None."""
     for each in arrays:

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy
 
+from ..core import devices
 from ..core.deferral import active_cursor
-from ..core.devices import CPU
+from ..core.devices import CPU, CUDA_MODULES
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import AccumulateGrad, OutputEdge, edges_of_other_shape, next_number
 from ..core.lazy_tensor import Lazy
@@ -56,7 +57,7 @@ from .call_errors import (
 )
 from .fallback import PASSED, fall_back
 from .form import AXIS, COMPUTED, KEYWORD, METHOD, NEW_AXIS, POSITIONAL
-from .generic_path import complete_modification, counter_of_inference, watched
+from .generic_path import complete_modification, counter_of_inference, kernel_on_gpu, watched
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of_call, intercept_call
 from .node_classes import FIXED, SCALAR_GRADIENTS, counted
 from .op import MISSING
@@ -246,31 +247,34 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
     computed = slots(1)  # whether the result is complete, so that the call must not be repeated
     computed[0] = False
     try:
-        if HANDLERS:
-            answer = slots(1)
-            answer[0] = GO_ON
-            ask_cursor(form, args, rest, unknown, out, answer)
-            if answer[0] is GO_ON and state()[4]:
-                answer[0] = intercept_call(form.reader, [*args], rest, unknown, out)
-            if answer[0] is not GO_ON:
-                return answer[0]
-        if form.count == 0:  # there is no fast path
-            return fall_back(form, args, rest, unknown, out)
-        if (form.takes_rest and rest) or (form.takes_unknown and unknown) or (form.takes_out and out is not None):
-            return fall_back(form, args, rest, unknown, out)
-        if any([(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]):
-            return fall_back(form, args, rest, unknown, out)
-        for i in form.numbers:
-            if args[i].__class__ in SCALARS:
-                args[i] = plain_number(args[i])
-        if any([unusual(each, args[each.place]) for each in form.checked]):
-            return fall_back(form, args, rest, unknown, out)
-        if form.when is not None:
-            if not form.when(*[args[i] for i in form.when_arguments]):
+        if not form.on_gpu:  # the function for the CPU has passed the call on
+            if HANDLERS:
+                answer = slots(1)
+                answer[0] = GO_ON
+                ask_cursor(form, args, rest, unknown, out, answer)
+                if answer[0] is GO_ON and state()[4]:
+                    answer[0] = intercept_call(form.reader, [*args], rest, unknown, out)
+                if answer[0] is not GO_ON:
+                    return answer[0]
+            if form.count == 0:  # there is no fast path
                 return fall_back(form, args, rest, unknown, out)
-        if form.over:
-            if before_modification or not form.modifies:
+            if (form.takes_rest and rest) or (form.takes_unknown and unknown) or (form.takes_out and out is not None):
                 return fall_back(form, args, rest, unknown, out)
+            if any(
+                [(args[i] != default) if form.by_value[i] else (args[i] is not default) for i, default in form.ignored]
+            ):
+                return fall_back(form, args, rest, unknown, out)
+            for i in form.numbers:
+                if args[i].__class__ in SCALARS:
+                    args[i] = plain_number(args[i])
+            if any([unusual(each, args[each.place]) for each in form.checked]):
+                return fall_back(form, args, rest, unknown, out)
+            if form.when is not None:
+                if not form.when(*[args[i] for i in form.when_arguments]):
+                    return fall_back(form, args, rest, unknown, out)
+            if form.over:
+                if before_modification or not form.modifies:
+                    return fall_back(form, args, rest, unknown, out)
         x = slots(form.count)
         for i in form.indices:
             bind(x, i, args[form.operands[i]])
@@ -302,9 +306,19 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
                         else current_edge(x[i])
                     )
                 if i == 0:
-                    if a[0].__class__ is not ndarray:
-                        return fall_back(form, args, rest, unknown, out)
+                    if form.on_gpu:
+                        if devices.several_gpus or a[0].__class__ not in CUDA_MODULES:
+                            return fall_back(form, args, rest, unknown, out)
+                    elif a[0].__class__ is not ndarray:
+                        if form.device_call is None:
+                            return fall_back(form, args, rest, unknown, out)
+                        return form.device_call(
+                            *args[: form.positional], *rest, **dict(zip(form.keywords, args[form.positional :]))
+                        )
                     d = a[0].dtype
+                elif form.on_gpu:
+                    if a[i].__class__ is not a[0].__class__:
+                        return fall_back(form, args, rest, unknown, out)
                 if form.general:
                     if (a[i].dtype is not d if i else d is not F32 and d is not F64) and a[i].dtype not in form.dtypes:
                         return fall_back(form, args, rest, unknown, out)
@@ -383,6 +397,8 @@ def compute(
     """
     if form.pointwise:
         if (form.count > 1 and mixed[0]) or unsupported(form, d):
+            if form.on_gpu:
+                return fall_back(form, args, rest, unknown, out)
             promoted = promote_operands(form.op, form.dtypes, *a)
             if promoted is None:
                 return fall_back(form, args, rest, unknown, out)
@@ -396,7 +412,19 @@ def compute(
 
     # The kernel.
     r = slots(form.results)
-    if form.ufunc is not None:
+    if form.on_gpu:
+        if any([p[j].__class__ is Tensor for j in form.ufunc_parameters]):
+            return fall_back(form, args, rest, unknown, out)
+        if form.view and form.inline is not None:
+            found = form.inline(*[picked(k, a, p, d) for k in form.inline_arguments])
+            if form.inline_declines:
+                if found is None:
+                    if form.inline_only:
+                        return fall_back(form, args, rest, unknown, out)
+                    found = kernel_on_gpu(form.op, (*a,), (*p,))
+        else:
+            found = kernel_on_gpu(form.op, (*a,), (*p,))
+    elif form.ufunc is not None:
         if all([is_default(exact, default, p[j]) for j, default, exact in form.defaults]):
             if form.parallel_ufunc is not None and a[0].size >= LARGE:
                 found = form.parallel_ufunc(
@@ -458,8 +486,9 @@ def compute(
             y[0]._view, y[0]._creation_meta = base, x[0]._creation_meta
     else:
         for k in range(form.results):
-            if r[k].__class__ is not ndarray:
-                r[k] = asarray(r[k])
+            if not form.on_gpu:
+                if r[k].__class__ is not ndarray:
+                    r[k] = asarray(r[k])
             if form.op.in_order:
                 if r[k].ndim > 1 and not r[k].flags.c_contiguous:
                     r[k] = r[k].copy()
@@ -876,7 +905,7 @@ def save_value(
     elif each.kind == "strides":
         setattr(node, each.held, a[each.index].strides)
     elif each.kind == "device":
-        setattr(node, each.held, CPU)
+        setattr(node, each.held, devices.device_of(a[each.index]) if form.on_gpu else CPU)
     elif each.kind == "out_shape":
         setattr(node, each.held, r[0].shape)
     elif each.kind == "out_dtype":

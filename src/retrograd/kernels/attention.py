@@ -6,7 +6,8 @@ Its scores are computed, used and discarded while they are in the CPU cache.
 ``query`` has the shape (batch, heads, L, E); ``key`` and ``value`` have (batch, key heads, S, E). Each key head is used
 by the same number of query heads. ``mask`` broadcasts to (batch, heads, L, S). It is either boolean (True means that
 the query may attend to the key) or numeric (added to the scores). Without a mask, large arrays are computed by the
-Numba loops of ``kernels/attention_numba.py``.
+Numba loops of ``kernels/attention_numba.py``. On a GPU the scores of many heads are computed by one product
+(``kernels/cuda/attention.py``).
 """
 
 from __future__ import annotations
@@ -187,6 +188,10 @@ def forward(np: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
     logsumexp is (batch, heads, L). If ``causal`` is true, query i attends only to the keys 0 to i. The output of a
     query without any unmasked key is 0.
     """
+    if np.__name__ == "cupy":
+        found = np.attention.forward(query, key, value, mask, causal, scale)
+        if found is not None:
+            return found
     work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     out = np.empty((work.batch * work.heads, work.length, value.shape[3]), work.query.dtype)
     sums = np.empty((work.batch * work.heads, work.length), work.query.dtype)
@@ -219,6 +224,10 @@ def backward(
     ``g`` is the gradient of the attention output ``out``. ``sums`` is the logsumexp that :func:`forward` returned.
     ``mask``, ``causal`` and ``scale`` are the arguments of :func:`forward`.
     """
+    if np.__name__ == "cupy":
+        found = np.attention.backward(g, query, key, value, mask, out, sums, causal, scale)
+        if found is not None:
+            return found
     work = _BlockedAttention(np, query, key, value, mask, causal, scale)
     g, out, sums = work.flat(g), work.flat(out), sums.reshape(-1, work.length)
     grads = tuple(np.zeros(each.shape, each.dtype) for each in (work.query, work.key, work.value))

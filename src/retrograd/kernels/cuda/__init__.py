@@ -15,7 +15,7 @@ from typing import Any
 
 import cupy
 
-from . import functions, lapack, launch, special, ufuncs, windows
+from . import attention, functions, lapack, launch, special, ufuncs, windows
 
 __all__ = ["CUDA"]
 
@@ -31,7 +31,7 @@ class _Module(ModuleType):
 
 CUDA: Any = _Module("cupy")
 CUDA.__path__ = cupy.__path__
-CUDA.lapack, CUDA.launch, CUDA.windows = lapack, launch, windows
+CUDA.attention, CUDA.lapack, CUDA.launch, CUDA.windows = attention, lapack, launch, windows
 CUDA.special = special.SPECIAL
 for _entries in (ufuncs.UFUNCS, functions.FUNCTIONS):
     for _name, _function in _entries.items():
