@@ -142,10 +142,11 @@ class ndarray:
     """``cupy.ndarray``: its methods are added by ``functions.py``, from the names and signatures recorded from CuPy."""
 
     __module__ = "cupy"
-    __slots__ = ("__weakref__", "_a", "_device")
+    __slots__ = ("__weakref__", "_a", "_base", "_device")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
     _a: numpy.ndarray[Any, Any]
+    _base: ndarray | None
     _device: int
 
     def __new__(
@@ -313,11 +314,7 @@ class ndarray:
     @property
     def base(self) -> ndarray | None:
         """The array that owns the memory: one object for all its views, as in CuPy."""
-        if not isinstance(self._a.base, numpy.ndarray):
-            return None
-        own = owner(self._a)
-        found = OWNERS.get(id(own))
-        return wrap(own) if found is None else found
+        return self._base
 
     @property
     def device(self) -> Any:
@@ -486,7 +483,12 @@ def wrap(array: Any) -> ndarray:
     self = object.__new__(ndarray)
     self._a = array
     self._device = _allocated(array)
-    if not isinstance(array.base, numpy.ndarray):
+    self._base = None
+    if isinstance(array.base, numpy.ndarray):
+        own = owner(array)
+        found = OWNERS.get(id(own))
+        self._base = wrap(own) if found is None else found
+    else:
         OWNERS[id(array)] = self
     return self
 

@@ -267,8 +267,9 @@ def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
         return fresh
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)
-    if grad.__class__ in CUDA_MODULES and sys.getrefcount(grad) <= _FREE and grad.base is None:
-        if grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
+    if grad.__class__ in CUDA_MODULES and sys.getrefcount(grad) <= _FREE:
+        free = grad.base is None or _is_whole_view(grad)
+        if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
             return grad
     return grad.clone() if isinstance(grad, Tensor) else grad.copy()  # a Tensor is sparse
 
@@ -279,7 +280,7 @@ def _is_whole_view(grad: Array) -> bool:
     Such a view is created by ``reshape``, for example. It may be modified in place.
     """
     base = grad.base
-    if base.__class__ is not numpy.ndarray or base.base is not None or base.nbytes != grad.nbytes:
+    if base.__class__ is not grad.__class__ or base.base is not None or base.nbytes != grad.nbytes:
         return False
     return sys.getrefcount(base) <= _VIEWED
 

@@ -275,7 +275,8 @@ def _sum_several(np: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     char = x.dtype.char
     if char in SHORT:
         return sum_axes(np, x.astype(np.float32), axes, keepdims).astype(x.dtype)
-    if char not in "fF" or not any(x.shape[axis] > BLOCK and x.strides[axis] != x.itemsize for axis in axes):
+    apart = any(x.shape[axis] > BLOCK and x.strides[axis] != x.itemsize for axis in axes)
+    if char not in "fF" or not apart or np.__name__ == "cupy":  # CuPy adds pairs of partial sums
         return np.add.reduce(x, axis=axes, keepdims=keepdims)
     for axis in sorted(axes, reverse=True):
         x = _along(np, x, axis)
@@ -310,7 +311,7 @@ def sum_along(np: Any, x: Any, axis: int, keepdims: bool) -> Any:
     char = x.dtype.char
     if char in SHORT:
         return sum_along(np, x.astype(np.float32), axis, keepdims).astype(x.dtype)
-    if x.shape[axis] > BLOCK and char in "fF" and x.strides[axis] != x.itemsize:
+    if x.shape[axis] > BLOCK and char in "fF" and x.strides[axis] != x.itemsize and np.__name__ != "cupy":
         result = _along(np, x, axis)
         return result if keepdims else result.squeeze(axis)
     return np.add.reduce(x, axis=axis, keepdims=keepdims)
