@@ -58,7 +58,7 @@ def add(cupy: Any, cupyx: Any) -> None:
             self.operation, self.name, self.F = operation, name, _dtype_of(preamble)
             SOURCES[in_params, out_params, operation, name, preamble] = name
 
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        def __call__(self, *args: Any, size: int | None = None, **kwargs: Any) -> Any:
             if kwargs:
                 raise TypeError(f"Wrong arguments {kwargs}")
             count = len(self.inputs)
@@ -84,8 +84,14 @@ def add(cupy: Any, cupyx: Any) -> None:
             shape = numpy.broadcast_shapes(shape, *[each.shape for each in sized])
             if any(each.shape != shape for each in sized):
                 raise ValueError("Out shape is mismatched")
+            if size is not None:
+                if not all(self.raw_out) or shape:
+                    raise ValueError("Specified 'size' can be used only if all of the ndarray are 'raw'.")
+                shape = (size,)
             LAUNCHES[self.name] += bool(numpy.prod(shape))
             space = {name: value for (_, name), value in zip(self.inputs, given, strict=True)}
+            outputs = zip(out, self.raw_out, self.outputs, strict=True)
+            space.update({name: each._a for each, raw, (_, name) in outputs if raw})
             space["i"] = numpy.arange(numpy.prod(shape, dtype=int)).reshape(shape)
             found = {
                 name: each._a if raw else numpy.empty(shape, kind)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import retrograd as torch
+from retrograd.check_gpu import steps
 from tests.cupy_stand_in import installed, nvrtc
 from tests.cupy_stand_in.calls import Calls, counted_calls
 from tests.cupy_stand_in.kernels import SOURCES, kernel_source
@@ -116,6 +117,36 @@ def test_maxima_of_windows(options: Any, dtype: Any) -> None:
         torch.testing.assert_close(got, want, equal_nan=True)
 
 
+@pytest.mark.parametrize("part", (2**28, 120), ids=str)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16), ids=str)
+@pytest.mark.parametrize(("mask", "causal"), [(None, False), (None, True), ("bool", False), ("number", False)])
+def test_attention_is_two_products(mask: str | None, causal: bool, dtype: Any, part: int) -> None:
+    results = []
+    with installed(), pytest.MonkeyPatch.context() as monkeypatch:
+        from retrograd.kernels.cuda import attention
+
+        monkeypatch.setattr(attention, "PART", part)
+        for device in ("cpu", "cuda"):
+            given = [_random(2, 3, *shape, dtype=dtype) for shape in ((5, 8), (7, 8), (7, 6))]
+            tensors = [each.to(device).requires_grad_() for each in given]
+            chosen = None if mask is None else _random(3, 5, 7, dtype=dtype).to(device)
+            if mask == "bool":
+                chosen = chosen > 0
+                chosen[0, 0] = False
+            with counted_calls() as forward:
+                out = F.scaled_dot_product_attention(*tensors, chosen, is_causal=causal)
+            g = torch.arange(out.numel(), device=device).reshape(out.shape).to(dtype) / out.numel()
+            with counted_calls() as backward:
+                grads = torch.autograd.grad(out, tensors, g)
+            results.append([each.detach().cpu() for each in (out, *grads)])
+    tolerance = 3e-2 if dtype is torch.bfloat16 else 2e-5
+    for got, want in zip(results[1], results[0], strict=True):
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+    if part > 120:
+        assert forward.launches["matmul"] == 2 and backward.launches["matmul"] <= 5
+        assert forward.launches["retrograd_attention"] == 1 and backward.launches["retrograd_attention_grad"] == 1
+
+
 @pytest.mark.skipif(sys.platform == "darwin", reason="NVRTC exists for Linux and Windows")
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
@@ -124,7 +155,13 @@ def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
             test_convolutions_of_one_product(*convolution, dtype)
         for options in ((2,), (3, 2, 1)):
             test_maxima_of_windows(options, dtype)
-    names = {f"retrograd_{each}" for each in ("columns", "add_columns", "maxima", "scatter")}
+        test_attention_is_two_products(None, False, dtype, 2**28)
+    for most in (2**24, 30):
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            test_clipping_takes_one_norm(most, monkeypatch)
+    names = {f"retrograd_{each}" for each in (
+        "columns", "add_columns", "maxima", "scatter", "scale", "attention", "row_product", "attention_grad",
+    )}  # fmt: skip
     kernels = {key: name for key, name in SOURCES.items() if name in names}
     kernels = {key: name for key, name in kernels.items() if "typedef float F" in kernel_source(key, name)}
     assert set(kernels.values()) == names
@@ -149,5 +186,22 @@ def test_clipping_takes_one_norm(most: int, monkeypatch: pytest.MonkeyPatch) -> 
             results.append([norm.cpu(), *[each.grad.cpu() for each in params]])
     for got, want in zip(*results, strict=True):
         torch.testing.assert_close(got, want)
-    assert calls.launches["cupy_multiply"] == 4
-    assert calls.count == 8 if most > 30 else 11, calls.launches
+    assert calls.launches["retrograd_scale"] == 1
+    assert calls.count == (5 if most > 30 else 7), calls.launches
+
+
+#: Launches and calls of Python functions in a step: at most those that were counted, and a tenth.
+STEPS = {"MLP": (37, 660), "CNN": (80, 2050), "GPT": (289, 6200)}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_training_step(name: str) -> None:
+    most_launches, most_calls = STEPS[name]
+    with installed():
+        step = steps.STEPS[name](torch, "cuda")
+        for _ in range(3):
+            step()
+        with counted_calls() as calls:
+            step()
+    assert calls.count <= 1.1 * most_launches, calls.launches
+    assert calls.python <= 1.1 * most_calls, calls.functions.most_common(20)

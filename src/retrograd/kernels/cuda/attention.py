@@ -143,7 +143,9 @@ def backward(
         scores = work.scores(samples, heads)
         slope = cupy.matmul(grads[heads], values[heads]).reshape(scores.shape)
         given = scores, work.mask_of(part), work.later, sums[part], slope, product[part], scale
-        weights, slope = [each.reshape(-1, work.length, work.keys) for each in _call(_gradients, "attention_grad", *given)]
+        weights, slope = [
+            each.reshape(-1, work.length, work.keys) for each in _call(_gradients, "attention_grad", *given)
+        ]
         transposed = slope.swapaxes(1, 2), weights.swapaxes(1, 2)
         results.append([
             cupy.matmul(slope, key_rows[heads]), cupy.matmul(transposed[0], work.query[heads]),

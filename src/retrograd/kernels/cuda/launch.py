@@ -95,7 +95,10 @@ def _key(value: Any) -> Any:
         _tuple_keys[id(value)] = value, key
         return key
     if kind is dict:
-        return tuple([(name, _key(each)) for name, each in value.items()])
+        return tuple([
+            (name, each if each.__class__ is float and each and each == each else _key(each))  # no call for numbers
+            for name, each in value.items()
+        ])  # fmt: skip
     if isinstance(value, (numpy.generic, numpy.dtype)):
         return kind, repr(value)
     raise TypeError("an argument whose value may change")
@@ -228,7 +231,7 @@ def update_call(rule: partial[None], arrays: Sequence[Any]) -> tuple[Callable[..
     """
     dtype = arrays[0].dtype
     try:
-        key = rule.func, _key(rule.args), dtype.char, len(arrays)
+        key = rule.func, *[_key(each) for each in rule.args], dtype.char, len(arrays)
     except TypeError:
         return None
     plan = _plans.get(key, _UNKNOWN)

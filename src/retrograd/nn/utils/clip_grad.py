@@ -116,11 +116,11 @@ def _scale_on_gpu(grads: list[Tensor], arrays: list[Any], max_norm: float) -> No
     """Scale ``grads`` as :func:`clip_grads_with_norm_` does; ``arrays`` are the norm and the gradients."""
     total, *others = arrays
     np, many = devices.array_module_of(total), load_part("kernels.cuda.many")
-    multiply = np.multiply.function
     factor = np.launch.computed(many.clip_factor, "clip_factor", (total, max_norm), {})
-    for grad, array in zip(grads, others, strict=True):
+    for grad in grads:
         check_in_place(grad, False)
-        multiply(array, factor, array)
+    many.scale(others, factor)
+    for grad in grads:
         bump_version(grad)
 
 
