@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -267,11 +267,15 @@ def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
         return fresh
     if isinstance(grad, numpy.generic):
         return numpy.asarray(grad)
-    if grad.__class__ in CUDA_MODULES and sys.getrefcount(grad) <= _FREE:
-        free = grad.base is None or _is_whole_view(grad)
-        if free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous:
-            return grad
+    if CUDA_MODULES.get(grad.__class__) is not None and sys.getrefcount(grad) <= _FREE and _is_free_on_gpu(leaf, grad):
+        return grad
     return grad.clone() if isinstance(grad, Tensor) else grad.copy()  # a Tensor is sparse
+
+
+def _is_free_on_gpu(leaf: AccumulateGrad, grad: Any) -> bool:
+    """Whether ``grad``, an array on a GPU, may become the ``grad`` of ``leaf`` if only the engine refers to it."""
+    free = grad.base is None or _is_whole_view(grad)
+    return bool(free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous)
 
 
 def _is_whole_view(grad: Array) -> bool:

@@ -462,13 +462,6 @@ class PublicForm(FunctionForm):
             None if not takes_out else METHOD if space == "Tensor" else POSITIONAL if "out" in self.args else KEYWORD
         )
 
-    def for_gpu(self) -> Form:
-        """Return the description of a function with the same arguments that takes arrays on a GPU."""
-        made = copy(self)
-        made.on_gpu, made.device_call, made.function = True, None, None
-        made.__dict__.pop("reader", None)
-        return made
-
     @cached_property
     def reader(self) -> ArgumentReader:
         """Reader of the arguments of the function's calls, for handlers."""

@@ -307,7 +307,7 @@ def call(form: Form, args: ArgumentList, rest: tuple[object, ...], unknown: dict
                     )
                 if i == 0:
                     if form.on_gpu:
-                        if devices.several_gpus or a[0].__class__ not in CUDA_MODULES:
+                        if devices.several_gpus or CUDA_MODULES.get(a[0].__class__) is None:
                             return fall_back(form, args, rest, unknown, out)
                     elif a[0].__class__ is not ndarray:
                         if form.device_call is None:

@@ -112,8 +112,8 @@ def _adding_kernel(kernel: tuple[int, ...], target: str, index: str, double: boo
                   f"const F sum_{number} = {total} + (in_{number} ? F(x[at_{number}]) : F(0));"]  # fmt: skip
         total = f"sum_{number}"
     lines.append(f"y0 = {total};")
-    number = "float64" if double else "float32"
-    inputs = ", ".join([f"raw {number} x", *[f"{index} {each}" for each in ("batch", "channels", *names)]])
+    source = "float64" if double else "float32"
+    inputs = ", ".join([f"raw {source} x", *[f"{index} {each}" for each in ("batch", "channels", *names)]])
     return _kernel(inputs, f"{target} y0", tuple(lines), "add_columns", double)
 
 
@@ -303,7 +303,8 @@ def weight_gradient(plan: Any, y: Any, x: Any, shape: Any) -> Any:
     kind = computing_dtype(x.dtype)
     if kind is None:
         return None
-    sizes, total = _Sizes(plan, kind), None
+    sizes = _Sizes(plan, kind)
+    total: Any = None
     for part in sizes.parts():
         found = _multiplied(sizes.outputs(y[part]), sizes.columns(x[part]).swapaxes(1, 2))
         total = found if total is None else total + found
