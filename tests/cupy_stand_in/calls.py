@@ -34,7 +34,7 @@ _PERHAPS = frozenset({
 
 @dataclass
 class Calls:
-    """What was called in a block: launches and other calls of CuPy by name, and the number of Python functions.
+    """Counts of one block: launches and other calls of CuPy by name, and the number of calls of Python functions.
 
     Functions of the stand-in are not among the Python functions.
     """

@@ -1,4 +1,4 @@
-"""What the host does for operations on a GPU, on the stand-in for CuPy: launches and calls of Python functions."""
+"""Tests of what the host does for operations on a GPU: launches and calls of Python functions, on the stand-in."""
 
 from __future__ import annotations
 
