@@ -201,6 +201,8 @@ def in_background() -> None:
     """Compile the loops with the lowest priority, unless another process does."""
     if hasattr(os, "nice"):
         os.nice(19)
+    with suppress(AttributeError, OSError):  # on Linux any thread of the program takes the processor at once
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     lock = _lock()
     if lock is None:
         return

@@ -167,3 +167,22 @@ def test_only_one_process_compiles(tmp_path: Path) -> None:
         [sys.executable, "-c", "from retrograd.warmup import in_background; in_background()"], env=variables, check=True
     )
     assert [each.name for each in tmp_path.iterdir()] == ["compiling.lock"] and time.time() - begin < 60
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="needs Linux")
+def test_the_process_in_the_background_has_the_lowest_priority(tmp_path: Path) -> None:
+    program = (
+        "import os; from retrograd import warmup\n"
+        "warmup.compile_loops = lambda report: print(os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))\n"
+        "warmup.in_background()"
+    )
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=variables)
+    assert found.stdout.split() == ["19", str(os.SCHED_IDLE)]
+
+
+def test_the_process_in_the_background_stays_in_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[dict[str, Any]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(options))
+    numba_startup.start_compiler()
+    assert "start_new_session" not in started[0] and started[0]["env"]["RETROGRAD_FAST"] == "1"

@@ -163,7 +163,11 @@ _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from retrograd.warmup i
 
 
 def start_compiler() -> None:
-    """Start a process that compiles the common loops, and do not wait for it."""
+    """Start a process that compiles the common loops, and do not wait for it.
+
+    It has a process group of its own, so that Ctrl-C does not end it. It stays in the session of the program: Linux
+    shares the processors among sessions first, whatever the priority of their processes.
+    """
     from subprocess import DEVNULL, Popen
 
     if not sys.executable:
@@ -173,7 +177,7 @@ def start_compiler() -> None:
     with suppress(OSError):  # no further process may be started
         Popen(
             [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2])], stdin=DEVNULL, stdout=DEVNULL,
-            stderr=DEVNULL, start_new_session=True, env={**os.environ, "RETROGRAD_FAST": "1"},
+            stderr=DEVNULL, process_group=0 if os.name == "posix" else None, env={**os.environ, "RETROGRAD_FAST": "1"},
         )  # fmt: skip
 
 
