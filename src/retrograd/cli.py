@@ -58,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or ["--help"]
     if command in COMMANDS:
         return COMMANDS[command](rest)
+    if rest in (["--help"], ["-h"]) and command in TEXTS:
+        return show(USAGE)
     if rest and command in TEXTS:
         return complain(f"{command} takes no arguments")
     if command in TEXTS:
@@ -295,11 +297,13 @@ def page_title(path: pathlib.Path) -> str:
 
 def warmup(arguments: Sequence[str]) -> int:
     """Run the command ``retrograd warmup``, which has no ``arguments``, and return its exit status."""
+    if arguments in (["--help"], ["-h"]):
+        return show(USAGE)
     if arguments:
         return complain("warmup takes no arguments")
-    from . import warmup as loops
+    from .warmup import command
 
-    return loops.command()
+    return command()
 
 
 def check_gpu(arguments: Sequence[str]) -> int:
@@ -318,6 +322,7 @@ def info() -> str:
         ("platform", platform.platform()),
         *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),
         ("extras", ", ".join(extras())),
+        *([("loops", loops())] if importlib.util.find_spec("numba") else []),
         ("processors", str(processors())),
         ("BLAS", blas()),
         ("threads", threads()),
@@ -344,6 +349,13 @@ def extras() -> Iterator[str]:
     yield f"numba {version_of('numba')}"
     yield f"cupy {version_of('cupy-cuda13x', 'cupy-cuda12x', 'cupy-cuda11x', 'cupy')}"
     yield f"mpi4py {version_of('mpi4py')}"
+
+
+def loops() -> str:
+    """Return whether Numba's loops are compiled."""
+    from .warmup import state
+
+    return state()
 
 
 def processors() -> int:

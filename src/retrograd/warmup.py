@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-#: Seconds after which another process's lock is taken for a rest of a process that was killed.
+#: Seconds after which a lock that is not touched is ignored: its process was killed, or another one has its number.
 STALE = 900
 
 Program = Callable[[Any, Any], None]
@@ -149,19 +150,22 @@ def compile_loops(report: Callable[[str], None]) -> None:
     """
     import retrograd as torch
 
+    from .kernels.numba import jit
     from .kernels.numba_startup import is_compiled, note_compiled
 
+    jit.Waiting.patience = threading.TIMEOUT_MAX  # no message of its own
     threads = torch.get_num_threads()
-    programs = list(_programs())
-    for count in dict.fromkeys([threads, 1]):
-        if is_compiled(count):
-            continue
+    programs, dtypes = list(_programs()), (torch.float32, torch.float64)
+    counts = [count for count in dict.fromkeys([threads, 1]) if not is_compiled(count)]
+    done, total = 0, len(counts) * len(dtypes) * len(programs)
+    for count in counts:
         torch.set_num_threads(count)
         try:
-            for dtype in (torch.float32, torch.float64):
+            for dtype in dtypes:
                 for program in programs:
-                    name = program.__name__.replace("_", " ")
-                    report(f"{name}, {str(dtype).partition('.')[2]}, {count} thread{'s' * (count > 1)}")
+                    done += 1
+                    name, kind = program.__name__.replace("_", " "), str(dtype).partition(".")[2]
+                    report(f"{done} of {total} ({name}, {kind}, {count} thread{'s' * (count > 1)})")
                     program(torch, dtype)
         finally:
             torch.set_num_threads(threads)
@@ -179,21 +183,33 @@ def command() -> int:
 
     os.environ["RETROGRAD_FAST"] = "1"
     begin = time.perf_counter()
-    wide = 40
+    wide = 50
+    lock = _lock()
+    if lock is None and (owner := compiling_process()):
+        print(f"retrograd: process {owner} is compiling the loops already")
+        return 0
 
     def report(text: str) -> None:
+        if lock is not None:
+            lock.touch()
         if sys.stdout.isatty():
             print(f"\rcompiling loops: {text:<{wide}}", end="", flush=True)
         else:
             print(f"compiling loops: {text}", flush=True)
 
-    compile_loops(report)
+    try:
+        compile_loops(report)
+    except KeyboardInterrupt:
+        print("\nInterrupted. The loops compiled so far are kept: `retrograd warmup` goes on with the others.")
+        return 130
+    finally:
+        _release(lock)
     if not is_compiled(1):
         places = " or ".join(map(str, folders()))
         print(f"\nretrograd: the loops cannot be kept, because no file can be written in {places}", file=sys.stderr)
         return 1
     end = "\r" if sys.stdout.isatty() else ""
-    print(f"{end}The loops are on the disk ({time.perf_counter() - begin:.0f} s).{' ' * wide}".rstrip())
+    print(f"{end}The loops are compiled and stored ({time.perf_counter() - begin:.0f} s).{' ' * wide}".rstrip())
     return 0
 
 
@@ -209,21 +225,30 @@ def in_background() -> None:
     try:
         compile_loops(lambda text: lock.touch())
     finally:
-        with suppress(OSError):
-            lock.unlink()
+        _release(lock)
+
+
+# -- The lock file of the process that compiles ------------------------------------------------------------------------
+
+_LOCK = "compiling.lock"
 
 
 def _lock() -> Path | None:
-    """Return the lock file of this process in a folder of the loops, or None if another process has it."""
+    """Return the new lock file of this process in a folder of the loops, or None if another process has one.
+
+    None is returned, too, if no folder is writable. The file holds the number of the process.
+    """
     from .kernels.numba_startup import folders
 
     for folder in folders():
-        lock = folder / "compiling.lock"
+        lock = folder / _LOCK
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if lock.exists() and time.time() - lock.stat().st_mtime > STALE:
+            if lock.exists() and not _owner(lock):
                 lock.unlink()
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            file = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            with open(file, "w") as writer:
+                writer.write(str(os.getpid()))
         except FileExistsError:
             return None
         except OSError:
@@ -232,4 +257,43 @@ def _lock() -> Path | None:
     return None
 
 
-__all__ = ["command", "compile_loops", "in_background"]
+def _release(lock: Path | None) -> None:
+    with suppress(OSError):
+        if lock is not None:
+            lock.unlink()
+
+
+def _owner(lock: Path) -> int:
+    """Return the number of the process that holds ``lock``; 0 if it has ended, or has not touched it for long."""
+    try:
+        if time.time() - lock.stat().st_mtime > STALE:
+            return 0
+        owner = int(lock.read_text() or 0)
+        if owner and os.name == "posix":  # on Windows, os.kill would end the process
+            os.kill(owner, 0)
+    except PermissionError:  # of another user
+        return owner
+    except (OSError, ValueError):
+        return 0
+    return owner or -1  # not yet written
+
+
+def compiling_process() -> int:
+    """Return the number of the process that compiles the loops; 0 if there is none."""
+    from .kernels.numba_startup import folders
+
+    return max([0, *(_owner(folder / _LOCK) for folder in folders())])
+
+
+def state() -> str:
+    """Return whether the loops are compiled, as text for ``retrograd info``."""
+    from .kernels.numba_startup import is_compiled
+    from .runtime import blas_threads
+
+    if is_compiled(blas_threads.max_threads()):
+        return "compiled"
+    owner = compiling_process()
+    return f"being compiled by process {owner}" if owner else "not compiled (`retrograd warmup` compiles them)"
+
+
+__all__ = ["command", "compile_loops", "compiling_process", "in_background", "state"]

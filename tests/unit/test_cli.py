@@ -1,5 +1,6 @@
 """The command line, in new processes: programs run as under ``python``, with retrograd as ``torch``."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -236,7 +237,7 @@ def test_docs_lists_and_shows_pages(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in ((), ("--help",), ("run", "--help")):
+    for arguments in ((), ("--help",), ("run", "--help"), ("info", "--help"), ("warmup", "-h")):
         assert cli.main(arguments or ["--help"]) == 0
         assert capsys.readouterr().out == cli.USAGE + "\n"
     assert cli.main(["--version"]) == 0
@@ -251,7 +252,14 @@ def test_info_lists_versions_and_settings(capsys: pytest.CaptureFixture[str]) ->
     titles = [line.split()[0] for line in printed.splitlines() if not line.startswith(" ")]
     assert titles == [
         *("retrograd", "pages", "Python", "platform", "numpy", "scipy", "ml_dtypes"),
-        *("extras", "processors", "BLAS", "threads", "device"),
+        *(
+            "extras",
+            *(["loops"] if importlib.util.find_spec("numba") else []),
+            "processors",
+            "BLAS",
+            "threads",
+            "device",
+        ),
     ]
     assert OWN in printed and numpy.__version__ in printed
     pages = next(line.split(maxsplit=1)[1] for line in printed.splitlines() if line.startswith("pages"))

@@ -160,7 +160,7 @@ def test_loops_may_begin_between_forward_and_backward(
 
 @needs_numba
 def test_only_one_process_compiles(tmp_path: Path) -> None:
-    (tmp_path / "compiling.lock").touch()
+    (tmp_path / "compiling.lock").write_text(str(os.getpid()))
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     begin = time.time()
     subprocess.run(
@@ -186,3 +186,51 @@ def test_the_process_in_the_background_stays_in_the_session(monkeypatch: pytest.
     monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(options))
     numba_startup.start_compiler()
     assert "start_new_session" not in started[0] and started[0]["env"]["RETROGRAD_FAST"] == "1"
+
+
+@needs_numba
+def test_the_lock_of_a_process_that_was_killed_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    lock = tmp_path / "compiling.lock"
+    lock.write_text(str(ended.pid))
+    if os.name == "posix":
+        assert warmup.compiling_process() == 0 and warmup._lock() == lock
+        assert lock.read_text() == str(os.getpid()) and warmup.compiling_process() == os.getpid()
+    assert warmup._lock() is None
+    os.utime(lock, (time.time() - 2 * warmup.STALE,) * 2)
+    assert warmup.compiling_process() == 0 and warmup._lock() == lock
+    lock.unlink()
+    assert warmup.compiling_process() == 0
+
+
+@needs_numba
+def test_the_command_and_the_process_in_the_background_do_not_both_compile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("RETROGRAD_FAST", "1")
+    monkeypatch.setattr(warmup, "compile_loops", lambda report: pytest.fail("compiles"))
+    (tmp_path / "compiling.lock").write_text(str(os.getpid()))
+    assert warmup.command() == 0
+    assert capsys.readouterr().out == f"retrograd: process {os.getpid()} is compiling the loops already\n"
+    assert warmup.state() == f"being compiled by process {os.getpid()}"
+
+
+@needs_numba
+def test_the_command_keeps_what_is_compiled_before_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(torch: Any, dtype: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("RETROGRAD_FAST", "1")
+    monkeypatch.setattr(warmup, "_programs", lambda: iter([interrupted]))
+    assert warmup.command() == 130
+    out = capsys.readouterr().out
+    assert "compiling loops: 1 of 4 (interrupted, float32, " in out and "are kept" in out
+    assert not list(tmp_path.iterdir()) and warmup.state().startswith("not compiled")
+    monkeypatch.setattr(warmup, "_programs", lambda: iter(()))
+    assert warmup.command() == 0 and "stored" in capsys.readouterr().out and warmup.state() == "compiled"
