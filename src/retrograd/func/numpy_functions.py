@@ -22,8 +22,8 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Return a function of NumPy arrays that returns the value of ``f`` and its gradient, as a float and an array.
 
-    ``f`` is written with tensors and returns a tensor with one element. The returned function passes it tensors in place
-    of NumPy arrays, and other arguments as they are. ``argnums`` is the position of the argument of the gradient, an array
+    ``f`` is written with tensors and returns a tensor with one element. The returned function converts NumPy arrays to
+    tensors, which share their memory, and passes other arguments unchanged. ``argnums`` is the position of the argument of the gradient, an array
     of any shape, a number or a sequence of numbers; integers are converted to float64. The gradient has the shape and
     the dtype of this argument, and is a float for a number. ``argnums`` may be a sequence of positions: then a tuple of
     gradients is returned. A gradient is zero if ``f`` does not depend on the argument.
@@ -46,7 +46,8 @@ def value_and_grad(
     >>> scipy.optimize.minimize(torch.value_and_grad(distance), np.zeros(2), jac=True).x.round(6)
     array([1., 2.])
 
-    For the arguments see ``jax.value_and_grad``, for the gradients of complex arguments PyTorch's notes on autograd.
+    Name and ``argnums`` are those of JAX. Gradients of complex arguments follow PyTorch's convention: the direction of
+    steepest ascent.
     """
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     programs: dict[Any, _Program | None] = {}
@@ -57,7 +58,9 @@ def value_and_grad(
         chosen = [place + len(given) if place < 0 else place for place in places]
         for place in chosen:
             if not 0 <= place < len(given):
-                raise TypeError(f"value_and_grad: argument {place} was not given; there are {len(given)}")
+                raise TypeError(
+                    f"value_and_grad: argnums is {argnums}, but the call has {len(given)} positional arguments"
+                )
             given[place] = _floating(args[place])
         program = _program(f, given, chosen, programs) if pure and not kwargs else None
         if program is None:
