@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 #: Seconds after which a lock that is not touched is ignored: its process was killed, or another one has its number.
-STALE = 900
+STALE = 86400 if os.name == "posix" else 900
 
 Program = Callable[[Any, Any], None]
 
@@ -179,7 +179,7 @@ def command() -> int:
     if find_spec("numba") is None:
         print("retrograd: Numba is not installed, so that there are no loops to compile: pip install 'retrograd[fast]'")
         return 1
-    from .kernels.numba_startup import folders, is_compiled
+    from .kernels.numba_startup import folder, is_compiled
 
     os.environ["RETROGRAD_FAST"] = "1"
     begin = time.perf_counter()
@@ -205,8 +205,8 @@ def command() -> int:
     finally:
         _release(lock)
     if not is_compiled(1):
-        places = " or ".join(map(str, folders()))
-        print(f"\nretrograd: the loops cannot be kept, because no file can be written in {places}", file=sys.stderr)
+        place = folder() or os.environ.get("NUMBA_CACHE_DIR") or "the folder of the package or the user's cache"
+        print(f"\nretrograd: the loops cannot be kept, because no file can be written in {place}", file=sys.stderr)
         return 1
     end = "\r" if sys.stdout.isatty() else ""
     print(f"{end}The loops are compiled and stored ({time.perf_counter() - begin:.0f} s).{' ' * wide}".rstrip())
@@ -234,32 +234,31 @@ _LOCK = "compiling.lock"
 
 
 def _lock() -> Path | None:
-    """Return the new lock file of this process in a folder of the loops, or None if another process has one.
+    """Return the new lock file of this process in the folder of the loops, or None if another process has one.
 
     None is returned, too, if no folder is writable. The file holds the number of the process.
     """
-    from .kernels.numba_startup import folders
+    from .kernels.numba_startup import folder
 
-    for folder in folders():
-        lock = folder / _LOCK
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if lock.exists() and not _owner(lock):
-                lock.unlink()
-            file = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            with open(file, "w") as writer:
-                writer.write(str(os.getpid()))
-        except FileExistsError:
-            return None
-        except OSError:
-            continue
-        return lock
-    return None
+    place = folder()
+    if place is None:
+        return None
+    lock = place / _LOCK
+    try:
+        if lock.exists() and not _owner(lock):
+            lock.unlink()
+        file = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        with open(file, "w") as writer:
+            writer.write(str(os.getpid()))
+    except OSError:
+        return None
+    return lock
 
 
 def _release(lock: Path | None) -> None:
+    """Delete ``lock``, unless another process has taken it meanwhile."""
     with suppress(OSError):
-        if lock is not None:
+        if lock is not None and lock.read_text() == str(os.getpid()):
             lock.unlink()
 
 
@@ -280,9 +279,10 @@ def _owner(lock: Path) -> int:
 
 def compiling_process() -> int:
     """Return the number of the process that compiles the loops; 0 if there is none."""
-    from .kernels.numba_startup import folders
+    from .kernels.numba_startup import folder
 
-    return max([0, *(_owner(folder / _LOCK) for folder in folders())])
+    place = folder()
+    return _owner(place / _LOCK) if place is not None else 0
 
 
 def state() -> str:

@@ -62,7 +62,7 @@ def test_a_user_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", home)
     monkeypatch.setattr(numba_startup, "FOLDER", tmp_path / "numba")
-    assert numba_startup.folders() == [tmp_path / "numba" / "__pycache__"]
+    assert numba_startup.folder() == tmp_path / "numba" / "__pycache__"
     numba_startup.note_compiled(1)
     assert numba_startup.is_compiled(1)
 
@@ -181,11 +181,103 @@ def test_the_process_in_the_background_has_the_lowest_priority(tmp_path: Path) -
     assert found.stdout.split() == ["19", str(os.SCHED_IDLE)]
 
 
+class _Started:
+    def __init__(self, command: list[str], **options: Any) -> None:
+        self.command, self.options = command, options
+        STARTED.append(self)
+
+    def wait(self, timeout: float) -> int:
+        return 0
+
+
+STARTED: list[_Started] = []
+
+
 def test_the_process_in_the_background_stays_in_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[dict[str, Any]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(options))
+    monkeypatch.setattr(subprocess, "Popen", _Started)
+    STARTED.clear()
     numba_startup.start_compiler()
-    assert "start_new_session" not in started[0] and started[0]["env"]["RETROGRAD_FAST"] == "1"
+    assert "start_new_session" not in STARTED[0].options and STARTED[0].options["env"]["RETROGRAD_FAST"] == "1"
+    assert "-P" in STARTED[0].command
+    for name, value in (("executable", "/usr/bin/uwsgi"), ("executable", None), ("frozen", True)):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, name, value, raising=False)
+            assert numba_startup.start_compiler() is None
+    assert len(STARTED) == 1
+
+
+@needs_numba
+@pytest.mark.skipif(os.name != "posix", reason="needs fork")
+def test_the_process_in_the_background_is_no_child_and_imports_nothing_from_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "platform.py").write_text("raise SystemExit('imported from the current folder')")
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "compiling.lock").write_text(str(os.getpid()))  # the process ends at once
+    program = (
+        "import os, sys; sys.path.remove(''); from retrograd.kernels import numba_startup\n"
+        "numba_startup.start_compiler()\n"
+        "try: print(os.wait())\n"
+        "except ChildProcessError: print('no child')"
+    )
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-X", "dev", "-c", program]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, env=variables, cwd=tmp_path)
+    assert found.stdout == "no child\n" and "ResourceWarning" not in found.stderr
+
+
+class _Writer:
+    def write(self, text: str) -> None:
+        raise AssertionError
+
+
+@needs_numba
+@pytest.mark.parametrize("broken", ["stderr", "metadata", "process"])
+def test_an_operation_does_not_fail_whatever_the_system_refuses(
+    startup: Startup, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def refuse(*args: Any, **options: Any) -> None:
+        raise RuntimeError("refused")
+
+    monkeypatch.undo()
+    monkeypatch.setattr(subprocess, "Popen", refuse if broken == "process" else _Started)
+    if broken == "stderr":
+        monkeypatch.setattr(sys, "stderr", _Writer())
+    if broken == "metadata":
+        monkeypatch.setattr(numba_startup, "_key", refuse)
+    startup.asked(0)
+    startup.never, startup.ready = False, False
+    monkeypatch.setattr(numba_startup, "is_compiled", refuse if broken == "metadata" else lambda threads: False)
+    assert not startup.asked(WORK) and not startup.asked(WORK)
+
+
+@needs_numba
+def test_loops_are_compiled_in_place_if_they_cannot_be_kept(startup: Startup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.devnull + "/no folder")
+    assert numba_startup.folder() is None and not numba_startup.is_compiled(1)
+    startup.asked(0)
+    assert not startup.asked(WORK - 1) and startup.asked(1)
+    assert numba_startup.started == []
+
+
+@needs_numba
+def test_deterministic_algorithms_after_the_start_of_the_compiler(startup: Startup) -> None:
+    startup.asked(0)
+    assert not startup.asked(WORK) and numba_startup.started == [1]
+    startup.deterministic = True
+    numba_startup.note_compiled(torch.get_num_threads())
+    assert not startup.asked(1) and not startup.never
+    startup.deterministic = False
+    assert startup.asked(1)
+
+
+@needs_numba
+def test_ranks_decide_at_once(startup: Startup, monkeypatch: pytest.MonkeyPatch) -> None:
+    startup.settle()
+    assert startup.ready
+    other = Startup()
+    monkeypatch.setenv("RETROGRAD_FAST", "0")
+    other.settle()
+    assert not other.ready
 
 
 @needs_numba

@@ -13,6 +13,7 @@ from zlib import crc32
 
 from ..core import devices
 from ..core.tensor import Tensor
+from ..kernels.numba_startup import STARTUP
 from ..runtime.user_frame import warn
 from .engine import Engine, Operation, connect
 from .reductions import ReduceOp, reduce_type
@@ -380,6 +381,8 @@ def init_process_group(
     if store is None:
         store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
     engine = connect(_for_cpu(chosen), PrefixStore("default_pg", store), rank, world_size, timeout)
+    if world_size > 1:
+        STARTUP.settle()
     default = _register(engine, chosen, list(range(world_size)), group_name, "default_pg", store, timeout)
     if device_id is not None:
         default.bound_device_id = devices.device(device_id)

@@ -65,8 +65,8 @@ def _device_of(data: Any) -> Any:
 
 def _is_cuda_array(data: Any) -> bool:
     """Return whether ``data`` has a CUDA array interface; raise TypeError if the interface is not a dictionary."""
-    if isinstance(data, (list, tuple, int, float, complex, str, bytes)):
-        return False
+    if isinstance(data, (list, tuple, numpy.ndarray, numpy.generic, int, float, complex, str, bytes)):
+        return False  # before an attribute is looked for in vain, which takes a microsecond
     try:
         interface = data.__cuda_array_interface__
     except Exception:  # as PyTorch: whatever the attribute raises
@@ -367,7 +367,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     tensor([1.5000, 2.5000])
     """
     if isinstance(data, Tensor):
-        return to(data, device, dtype)
+        return data if dtype is None and device is None else to(data, device, dtype)
     if isinstance(data, numpy.ndarray):
         return to(from_numpy(data), device, dtype)
     if _is_cuda_array(data):
