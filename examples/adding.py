@@ -5,7 +5,7 @@
 It is trained on sums of eight bits only; to be right on longer ones it must have learned to carry. It is tested on
 numbers of up to 200 bits. Prints the fraction of correct sums and plots it (adding.png). Ctrl-C saves adding.pt for
 --resume.
-Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

@@ -5,7 +5,7 @@
 A decoder of two blocks (causal attention, then a small network), trained with AdamW and a cosine schedule on docs/*.md.
 Prints the loss and at the end a generated passage, and plots the loss (character_gpt.png). Ctrl-C saves
 character_gpt.pt for --resume.
-Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

@@ -5,7 +5,7 @@
 Each rank computes the gradient of its part of every batch, and DistributedDataParallel averages the gradients during the
 backward pass. So the loss is the same with 1, 2 or 4 processes. Rank 0 prints a line per epoch, saves data_parallel.pt
 after each, and plots the losses (data_parallel.png). After a failure with --max-restarts, training goes on from there.
-Needs scikit-learn, tqdm and matplotlib: pip install 'retrograd[distributed,examples]'.
+Needs scikit-learn, tqdm and matplotlib: pip install ".[distributed,examples]".
 """
 
 import argparse

@@ -4,7 +4,7 @@
 
 Reads the 1797 digits of 8 x 8 pixels that scikit-learn contains, holds out 360 of them as the test set, prints a line
 per epoch, and plots the curves and the misclassified digits (digits.png). Ctrl-C saves digits.pt for --resume.
-Needs scikit-learn and tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs scikit-learn and tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

@@ -7,7 +7,7 @@ Gaussian Processes for Machine Learning, 5.4.3). Its eight hyperparameters maxim
 factorization of the covariance of all months up to 1985, and the gradients through it, with Adam. The months after that
 are forecast with their standard deviation and plotted beside the measurements (gaussian_process.png). Ctrl-C ends the
 optimization; the forecast is then made with the current hyperparameters.
-Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

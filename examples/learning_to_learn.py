@@ -6,7 +6,7 @@ Model-agnostic meta-learning (Finn, Abbeel, Levine 2017, arXiv:1703.03400). In e
 each of several waves by one step of gradient descent, and the loss after these steps is minimized: gradients go through
 gradient steps (autograd.grad with create_graph=True, torch.func.functional_call). Plots an unseen wave before and after
 adaptation (learning_to_learn.png). Ctrl-C saves learning_to_learn.pt for --resume.
-Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

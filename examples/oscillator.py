@@ -6,7 +6,7 @@ The network is a function u(t). Its loss is the residual of the equation u'' + 2
 u(0) = 1 and u'(0) = 0 built in, so it contains first and second derivatives with respect to t, which training
 differentiates again (Raissi, Perdikaris, Karniadakis 2019, doi:10.1016/j.jcp.2018.10.045). The exact solution is used
 for comparison only. Plots both (oscillator.png). Ctrl-C saves oscillator.pt for --resume.
-Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

@@ -5,7 +5,7 @@
 300 people and 200 films have hidden vectors of three numbers; a rating is their product with noise. The model learns a
 vector and a bias for each person and each film (embeddings) from the training ratings, and is tested on the others.
 Plots predicted and true ratings (ratings.png). Ctrl-C saves ratings.pt for --resume.
-Needs tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+Needs tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse

@@ -5,7 +5,7 @@
 The encoder returns a normal distribution over the four numbers, a sample from it (torch.distributions, rsample) is
 decoded, and both are trained on the evidence lower bound (Kingma and Welling 2013, arXiv:1312.6114). Reads the digits
 that scikit-learn contains; plots an interpolation between two digits and generated ones (variational.png). Ctrl-C saves
-variational.pt for --resume. Needs scikit-learn and tqdm, and matplotlib for the picture: pip install 'retrograd[examples]'.
+variational.pt for --resume. Needs scikit-learn and tqdm, and matplotlib for the picture: pip install ".[examples]".
 """
 
 import argparse
