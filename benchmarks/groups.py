@@ -12,7 +12,7 @@ GROUPS = {
         Group("again", "create_graph, hooks, custom functions, autograd.grad", tuple(overhead.again()), 1.5),
         Group("calls", "Single calls as programs make them", tuple(overhead.calls())),
         Group("live", "Operations and small programs while a graph is alive", tuple(live.rows()), 1.5),
-        Group("tutorials", "Comparison with NumPy by hand", tuple(tutorials.rows())),
+        Group("tutorials", "Small graphs of tutorials, beside PyTorch", tuple(tutorials.rows())),
         Group("large", "Large tensors: elementwise operations and reductions", tuple(large.rows()), 2.0),
         Group("chains", "Chains of elementwise operations", tuple(large.chains()), 2.0),
         Group("losses", "softmax, normalization, losses, dropout", tuple(losses.rows()), 1.5),
