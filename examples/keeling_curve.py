@@ -130,11 +130,11 @@ def plot_record(theta, years, values):
     plot(rows, 310, 430, "Every third year, in ppm: - measured, . the fitted trend, o measured later")
 
 
-def plot_breath(theta):
+def plot_cycle(theta):
     """Print the yearly cycle of the middle year."""
     months = MIDDLE + (torch.arange(12, dtype=torch.float64) + 0.5) / 12
     rows = [(month, [("|", 0.0), ("*", wave)]) for month, wave in enumerate(season(theta, months).tolist(), 1)]
-    plot(rows, -4, 4, f"The breath of the plants in {MIDDLE:.0f}, month by month, in ppm")
+    plot(rows, -4, 4, f"The seasonal cycle in {MIDDLE:.0f}, month by month, in ppm")
 
 
 def show_parameters(theta, spread):
@@ -150,16 +150,16 @@ def show_consequences(theta, spread):
     k = theta[2] / theta[1]
     year = torch.arange(1460, dtype=torch.float64) / 1460
     cycle = season(theta, MIDDLE + year)
-    swelling = (1 + theta[7] * late) / (1 + theta[7] * early) - 1
+    larger = (1 + theta[7] * late) / (1 + theta[7] * early) - 1
     facts = [
         ("growth in 1960", theta[1] * torch.exp(k * early) / SPAN, "ppm a year", ""),
         ("growth in 2000", theta[1] * torch.exp(k * late) / SPAN, "ppm a year", ""),
         ("the growing part doubles in", SPAN * math.log(2) / k, "years", ""),
         ("level before it grew", theta[0] - theta[1] / k, "ppm", "280 ppm, in old ice"),
-        ("the plants' breath in 1980", cycle.max() - cycle.min(), "ppm", ""),
-        ("its swelling, 1960 to 2000", 100 * swelling, "%", "20 %, Keeling 1996"),
+        ("seasonal cycle in 1980", cycle.max() - cycle.min(), "ppm", ""),
+        ("its growth, 1960 to 2000", 100 * larger, "%", "20 %, Keeling 1996"),
     ]
-    print(f"\n{'What follows from them':<58}known from elsewhere")
+    print(f"\n{'Derived quantities':<58}known from elsewhere")
     for name, quantity, unit, elsewhere in facts:
         value, error = known(quantity, theta, spread)
         print(f"  {name:<28}{value:8.2f} ± {error:5.2f} {unit:<12}{elsewhere}".rstrip())
@@ -191,7 +191,7 @@ def main():
 
     with torch.no_grad():
         plot_record(theta, years, values)
-        plot_breath(theta)
+        plot_cycle(theta)
 
 
 if __name__ == "__main__":
