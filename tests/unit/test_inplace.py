@@ -596,3 +596,10 @@ def test_arguments_of_gradient_transforms_are_not_modified(write: Any, kind: str
         ):
             transform(function)(x)
         assert x.tolist() == [1.0, 1.0, 1.0] and x._version == 0
+
+
+def test_a_slice_with_a_step_of_a_dimension_of_size_one_can_be_modified() -> None:
+    for shape in ((1, 1), (3, 1), (1, 3)):
+        x = torch.zeros(shape)
+        x[::2, ::2] += 1
+        assert x[::2, ::2].eq(1).all() and x.sum() == x[::2, ::2].numel()

@@ -152,3 +152,70 @@ def test_errors(pure: bool) -> None:
         torch.value_and_grad(lambda x: x, 1, pure=pure)(np.ones(2))
     with pytest.raises(ZeroDivisionError):
         torch.value_and_grad(lambda x: x / (1 // 0), pure=pure)(np.ones(2))
+
+
+@pure
+def test_arguments_that_are_equal_but_not_the_same(pure: bool) -> None:
+    both = torch.value_and_grad(lambda x, k: (x / torch.tensor(k)).sum(), pure=pure)
+    assert [both(np.ones(1), k)[0] for k in (0.0, -0.0, 0.0)] == [np.inf, -np.inf, np.inf]
+    kind = torch.value_and_grad(lambda x, k: x.sum() * (3 if isinstance(k, bool) else 2), pure=pure)
+    assert [kind(np.ones(1), k)[0] for k in (1, True, 1.0)] == [2.0, 3.0, 2.0]
+
+
+@pure
+def test_tensors_and_objects_as_arguments_may_change(pure: bool) -> None:
+    both = torch.value_and_grad(lambda x, other, options: (x * other * options["scale"]).sum(), pure=pure)
+    other, options = torch.ones(2, dtype=torch.float64), {"scale": 1.0}
+    assert both(np.ones(2), other, options)[0] == 2.0
+    other.mul_(5)
+    options["scale"] = 2.0
+    assert both(np.ones(2), other, options)[0] == 20.0
+
+
+@pure
+def test_hooks_are_called(pure: bool) -> None:
+    def of_result(x: Any) -> Any:
+        y = x * 2
+        y.register_hook(lambda g: g * 10)
+        return y.sum()
+
+    def of_argument(x: Any) -> Any:
+        x.register_hook(lambda g: g * 10)
+        return (x * 2).sum()
+
+    for f in (of_result, of_argument):
+        both = torch.value_and_grad(f, pure=pure)
+        for _ in range(2):
+            assert both(np.ones(3))[1].tolist() == [20.0] * 3
+
+
+@pure
+def test_inference_mode_and_transforms(pure: bool) -> None:
+    both = torch.value_and_grad(lambda x: (x * x).sum(), pure=pure)
+    with torch.inference_mode():
+        assert both(np.ones(2))[1].tolist() == [2.0, 2.0]
+    with pytest.raises(RuntimeError, match="inside of which it is called"):
+        torch.func.vmap(lambda s: torch.value_and_grad(lambda x: (x * s).sum(), pure=pure)(np.ones(2)))(torch.ones(2))
+
+
+@pure
+def test_keyword_arguments_and_positions(pure: bool) -> None:
+    both = torch.value_and_grad(lambda x, *, a, b: (a * x**b).sum(), pure=pure)
+    for _ in range(2):
+        assert both(np.ones(2), a=np.array([1.0, 2.0]), b=3)[1].tolist() == [3.0, 6.0]
+        assert both(np.ones(2), b=2, a=np.array([1.0, 2.0]))[1].tolist() == [2.0, 4.0]
+    square = torch.value_and_grad(lambda x: (x * x).sum(), (0, 0), pure=pure)
+    assert [each.tolist() for each in square(np.ones(2))[1]] == [[2.0, 2.0], [2.0, 2.0]]
+    assert torch.value_and_grad(lambda x: (x * x).sum(), np.int64(0), pure=pure)(np.ones(1))[1].tolist() == [2.0]  # type: ignore[arg-type]
+
+
+@pure
+def test_large_integers_and_complex_results(pure: bool) -> None:
+    assert torch.value_and_grad(lambda x: x.sum(), pure=pure)(np.array([2**63], "u8"))[0] == 2.0**63
+    with pytest.raises(OverflowError, match="too large for int64"):
+        torch.value_and_grad(lambda x, y: x.sum() + y.sum(), pure=pure)(np.ones(1), np.array([2**63], "u8"))
+    with pytest.raises(RuntimeError, match="a real number, but got a complex one"):
+        torch.value_and_grad(lambda x: (x * 1j).sum(), pure=pure)(np.ones(2))
+    with pytest.raises(TypeError, match="a masked array cannot become a tensor"):
+        torch.value_and_grad(lambda x: x.sum(), pure=pure)(np.ma.masked_array([1.0], [True]))
+    assert torch.value_and_grad(lambda z: (z * z.conj()).real.sum(), pure=pure)(1 + 2j) == (5.0, 2 + 4j)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 
@@ -272,7 +272,7 @@ def _own(leaf: AccumulateGrad, grad: Gradient, owned: bool) -> Array:
     return grad.clone() if isinstance(grad, Tensor) else grad.copy()  # a Tensor is sparse
 
 
-def _is_free_on_gpu(leaf: AccumulateGrad, grad: Any) -> bool:
+def _is_free_on_gpu(leaf: AccumulateGrad, grad: Array) -> bool:
     """Whether ``grad``, an array on a GPU, may become the ``grad`` of ``leaf`` if only the engine refers to it."""
     free = grad.base is None or _is_whole_view(grad)
     return bool(free and grad.flags.c_contiguous and leaf.array.flags.c_contiguous)

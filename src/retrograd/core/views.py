@@ -313,7 +313,14 @@ def check_partial_overlap(x: Tensor, others: Sequence[object], same: bool = True
         source = other._array
         if not share_memory(source, array):
             continue
-        same_layout = source.strides == array.strides and source.shape == array.shape
+        same_layout = source.shape == array.shape and (
+            source.strides == array.strides
+            or all(
+                one == two
+                for one, two, size in zip(source.strides, array.strides, array.shape, strict=True)
+                if size > 1
+            )
+        )
         if same and same_layout and address(source) == address(array):
             continue
         if is_dense(array) and is_dense(source):

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy
 
 from ..autograd.backward import gradients_of_tensors
 from ..compat.lazy_imports import load_part
+from ..core import devices, dtypes
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor, leaf_from_array, wrap
+from ..dispatch.transform_tensor import active_levels, innermost
+from .transforms import outside_inference
 
 #: Computes (value, gradients) from the arrays of a call.
 _Program = Callable[[Sequence[Any]], tuple[Any, list[Any]]]
@@ -22,19 +26,21 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Return a function of NumPy arrays that returns the value of ``f`` and its gradient, as a float and an array.
 
-    ``f`` is written with tensors and returns a tensor with one element. The returned function converts NumPy arrays to
-    tensors, which share their memory, and passes other arguments unchanged. ``argnums`` is the position of the argument of the gradient, an array
-    of any shape, a number or a sequence of numbers; integers are converted to float64. The gradient has the shape and
-    the dtype of this argument, and is a float for a number. ``argnums`` may be a sequence of positions: then a tuple of
-    gradients is returned. A gradient is zero if ``f`` does not depend on the argument.
+    ``f`` is written with tensors and returns a real tensor with one element. The returned function converts NumPy arrays
+    to tensors, which share their memory, and passes other arguments unchanged. ``argnums`` is the position of the
+    argument of the gradient, an array of any shape, a number or a sequence of numbers; integers are converted to float64.
+    The gradient has the shape and the dtype of this argument, and is a number for a number. ``argnums`` may be a sequence
+    of positions: then a tuple of gradients is returned. A gradient is zero if ``f`` does not depend on the argument.
 
-    ``pure=True`` is a promise that ``f`` calls the same operations for all elements of its arguments, and depends on
-    nothing else that changes. Then ``f`` is called once for all arguments of the same shapes and dtypes (and the same
-    numbers, for other arguments), and a compiled program computes value and gradient afterwards. If the promise is wrong,
-    so are the results. A function that cannot be compiled is called each time, for example one that reads elements.
+    ``pure=True`` is a promise that the result depends on the elements of the array arguments and on what never changes:
+    constants, but no global variable or attribute that changes, and no random numbers. Then ``f`` is called once for all
+    arguments of the same shapes and dtypes (and the same numbers, for other arguments), and a compiled program computes
+    value and gradient afterwards. If the promise is wrong, so are the results. A function that cannot be compiled is
+    called each time, as one that reads elements (``if x > 0``), registers hooks, or takes other arguments than arrays,
+    numbers and texts.
 
-    Raises RuntimeError if the result of ``f`` has not one element, and TypeError if it is no tensor, or if the argument
-    of the gradient is neither an array nor a number.
+    Raises RuntimeError if the result of ``f`` does not have one real element, and TypeError if it is not a tensor, or if
+    the argument of the gradient is neither an array nor a number.
 
     >>> import numpy as np
     >>> import scipy.optimize
@@ -49,86 +55,122 @@ def value_and_grad(
     Name and ``argnums`` are those of JAX. Gradients of complex arguments follow PyTorch's convention: the direction of
     steepest ascent.
     """
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    single = not isinstance(argnums, (list, tuple))
+    places = (index(argnums),) if single else tuple(map(index, argnums))  # type: ignore[arg-type]
     programs: dict[Any, _Program | None] = {}
 
     @functools.wraps(f)
+    @outside_inference
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = [_native(each) if isinstance(each, (numpy.ndarray, numpy.generic)) else each for each in args]
-        chosen = [place + len(given) if place < 0 else place for place in places]
-        for place in chosen:
-            if not 0 <= place < len(given):
-                raise TypeError(
-                    f"value_and_grad: argnums is {argnums}, but the call has {len(given)} positional arguments"
-                )
-            given[place] = _floating(args[place])
-        program = _program(f, given, chosen, programs) if pure and not kwargs else None
+        chosen = [place + len(args) if place < 0 else place for place in places]
+        if not all(0 <= place < len(args) for place in chosen):
+            raise TypeError(f"value_and_grad: argnums is {argnums}, but the call has {len(args)} positional arguments")
+        given = [
+            _floating(each) if place in chosen else _native(each) if isinstance(each, _ARRAYS) else each
+            for place, each in enumerate((*args, *kwargs.values()))
+        ]
+        called = functools.partial(_call, f, len(args), tuple(kwargs))
+        different = list(dict.fromkeys(chosen))
+        program = None
+        if pure and not active_levels():
+            key = _key(given, tuple(kwargs))
+            if key is not None:
+                program = _program(called, given, different, programs, key)
         if program is None:
-            value, found = _eager(f, given, chosen, kwargs)
+            value, found = _eager(called, given, different)
         else:
             value, found = program([each for each in given if each.__class__ is numpy.ndarray])
-        gradients = [
-            float(each) if isinstance(args[place], (float, int)) else numpy.array(each)
-            for place, each in zip(chosen, found, strict=True)
-        ]
-        return value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        of = dict(zip(different, found, strict=True))
+        gradients = [_like(of[place], args[place]) for place in chosen]
+        return value, gradients[0] if single else tuple(gradients)
 
     return call
 
 
+_ARRAYS = (numpy.ndarray, numpy.generic)
 #: The most programs of one pure function. Further calls with other shapes, or other numbers as arguments, are recorded.
 MOST = 32
+#: Classes of arguments that are constants of a program. They are compared by their text: 1, 1.0 and True are equal, as
+#: are 0.0 and -0.0, but nan is not equal to itself.
+_CONSTANTS = (int, float, complex, bool, str, bytes, type(None), dtypes.dtype, devices.device)
+
+
+def _call(f: Callable[..., Any], count: int, names: tuple[str, ...], *values: Any) -> Any:
+    """Call ``f`` with the first ``count`` of ``values`` as positional arguments, and the others by ``names``."""
+    return f(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+
+def _key(given: Sequence[Any], names: tuple[str, ...]) -> Any:
+    """Return the key of the program for arguments like ``given``; None if an argument is neither array nor constant."""
+    parts: list[Any] = [names]
+    for each in given:
+        if each.__class__ is numpy.ndarray:
+            parts.append((each.shape, each.dtype))
+        elif each.__class__ in _CONSTANTS:
+            parts.append((each.__class__, repr(each)))
+        elif each.__class__ is tuple:
+            inner = _key(each, ())
+            if inner is None or any(one.__class__ is numpy.ndarray for one in each):
+                return None
+            parts.append(inner)
+        else:
+            return None
+    return tuple(parts)
+
+
+def _program(
+    f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], programs: dict[Any, _Program | None], key: Any
+) -> _Program | None:
+    """Return the program of the pure function ``f`` for arguments like ``given``, which is compiled if necessary.
+
+    Return None if the function cannot be compiled, or for more than ``MOST`` programs.
+    """
+    if key not in programs:
+        if len(programs) >= MOST:
+            return None
+        programs[key] = load_part("compiler.pure_gradients").program_of(f, given, chosen)
+    return programs[key]
+
+
 #: Dtypes of arrays whose memory a tensor shares; others are converted.
 _SHARED = frozenset(map(numpy.dtype, ("f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "?")))
 
 
-def _program(
-    f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], programs: dict[Any, _Program | None]
-) -> _Program | None:
-    """Return the program of the pure function ``f`` for arguments like ``given``, which is compiled if necessary.
-
-    Return None if the function cannot be compiled, if an argument is not hashable, or for more than ``MOST`` programs.
-    """
-    key = tuple([(each.shape, each.dtype) if each.__class__ is numpy.ndarray else each for each in given])
-    try:
-        if key in programs:
-            return programs[key]
-    except TypeError:
-        return None
-    if len(programs) >= MOST:
-        return None
-    programs[key] = load_part("compiler.value_and_grad").program_of(f, given, chosen)
-    return programs[key]
-
-
 def _native(value: Any) -> Any:
     """Return a contiguous array of a supported dtype with the elements of ``value``, an array or a scalar."""
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise TypeError("value_and_grad: a masked array cannot become a tensor")
     array = value if value.__class__ is numpy.ndarray else numpy.asarray(value)
     if array.dtype not in _SHARED:
-        if array.dtype.kind not in "fciub":
+        if array.dtype.kind not in "fciu":
             raise TypeError(f"value_and_grad: an array of {array.dtype} cannot become a tensor")
+        if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+            raise OverflowError("value_and_grad: an element of an array of uint64 is too large for int64")
         array = array.astype({"f": numpy.float64, "c": numpy.complex128}.get(array.dtype.kind, numpy.int64))
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
 def _floating(given: Any) -> Any:
     """Return the argument of a gradient as an array of floating or complex numbers."""
-    if not isinstance(given, (numpy.ndarray, numpy.generic, float, int, complex, list, tuple)):
+    if not isinstance(given, (*_ARRAYS, float, int, complex, list, tuple)):
         raise TypeError(f"value_and_grad: expected an array or a number, but got {type(given).__name__}")
-    array = _native(given)
-    return array.astype(numpy.float64) if array.dtype.kind in "iub" else array
+    array = given if isinstance(given, numpy.ndarray) else numpy.asarray(given)
+    return _native(array.astype(numpy.float64) if array.dtype.kind in "iub" else array)
 
 
-def _eager(
-    f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], kwargs: dict[str, Any]
-) -> tuple[Any, list[Any]]:
+def _like(gradient: Any, given: Any) -> Any:
+    """Return ``gradient`` as a number if the argument ``given`` is one, else as an array that the caller may change."""
+    return gradient.item() if isinstance(given, (float, int, complex)) else numpy.array(gradient)
+
+
+def _eager(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> tuple[Any, list[Any]]:
     """Return the value of ``f`` and the gradients of the arguments ``chosen``, by recording the call."""
     tensors = [wrap(each) if each.__class__ is numpy.ndarray else each for each in given]
     leaves = [leaf_from_array(given[place]) for place in chosen]
     for place, leaf in zip(chosen, leaves, strict=True):
         tensors[place] = leaf
     with enable_grad():
-        result = f(*tensors, **kwargs)
+        result = f(*tensors)
         _check(result)
         if not result.requires_grad:
             return result._array.item(), [numpy.zeros_like(given[place]) for place in chosen]
@@ -140,12 +182,20 @@ def _eager(
 
 
 def _check(result: Any) -> None:
+    """Raise an error if ``result`` is not a real tensor with one element."""
     if not isinstance(result, Tensor):
         raise TypeError(f"value_and_grad: expected the function to return a tensor, but got {type(result).__name__}")
+    if innermost([result]) is not None:
+        raise RuntimeError(
+            "value_and_grad: the function uses a tensor of a transform such as vmap, inside of which it is called; "
+            "use torch.func.grad_and_value there"
+        )
     if result.numel() != 1:
         raise RuntimeError(
             f"value_and_grad: expected the function to return one element, but got shape {tuple(result.shape)}"
         )
+    if result.is_complex():
+        raise RuntimeError("value_and_grad: expected the function to return a real number, but got a complex one")
 
 
 __all__ = ["value_and_grad"]
