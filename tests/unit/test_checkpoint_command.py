@@ -161,6 +161,77 @@ def test_shared_memory(tmp_path: Path, capsys: Printed) -> None:
     assert run(capsys, tmp_path / "columns.pt", tmp_path / "columns.npz")[0] == 0
 
 
+def test_equal_names_are_counted_one_by_one(tmp_path: Path, capsys: Printed) -> None:
+    x, long = torch.ones(6), "n" * 500
+    for value, last in (
+        ({"a": {"b": x}, "a.b": x}, "2 tensors (1 share memory, which is counted once), 6 elements, 24 bytes"),
+        ({"a.b": torch.ones(2), "a": {"b": x}, "c": x[:3]}, "3 tensors (1 share memory, which is counted once), 8 elements, 32 bytes"),
+        ({f"{long}a": x, f"{long}b": torch.ones(2), f"{long}c": x}, "3 tensors (1 share memory, which is counted once), 8 elements, 32 bytes"),
+        ({"a": x[:1], "b": x[:1].expand(3)}, "2 tensors (1 share memory, which is counted once), 1 element, 4 bytes"),
+    ):  # fmt: skip
+        torch.save(value, tmp_path / "a.pt")
+        assert run(capsys, tmp_path / "a.pt")[1].splitlines()[-1] == last
+    torch.save({"a": {"b": x}, "a.b": x}, tmp_path / "a.pt")
+    assert [line.split("  ")[-1] for line in run(capsys, tmp_path / "a.pt")[1].splitlines()[1:3]] == [
+        "24 bytes", "shares memory with a.b"
+    ]  # fmt: skip
+
+
+def random_view(draw: random.Random, base: Any) -> Any:
+    """Return a random view of the matrix ``base``."""
+    height, width = base.shape
+    top, left = draw.randrange(height), draw.randrange(width)
+    part = base[
+        top : draw.randint(top, height) : draw.randint(1, 3), left : draw.randint(left, width) : draw.randint(1, 3)
+    ]
+    kind = draw.randrange(5)
+    if kind == 0:
+        return base.reshape(-1)[top * width + left :: draw.choice((1, 7, width))]
+    if kind == 1:
+        return part[::-1].T
+    return numpy.broadcast_to(part, (2, *part.shape)) if kind == 2 else part[:, :1] if kind == 3 else part
+
+
+def expected_sharing(arrays: list[Any]) -> dict[int, int]:
+    """Return what ``contents.shared_positions`` returns, by comparison of every array with every other."""
+    found = {}
+    for position, array in enumerate(arrays):
+        others = [other for other in range(position) if numpy.shares_memory(array, arrays[other])]
+        if others:
+            found[position] = others[0]
+        elif array.size and 0 in [step for step, size in zip(array.strides, array.shape, strict=True) if size > 1]:
+            found[position] = position
+    return found
+
+
+@pytest.mark.parametrize("count", [3, 12, 60])
+def test_sharing_of_random_views(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(count)
+    for _ in range(40):
+        bases = [numpy.zeros((draw.randint(1, 40), draw.randint(1, 40)), dtype) for dtype in ("f4", "i2", "f8")]
+        arrays = [random_view(draw, draw.choice(bases)) for _ in range(count)]
+        expected = expected_sharing(arrays)
+        assert contents.shared_positions([None, *arrays]) == {key + 1: other + 1 for key, other in expected.items()}
+        monkeypatch.setattr(contents, "PAIRS", 0)
+        assert contents.shared_positions(arrays) == expected
+        monkeypatch.undo()
+
+
+def test_the_number_of_compared_pairs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> bool:
+        raise AssertionError("a pair of arrays is compared")
+
+    monkeypatch.setattr(contents, "_share_elements", refuse)
+    base = numpy.zeros(4000 * 8)
+    assert contents.shared_positions([base[start::4000] for start in range(4000)]) == {}
+    assert contents.shared_positions([base[start % 50 : 5000 : 50] for start in range(4000)]) == {
+        start: start % 50 for start in range(50, 4000)
+    }
+    assert contents.shared_positions([base[:start] for start in range(1, 4000)]) == dict.fromkeys(range(1, 3999), 0)
+    monkeypatch.setattr(contents, "RUNS", 1000)  # more runs are not compared: the arrays may share memory
+    assert len(contents.shared_positions([base[start::4000] for start in range(4000)])) == 3999
+
+
 def test_files_are_replaced_only_by_force_and_only_when_complete(
     tmp_path: Path, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

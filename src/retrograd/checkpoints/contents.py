@@ -13,7 +13,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy
@@ -32,6 +32,8 @@ ERRORS = (
 )  # fmt: skip
 #: Maximum depth of nested containers whose items are listed, and maximum length of a name.
 DEPTH, LENGTH = 40, 400
+#: Number of arrays up to which each is compared with each other, and maximum number of runs of bytes that are compared.
+PAIRS, RUNS = 16, 1 << 20
 CONTAINERS = (dict, list, tuple, set, frozenset)
 
 
@@ -258,33 +260,104 @@ def array_of(value: Any) -> Any:
     return value._array if dense else None
 
 
-def shared_names(arrays: dict[str, Any]) -> dict[str, str]:
-    """Return, for each array that has elements in common with an array before it, the name of that array.
+def shared_positions(arrays: Sequence[Any]) -> dict[int, int]:
+    """Return, for each array that has elements in common with an array before it, the position of the first of those.
 
-    An array that repeats its own elements, as an expanded tensor does, has its own name.
+    The keys are positions too. An array that repeats its own elements, as an expanded tensor does, and has none in
+    common with an array before it, has its own position. Items that are None are ignored.
     """
-    found: dict[str, str] = {}
+    found: dict[int, int] = {}
     bounds = []
-    for position, (name, array) in enumerate(arrays.items()):
+    for position, array in enumerate(arrays):
         if array is not None and array.size:
             low, high = numpy.lib.array_utils.byte_bounds(array)
-            if array.nbytes > high - low:
-                found[name] = name
-            bounds.append((low, high, position, name, array))
-    bounds.sort(key=lambda each: each[:3])
-    active: list[tuple[int, int, int, str, Any]] = []
-    for each in bounds:
-        active = [other for other in active if other[1] > each[0]]
-        for index, other in enumerate(active):
-            if _share_elements(each[4], other[4]):
-                first, second = sorted((each, other), key=lambda one: one[2])
-                found.setdefault(second[3], first[3])
-                longest = max(each, other, key=lambda one: one[1])
-                active[index] = longest[:2] + first[2:4] + longest[4:]
-                break
-        else:
-            active.append(each)
-    return {name: found[name] for name in arrays if name in found}
+            if array.nbytes > high - low or _repeats(array):
+                found[position] = position
+            bounds.append((low, high, position))
+    bounds.sort()
+    group: list[int] = []
+    end = 0
+    for low, high, position in bounds:
+        if low >= end:
+            found |= _shared_in_group(arrays, sorted(group))
+            group = []
+        group.append(position)
+        end = max(end, high)
+    found |= _shared_in_group(arrays, sorted(group))
+    return dict(sorted(found.items()))
+
+
+def _repeats(array: Any) -> bool:
+    """Whether ``array`` is expanded, also if there are gaps between its elements."""
+    return any(not step and size > 1 for step, size in zip(array.strides, array.shape, strict=True))
+
+
+def _shared_in_group(arrays: Sequence[Any], group: list[int]) -> dict[int, int]:
+    """Return the part of :func:`shared_positions` for the arrays at the positions ``group``, whose bounds overlap.
+
+    In a small group, every array is compared with every other. In others, the runs of bytes of the arrays are sorted.
+    """
+    found = {}
+    if len(group) <= PAIRS:
+        for number, position in enumerate(group):
+            for other in group[:number]:
+                if _share_elements(arrays[position], arrays[other]):
+                    found[position] = other
+                    break
+        return found
+    parts = [_runs(arrays[position]) for position in group]
+    if sum(math.prod(count for _, count in outer) for _, outer in parts) > RUNS:
+        parts = [(high - low, []) for low, high in (numpy.lib.array_utils.byte_bounds(arrays[each]) for each in group)]
+    starts = []
+    for position, (_, outer) in zip(group, parts, strict=True):
+        start = numpy.array([numpy.lib.array_utils.byte_bounds(arrays[position])[0]])
+        for step, count in outer:
+            start = numpy.add.outer(start, numpy.arange(count) * step).ravel()
+        starts.append(start)
+    numbers = numpy.repeat(numpy.arange(len(group)), [len(start) for start in starts])
+    begins = numpy.concatenate(starts)
+    first = _first_owners(begins, begins + numpy.array([length for length, _ in parts])[numbers], numbers)
+    least = numpy.arange(len(group))
+    numpy.minimum.at(least, numbers, first)
+    return {group[number]: group[other] for number, other in enumerate(least.tolist()) if other < number}
+
+
+def _runs(array: Any) -> tuple[int, list[tuple[int, int]]]:
+    """Return the runs of bytes without a gap in ``array``: their length, and pairs (step, count) of their starts."""
+    length = int(array.itemsize)
+    outer: list[tuple[int, int]] = []
+    for step, count in sorted((abs(step), count) for step, count in zip(array.strides, array.shape, strict=True)):
+        if step and count > 1:
+            if not outer and step <= length:
+                length += step * (count - 1)
+            else:
+                outer.append((step, count))
+    return length, outer
+
+
+def _first_owners(begins: Any, ends: Any, owners: Any) -> Any:
+    """Return, for each interval, the smallest owner of an interval that overlaps it, which may be itself.
+
+    The intervals are arrays of the beginnings, the ends and the owners, numbers from 0. For n intervals, the function
+    takes about n log n steps. The ends divide the line into cells. An interval of c cells is the union of two windows of
+    2**k cells, where 2**k is the greatest power of two up to c. ``least`` has the smallest owner of each window of one
+    size: first from the largest windows down to single cells, which gives the owner of each cell, and then back.
+    """
+    edges, places = numpy.unique(numpy.concatenate((begins, ends)), return_inverse=True)
+    begin, end = places[: len(begins)], places[len(begins) :]
+    level = numpy.frexp(end - begin)[1] - 1
+    levels = [(1 << k, numpy.flatnonzero(level == k)) for k in range(int(level.max()) + 1)]
+    least = numpy.full(len(edges), len(owners))
+    for size, which in levels[::-1]:
+        if size < levels[-1][0]:
+            least[size:] = numpy.minimum(least[size:], least[:-size])
+        numpy.minimum.at(least, begin[which], owners[which])
+        numpy.minimum.at(least, end[which] - size, owners[which])
+    first = numpy.empty_like(owners)
+    for size, which in levels:
+        first[which] = numpy.minimum(least[begin[which]], least[end[which] - size])
+        least = numpy.minimum(least[:-size], least[size:])
+    return first
 
 
 def _share_elements(a: Any, b: Any) -> bool:
@@ -300,15 +373,17 @@ def listing(path: str, checkpoint: Checkpoint, part: str | None = None) -> Itera
     value = checkpoint.value if part is None else part_of(checkpoint.value, part)
     found = list(entries(value))
     tensors = [each for each in found if each.is_tensor]
-    shared = shared_names({each.name: array_of(each.value) for each in tensors})
+    shared = shared_positions([array_of(each.value) for each in found])  # names can be equal
     yield printable(f"{path}: {checkpoint.format}, {format_bytes(os.path.getsize(path))}")
-    rows = [_row(each, shared) for each in found]
+    rows = [_row(each, found[shared[position]] if position in shared else None) for position, each in enumerate(found)]
     widths = [
         min(max((len(row[column]) for row in rows), default=0), limit) for column, limit in ((0, 60), (1, 30), (2, 12))
     ]
     for name, shape, kind, rest in rows:
         yield f"{name:{widths[0]}}  {shape:{widths[1]}}  {kind:{widths[2]}}  {rest}".rstrip()
-    counted = [each for each in tensors if shared.get(each.name, each.name) == each.name]
+    counted = [
+        each for position, each in enumerate(found) if each.is_tensor and shared.get(position, position) == position
+    ]
     elements = sum(_elements(each.value) for each in counted)
     size = format_bytes(sum(_elements(each.value) * int(each.value.itemsize) for each in counted if _bytes(each.value)))
     once = (
@@ -344,16 +419,18 @@ def _bytes(value: Any) -> int:
     return math.prod(value.shape) * int(value.itemsize)
 
 
-def _row(entry: Entry, shared: dict[str, str]) -> tuple[str, str, str, str]:
-    """Return the columns of ``entry``: name, shape or type, dtype or nothing, size and notes."""
+def _row(entry: Entry, owner: Entry | None) -> tuple[str, str, str, str]:
+    """Return the columns of ``entry``: name, shape or type, dtype or nothing, size and notes.
+
+    ``owner`` is the entry with which it shares memory, itself if it repeats its elements, or None.
+    """
     value, note = entry.value, entry.note
     name = printable(entry.name) or "(the whole)"
     if not entry.is_tensor:
         kind = "" if isinstance(value, Unknown) else type(value).__name__
         return name, kind, "", printable(note or ("" if value is None else shortened(value)))
-    if entry.name in shared:
-        other = shared[entry.name]
-        note = "repeats its elements" if other == entry.name else f"shares memory with {other}"
+    if owner is not None:
+        note = "repeats its elements" if owner is entry else f"shares memory with {owner.name}"
     layout = getattr(value, "layout", strided)
     if layout is not strided:
         note = layout.name

@@ -100,8 +100,9 @@ def _tensors(value: Any, kind: str, copy_shared: bool) -> dict[str, Tensor]:
             form = f"of the layout {tensor.layout}" if tensor.layout is not strided else "on the device meta"
             raise CannotConvert(f"{kind} holds only dense tensors, but {name!r} is {form}")
         tensors[name] = tensor
-    shared = {} if copy_shared else contents.shared_names({name: each._array for name, each in tensors.items()})
-    for name, other in shared.items():
+    shared = {} if copy_shared else contents.shared_positions([each._array for each in tensors.values()])
+    for position, owner in shared.items():
+        name, other = [*tensors][position], [*tensors][owner]
         how = "repeats its elements in memory" if name == other else f"shares memory with {other!r}"
         raise CannotConvert(f"{name!r} {how}, which {kind} cannot keep; --copy-shared writes each tensor in full")
     return tensors
