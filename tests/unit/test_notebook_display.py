@@ -249,6 +249,14 @@ def test_large_models_are_bounded() -> None:
     assert "… 2001 more modules" in html and len(html) < 100_000
 
 
+def test_deep_models_are_bounded() -> None:
+    model: torch.nn.Module = torch.nn.Linear(2, 3)
+    for _ in range(3000):
+        model = torch.nn.Sequential(model)
+    lines = lines_of(model)
+    assert lines[0] == "Sequential · 9 parameters" and lines[-1] == "…" and len(lines) < 100
+
+
 # -- What remains as it was ---------------------------------------------------------------------------------------------
 
 

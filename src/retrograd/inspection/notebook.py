@@ -19,8 +19,8 @@ from .heat_map import MARKS, NEGATIVE, POSITIVE, HeatMap, heat_map
 
 #: Maximum width and height of a heat map, and of one of its cells, in pixels.
 SIDE, CELL = 320, 14
-#: Maximum number of modules in a tree, and of characters of the text of one.
-MODULES, TEXT = 1000, 300
+#: Maximum number of modules in a tree, of those in each other, and of characters of the text of one.
+MODULES, DEPTH, TEXT = 1000, 50, 300
 SUMMARY = '<summary style="cursor:pointer;display:list-item">'  # the classic Notebook hides the triangle
 
 
@@ -144,6 +144,9 @@ def _tree(
         yield _line(key, each, "parameter", path, parameters)
     for key, each in buffers:
         yield _line(key, each, "buffer", path, parameters)
+    if depth == DEPTH and children:
+        yield "<div>…</div>"
+        children = []
     for number, (key, child) in enumerate(children):
         if len(modules) >= MODULES:
             yield f"<div>… {len(children) - number} more modules</div>"
@@ -154,7 +157,7 @@ def _tree(
 
 def _counts(module: Any) -> str:
     """Return the numbers of parameters in ``module`` as HTML: all, own and trainable ones."""
-    every = list(module.parameters())
+    every = _parameters(module)
     total, own = _elements(every), _elements(module.parameters(recurse=False))
     if not total:
         return ""
@@ -165,6 +168,19 @@ def _counts(module: Any) -> str:
     if trainable < total:
         parts.append(f"{trainable:,} trainable" if trainable else "none trainable")
     return f' <span style="opacity:0.65">· {", ".join(parts)}</span>'
+
+
+def _parameters(module: Any) -> list[Tensor]:
+    """Return the parameters of ``module`` and of all modules in it, each once; the depth does not matter."""
+    found: dict[int, Tensor] = {}
+    seen, waiting = set(), [module]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            found |= {id(one): one for one in each._parameters.values() if one is not None}
+            waiting += each._modules.values()
+    return [*found.values()]
 
 
 def _elements(parameters: Any) -> int:
