@@ -418,6 +418,17 @@ def test_constructors_and_conversions():
         assert torch.bmm(torch.ones(3, 1, 4), torch.ones(3, 4, 2), out=out).sum().item() == 24
 
 
+@pytest.mark.parametrize(("step", "words"), [(0, "slice step cannot be zero"), (-1, "step must be greater than zero")])
+def test_the_step_of_a_slice_may_be_an_object_with_index(step, words):
+    class Step:
+        def __index__(self):
+            return step
+
+    for given in (step, Step()):
+        with pytest.raises(ValueError, match=f"^{words}$"):
+            torch.arange(4)[::given]
+
+
 def test_an_index_may_not_be_the_filled_tensor():
     index = torch.tensor([2, 1, 0])
     with pytest.raises(RuntimeError, match="unsupported operation"):

@@ -321,8 +321,8 @@ def _bounds(item: slice, size: int) -> tuple[int, int, int]:
     if item.step is None:
         first, last, _ = item.indices(size)
         return first, last if last > first else first, 1
-    if hasattr(item.step, "__index__") and item.step.__index__() <= 0:
-        raise ValueError("step must be greater than zero" if item.step else "slice step cannot be zero")
+    if hasattr(item.step, "__index__") and (given := item.step.__index__()) <= 0:
+        raise ValueError("step must be greater than zero" if given else "slice step cannot be zero")
     first, last, step = item.indices(size)
     return first, max(first, last), step
 
