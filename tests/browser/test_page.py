@@ -558,6 +558,31 @@ def test_heat_map_marks_nan_and_infinity_and_is_symmetric_around_zero(show: Show
     ]
 
 
+def test_number_in_a_box_keeps_its_exponent(show: Show) -> None:
+    """A number without room for four significant digits is shown with fewer; the drawing cuts none off."""
+    numbers = [-2.275957e-17, 4.949e-17, 0.00001108, -1.7012e308, 123456789.0, 0.000001254, 1.0, -0.1761]
+    builder = documents.Builder("numbers", "x = 1")
+    for index, each in enumerate(numbers):
+        name = "a name that is too long for the box"
+        builder.node("operation", name, inputs=[index - 1] if index else [], value=each, grad=each)
+    page = show(builder.finish())
+    texts = page.js(
+        """const found = [], { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = text => found.push(text);
+        graphPage.paintNow();
+        CanvasRenderingContext2D.prototype.fillText = fillText;
+        return found"""
+    )
+    gradients = [each[2:] for each in texts if each.startswith("∂ ")]
+    values = [each for each in texts if each and each.strip("−0123456789.e-") == ""]
+    assert not [each for each in texts if "…" in each and not each.startswith("a ")]
+    for shown in values, gradients:
+        assert [float(each.replace("−", "-")) for each in shown] == pytest.approx(numbers, rel=0.05)
+        assert all(len(each) - each.count("−") >= 2 for each in shown if "e" in each)
+        assert shown[6:] == ["1", "−0.1761"]
+    assert gradients[0] in ("−2.28e-17", "−2.3e-17")
+
+
 def test_large_values_have_a_histogram(show: Show) -> None:
     page = show(documents.special_values())
     page.js("graphPage.select(3)")

@@ -21,7 +21,7 @@ function make(tag, attributes, ...children) {
 }
 
 const link = (text, click, label) => make("button", { type: "button", class: "link", click, "aria-label": label }, text);
-const number = x => typeof x !== "number" ? String(x) : String(Number(x.toPrecision(4))).replace("-", "−");
+const number = x => typeof x !== "number" ? String(x) : String(Number(x.toPrecision(4))).replace(/^-/, "−");
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
 function bytes(count) {
@@ -509,14 +509,27 @@ function nameInside(id) {
   return name;
 }
 
+// A number after a prefix with as many significant digits, of four, as have room in the width: at least two, and an exponent is never cut.
+function shortNumber(context, value, prefix, width) {
+  const wide = text => context.measureText(text).width;
+  let text = prefix + number(value);
+  for (let digits = 3; digits > 1 && wide(text) > width; digits--) {
+    const [plain, scaled] = [String(Number(value.toPrecision(digits))), String(value.toExponential(digits - 1)).replace("e+", "e")]
+      .map(each => prefix + each.replace(/^-/, "−"));
+    text = wide(plain) <= width ? plain : scaled;
+  }
+  return text;
+}
+
 // A value in a box, right-aligned at x: a number, or a small heat map. Returns the width taken.
 function miniature(context, value, prefix, x, y) {
   if (!value) return 0;
   if (elements(value) === 1) {
     if (value.mean === undefined && !value.nan && !value.inf) return 0;
-    const text = prefix + (value.nan ? "NaN" : value.inf ? "±∞" : number(value.mean));
-    write(context, text, x, y + 13, "600 11.5px", prefix ? colours.backward : colours.forward, 70, "right");
-    return Math.min(70, context.measureText(text).width) + 6;
+    context.font = `600 11.5px ${SANS}`;
+    const text = value.nan ? `${prefix}NaN` : value.inf ? `${prefix}±∞` : shortNumber(context, value.mean, prefix, 70);
+    write(context, text, x, y + 13, "600 11.5px", prefix ? colours.backward : colours.forward, 100, "right");
+    return Math.min(100, context.measureText(text).width) + 6;
   }
   if (!value.cells || !value.cells.rows || !value.cells.columns) return 0;
   const { rows, columns } = value.cells, side = Math.min(36 / columns, 20 / rows);
