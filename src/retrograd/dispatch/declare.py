@@ -52,7 +52,7 @@ from ..runtime.lazy_functions import lazy_function
 from . import generic_path, public_wrapper
 from .fast_path import install_fast_path
 from .form import AXIS, NEW_AXIS, OPERATOR, FastPathSpec
-from .introspection import DeclaredSignature
+from .introspection import DeclaredSignature, with_first_parameter
 from .op import ARRAYS, FUNCTIONS, METHODS, OPS, TENSORS, Op, Rule, add_kernel, rule_function, shared
 from .signatures import PREFIXES
 
@@ -437,7 +437,10 @@ def public_form(function: DeclaredFunction, space: str, name: str) -> DeclaredFu
         public_function = _stub(
             op, public_wrapper.public_fallback(run, function, space, name), public_kind, name, over, space
         )
-        public_function.__doc__ = function.__doc__
+        shown_doc = function.__doc__
+        if "self" in op.tensors and public_kind == "function" and not over:
+            shown_doc = with_first_parameter(shown_doc, "self", "input")
+        public_function.__doc__ = shown_doc
         return public_function
     if front is not None:
         wrapper = public_wrapper.public_wrapper(front.target, space, name, fallback=True)

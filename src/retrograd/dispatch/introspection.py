@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any
 
@@ -85,10 +86,16 @@ class RecordedSignature:
 
     @property
     def __signature__(self) -> Signature:
-        """Longest signature in PyTorch's errors; if these list none, the signature of the Python function."""
+        """Longest signature in PyTorch's errors; if these list none, the signature of the Python function.
+
+        The first parameter of a method is ``self``.
+        """
         known = [each for each in signatures.signatures(self.space, self.name) if not each.hidden]
         if not known:
-            return signature(unquote_annotations(self.__wrapped__))
+            written = signature(unquote_annotations(self.__wrapped__))
+            first, *others = written.parameters.values()
+            method = self.space == "Tensor" and first.name == "input"
+            return written.replace(parameters=[first.replace(name="self"), *others]) if method else written
         longest = max(known, key=lambda each: (len(each.parameters), each.spread))
         parameters = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)] if self.space == "Tensor" else []
         for index, each in enumerate(longest.parameters):
@@ -110,6 +117,26 @@ def _needed(longest: signatures.Signature, known: list[signatures.Signature]) ->
     names = [each.name for each in longest.parameters]
     starts = [[each.name for each in one.parameters if not each.default] for one in known]
     return min(len(start) for start in starts if start == names[: len(start)])
+
+
+_WORDS = {"self": re.compile(r"\bself\b"), "input": re.compile(r"\binput\b")}
+
+
+def with_first_parameter(doc: str | None, written: str, shown: str) -> str | None:
+    """Return the docstring ``doc`` with the name ``shown`` of the first parameter where it says ``written``.
+
+    A function and a method have the same docstring, but their first parameters are called ``input`` and ``self``. The
+    word ``written``, one of these names, is replaced only between double backquotes. This runs on import for each public
+    function: a docstring without the word costs one search.
+
+    >>> with_first_parameter("Write ``log(1 + self)`` for ``self``, by itself.", "self", "input")
+    'Write ``log(1 + input)`` for ``input``, by itself.'
+    """
+    if doc is None or written not in doc:
+        return doc
+    parts = doc.split("``")
+    parts[1::2] = [_WORDS[written].sub(shown, each) if written in each else each for each in parts[1::2]]
+    return "``".join(parts)
 
 
 class _AsWritten:

@@ -21,7 +21,7 @@ from .fast_path import install
 from .form import PublicForm
 from .given_arguments import ArgumentReader
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes
-from .introspection import RecordedSignature
+from .introspection import RecordedSignature, with_first_parameter
 from .op import MISSING
 from .out_argument import call_into_out
 
@@ -48,6 +48,8 @@ def public_wrapper(target: Function, space: str, name: str, fallback: bool = Fal
     loose = target.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     if loose and not hasattr(target, "__wrapped__"):
         made.__wrapped__ = RecordedSignature(target, space, name)  # type: ignore[attr-defined]
+        if space == "Tensor":
+            made.__doc__ = with_first_parameter(target.__doc__, "input", "self")
     else:
         made.__wrapped__ = target  # type: ignore[attr-defined]
     return made
