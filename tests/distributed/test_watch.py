@@ -62,10 +62,11 @@ def test_ranks_tell_where_they_are(watches: list[Watch]) -> None:
     for each in watches[:2]:
         each.ask()
     until(lambda: None not in (watches[0].answers, watches[1].answers))
-    assert watches[0].answers == watches[1].answers and watches[2].answers is None
-    assert watches[0].answers is not None
-    assert watches[0].answers[1] == "all_reduce at train.py:37"
-    assert watches[0].answers[2].startswith("its program at ") and sorted(watches[0].answers) == [0, 1, 2]
+    assert watches[2].answers is None
+    for each in watches[:2]:  # asked one after the other: the program may be at another line
+        assert each.answers is not None and sorted(each.answers) == [0, 1, 2]
+        assert each.answers[1] == "all_reduce at train.py:37"
+        assert each.answers[0].startswith("its program at ") and each.answers[2].startswith("its program at ")
 
 
 def test_closed_connection_is_told_to_the_others(watches: list[Watch]) -> None:
