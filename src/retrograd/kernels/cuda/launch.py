@@ -223,6 +223,11 @@ def _viewed(array: Any, shape: Any) -> Any:
     return array if array.shape == shape else array.reshape(shape)
 
 
+#: Plans of updates, apart from the others: the numbers of many rules change in each step of an optimizer.
+_updates: dict[Any, _Plan | None] = {}
+MOST_UPDATES = 64
+
+
 def update_call(rule: partial[None], arrays: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[Any]] | None:
     """Return a function that modifies ``arrays`` as ``rule(np, dtype, *arrays)`` does, by one kernel, and its arguments.
 
@@ -234,11 +239,11 @@ def update_call(rule: partial[None], arrays: Sequence[Any]) -> tuple[Callable[..
         key = rule.func, *[_key(each) for each in rule.args], dtype.char, len(arrays)
     except TypeError:
         return None
-    plan = _plans.get(key, _UNKNOWN)
+    plan = _updates.get(key, _UNKNOWN)
     if plan is _UNKNOWN:
-        if len(_plans) >= MOST_PLANS:
-            _plans.clear()
-        plan = _plans[key] = _update(rule, dtype, arrays)
+        if len(_updates) >= MOST_UPDATES:
+            _updates.clear()
+        plan = _updates[key] = _update(rule, dtype, arrays)
     return None if plan is None else (plan.run, (arrays,))
 
 

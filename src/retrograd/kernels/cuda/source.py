@@ -103,8 +103,8 @@ class Elementwise(NamedTuple):
     arguments: tuple[DeviceElement, ...]
 
 
-def arguments_of(roots: Sequence[DeviceElement]) -> list[DeviceElement]:
-    """Return the arguments on which the elements ``roots`` depend: arrays and numbers."""
+def _reached(roots: Sequence[DeviceElement]) -> list[DeviceElement]:
+    """Return the elements on which ``roots`` depend, and these, each after those on which it depends."""
     found: dict[int, DeviceElement] = {}
     seen: set[int] = set()
 
@@ -113,12 +113,16 @@ def arguments_of(roots: Sequence[DeviceElement]) -> list[DeviceElement]:
             seen.add(id(node))
             for each in node.operands:
                 visit(each)
-            if node.text is None:
-                found[id(node)] = node
+            found[id(node)] = node
 
     for each in roots:
         visit(each)
     return list(found.values())
+
+
+def arguments_of(roots: Sequence[DeviceElement]) -> list[DeviceElement]:
+    """Return the arguments on which the elements ``roots`` depend: arrays and numbers."""
+    return [each for each in _reached(roots) if each.text is None]
 
 
 def computes_double(nodes: Sequence[DeviceElement]) -> bool:
@@ -202,20 +206,7 @@ def read_at_every_element(roots: Sequence[DeviceElement]) -> set[int]:
 
 def _reductions(roots: Sequence[DeviceElement]) -> list[DeviceElement]:
     """Return the reductions on which ``roots`` depend, each after those on which it depends."""
-    found: dict[int, DeviceElement] = {}
-    seen: set[int] = set()
-
-    def visit(node: DeviceElement) -> None:
-        if id(node) not in seen:
-            seen.add(id(node))
-            for each in node.operands:
-                visit(each)
-            if node.over is not None:
-                found[id(node)] = node
-
-    for each in roots:
-        visit(each)
-    return list(found.values())
+    return [each for each in _reached(roots) if each.over is not None]
 
 
 class _RowWriter:
