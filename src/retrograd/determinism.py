@@ -1,7 +1,7 @@
 """``use_deterministic_algorithms``, ``set_float32_matmul_precision`` and other settings of the process.
 
-Most of these settings have no effect, because every operation is deterministic and float32 products are computed in
-float32. The values are stored, returned by the getters, and checked with PyTorch's error messages.
+Most of these settings have no effect, because every operation on the CPU is deterministic and float32 products are
+computed in float32. The values are stored, returned by the getters, and checked with PyTorch's error messages.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ _state = _State()
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Set whether operations must be deterministic; ``warn_only=True`` requests warnings instead of errors.
 
-    All operations are deterministic. The setting only excludes that a program which runs while compiled loops are not
-    on the disk yet begins to use them, which may change the last bits of its results (``retrograd warmup``). See
+    All operations on the CPU are deterministic. The setting only excludes that a program which runs while compiled loops
+    are not on the disk yet begins to use them, which may change the last bits of its results (``retrograd warmup``). On a
+    GPU, sums at equal indices (``index_add``, gradients of ``embedding``) are added in any order, also with it. See
     https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html.
 
     >>> import retrograd as torch
