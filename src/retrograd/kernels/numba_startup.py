@@ -138,7 +138,7 @@ def _processor() -> str:
 
 
 def folder() -> Path | None:
-    """Return the folder of the file that says that loops are compiled, or None if no folder is writable.
+    """Return the folder of the file that marks compiled loops, or None if no folder is writable.
 
     It is writable exactly if the folder is in which Numba keeps compiled loops: the user's choice, else beside the
     sources, else in the user's cache.
