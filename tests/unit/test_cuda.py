@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import warnings
 from collections import namedtuple
@@ -309,6 +310,7 @@ def test_synchronisations_are_reported() -> None:
 
 def test_memory_statistics() -> None:
     cuda = torch.cuda
+    gc.collect()  # tensors of other tests would be freed meanwhile
     cuda.empty_cache()
     cuda.reset_peak_memory_stats()
     base = cuda.memory_allocated()

@@ -66,12 +66,15 @@ class Startup:
         self.ready = not self.never
 
     def _begin(self) -> None:
-        """Read the environment variable, and configure the memory allocator to keep freed memory for new arrays."""
-        self.begun = True
+        """Read the environment variable, and configure the memory allocator to keep freed memory for new arrays.
+
+        ``begun`` is set last: another thread must not take the initial values for the decision.
+        """
         malloc.keep_freed_memory()
         rule = os.environ.get("RETROGRAD_FAST", "")
         self.never = rule == "0" or find_spec("numba") is None
         self.ready = rule == "1" and not self.never
+        self.begun = True
 
     def _decide(self) -> bool:
         now = time.monotonic()
