@@ -162,11 +162,10 @@ def test_loops_may_begin_between_forward_and_backward(
 def test_only_one_process_compiles(tmp_path: Path) -> None:
     (tmp_path / "compiling.lock").write_text(str(os.getpid()))
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
-    begin = time.time()
     subprocess.run(
         [sys.executable, "-c", "from retrograd.warmup import in_background; in_background()"], env=variables, check=True
     )
-    assert [each.name for each in tmp_path.iterdir()] == ["compiling.lock"] and time.time() - begin < 60
+    assert [each.name for each in tmp_path.iterdir()] == ["compiling.lock"]
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="needs Linux")

@@ -219,7 +219,8 @@ def start_compiler() -> Any:
     started = subprocess.Popen([sys.executable, *flags, "-c", _PROGRAM, str(Path(__file__).parents[2])], **options)
     if os.name != "posix":
         return started
-    started.wait(10)
+    with suppress(subprocess.TimeoutExpired):  # a loaded machine
+        started.wait(30)
     return None
 
 
