@@ -129,13 +129,19 @@ def installed_size(parent: Path | None) -> float:
     return installed({"numpy", "scipy", "ml_dtypes"}) + _folder_size(parent / "retrograd") / 1e6
 
 
-def rows(rounds: int, theirs: bool, against: Path | None = None) -> list[Footprint]:
-    """Return all measurements; ``against`` is the folder that holds another tree's package."""
+def engines_of(theirs: bool, against: Path | None) -> dict[str, tuple[str, Path | None]]:
+    """Return the module of each engine and the folder that holds it: this checkout, another tree and PyTorch, if wanted."""
     engines: dict[str, tuple[str, Path | None]] = {"ours": ("retrograd", trees.package_parent(trees.ROOT))}
     if against is not None:
         engines["other"] = ("retrograd", against)
     if theirs:
         engines["theirs"] = ("torch", None)
+    return engines
+
+
+def rows(rounds: int, theirs: bool, against: Path | None = None) -> list[Footprint]:
+    """Return all measurements; ``against`` is the folder that holds another tree's package."""
+    engines = engines_of(theirs, against)
     found = [
         Footprint(name, unit, measured(program, engines, 1 if "million" in name else rounds))
         for name, (program, unit) in PROGRAMS.items()

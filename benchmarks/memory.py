@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import trees
-from .footprint import Footprint, measured
+from .footprint import Footprint, engines_of, measured
 
 #: What every program begins with; ``loss_of`` returns the loss of ``model``.
 _BEGIN = """
@@ -83,11 +82,7 @@ PROGRAMS = {
 def rows(rounds: int, theirs: bool, against: Path | None = None) -> list[Footprint]:
     """Return all measurements of at most two rounds each; ``against`` is the folder that holds another tree's package."""
     rounds = min(rounds, 2)  # a peak of memory hardly varies
-    engines: dict[str, tuple[str, Path | None]] = {"ours": ("retrograd", trees.package_parent(trees.ROOT))}
-    if against is not None:
-        engines["other"] = ("retrograd", against)
-    if theirs:
-        engines["theirs"] = ("torch", None)
+    engines = engines_of(theirs, against)
     return [
         Footprint(name, "MB", measured(_BEGIN + model + _END.replace("{optimizer}", optimizer), engines, rounds))
         for name, (model, optimizer) in PROGRAMS.items()
