@@ -952,6 +952,11 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
                 array = form.array_factory(*args) if form.args else form.array_factory(rest)
                 if array is not None:
                     return leaf_from_array(array)
+        if form.attempt is not None:
+            if not rest and not unknown:
+                result = form.attempt(*args)
+                if result is not None:
+                    return result
         if form.numpy_names:
             if unknown and not form.numpy_names.keys().isdisjoint(unknown):
                 args[:], unknown = use_numpy_names(form, [*args], unknown)

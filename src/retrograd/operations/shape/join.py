@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from sys import _getframe
 from typing import Any
 
@@ -95,44 +96,75 @@ def _tensor_of(kind: Any, edges: Sequence[Any], array: Any) -> tuple[Tensor, Any
     if edges.count(None) == len(edges) or array.dtype.kind not in "fcVW":
         return result, None
     result._grad_edge = node = kind()
-    node.edges, node.number = tuple(edges), next_number()
-    node.shape, node.dtype, node.hooks = array.shape, array.dtype, None
-    frame: Any = _getframe(2)
+    _complete(node, edges, array, _getframe(2))
+    return result, node
+
+
+def _complete(node: Any, edges: Sequence[Any], array: Any, frame: Any) -> None:
+    """Set the fields that all nodes have; ``array`` is the result and ``frame`` a frame of the call or its caller."""
+    node.edges, node.number, node.hooks = tuple(edges), next_number(), None
+    node.shape, node.dtype = array.shape, array.dtype
     while frame is not None and user_frame.MARK in frame.f_globals:
         frame = frame.f_back
     node.code, node.instruction = (None, -1) if frame is None else (frame.f_code, frame.f_lasti)
     if anomaly_mode.setting.enabled:
         anomaly_mode.note(node)
-    return result, node
 
 
 def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
     return [each._grad_edge if each._view is None else current_edge(each) for each in tensors]
 
 
-def _fast_operands(tensors: Any) -> tuple[list[Any], list[Any]]:
-    """Return the tuple (arrays, gradient edges) of ``tensors`` if NumPy joins the arrays exactly as PyTorch does.
+def _attempt(node_class: Any, kernel: Any, tensors: Any, dim: Any) -> Any:
+    """Return the result of ``cat`` or ``stack`` if NumPy joins the arrays exactly as PyTorch does, else None.
 
     This is the case if ``tensors`` is a list or tuple of tensors of one dtype on the CPU, without subclasses of Tensor.
-    Otherwise return two empty lists. The gradient edge of a tensor is its autograd node with an output index, or None
-    if the tensor requires no gradient.
+    ``node_class`` is the class of the node, and ``kernel`` the function that joins arrays.
     """
+    if (tensors.__class__ is not list and tensors.__class__ is not tuple) or dim.__class__ is not int:
+        return None
+    dtype: Any = None
+    recorded: Any = False
     arrays: list[Any] = []
     edges: list[Any] = []
-    if tensors.__class__ is list or tensors.__class__ is tuple:
-        dtype: Any = None
-        for each in tensors:
-            kind: Any = each.__class__
-            if kind is not Tensor and kind not in PLAIN:
-                return [], []
-            array = each._array
-            if dtype is None:
-                dtype = array.dtype
-            if array.dtype is not dtype or array.__class__ is not numpy.ndarray:
-                return [], []
-            arrays.append(array)
-            edges.append(each._grad_edge if each._view is None else current_edge(each))
-    return arrays, edges
+    for each in tensors:
+        kind: Any = each.__class__
+        if kind is not Tensor and kind not in PLAIN:
+            return None
+        array = each._array
+        if array.dtype is not dtype or array.__class__ is not numpy.ndarray:
+            if dtype is not None or array.__class__ is not numpy.ndarray:
+                return None
+            dtype = array.dtype
+        arrays.append(array)
+        edge = each._grad_edge if each._view is None else current_edge(each)
+        if edge is not None:
+            recorded = True
+        edges.append(edge)
+    mode = recording()
+    recorded = recorded and mode and dtype.kind in "fcVW"
+    try:
+        joined = kernel(numpy, arrays, dim)
+        sizes = [each.shape[dim] for each in arrays] if recorded and node_class is CatBackward else None
+    except Exception:
+        return None  # the generic path raises PyTorch's error
+    if not joined.flags.c_contiguous:
+        joined = joined.copy()
+    result = new(Tensor)
+    result._array = joined
+    result._view = result._grad = result._grad_edge = result._counter = None
+    if recorded:
+        node = node_class()
+        if sizes is not None:
+            if 0 in sizes:  # the generic path also joins arrays of shape (0,) with arrays of any shape
+                return None
+            node.sizes = sizes
+        node.dim = dim if dim >= 0 else dim + joined.ndim
+        result._grad_edge = node
+        _complete(node, edges, joined, _getframe(2))
+    elif not mode and in_inference():
+        result._counter = ()
+    return result
 
 
 def _tensors(name: str, tensors: Any) -> tuple[Tensor, ...]:
@@ -169,7 +201,11 @@ def _common(tensors: Sequence[Tensor]) -> list[Any]:
     return [each._array.astype(target, copy=False) for each in tensors]
 
 
-@public(method=False, aliases=("concat", "concatenate"))
+_attempt_cat = partial(_attempt, CatBackward, rearrangement.concatenate_arrays)
+_attempt_stack = partial(_attempt, StackBackward, rearrangement.stack_arrays)
+
+
+@public(method=False, aliases=("concat", "concatenate"), attempt=_attempt_cat)
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """Return the tensors of the sequence ``tensors`` concatenated along dimension ``dim``.
 
@@ -183,16 +219,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     """
     if HANDLERS and (answer := intercept_locals(cat, locals())) is not GO_ON:
         return answer
-    if not kwargs and dim.__class__ is int:
-        try:
-            arrays, edges = _fast_operands(tensors)
-            array = rearrangement.concatenate_arrays(numpy, arrays, dim)
-            result, node = _tensor_of(CatBackward, edges, array if array.flags.c_contiguous else array.copy())
-            if node is not None:
-                _save_sizes(node, arrays, dim)
+    if not kwargs:
+        result = _attempt_cat(tensors, dim)
+        if result is not None:
             return result
-        except Exception:
-            pass  # the generic path below raises PyTorch's error
     given = _tensors("cat", tensors)
     dim = kwargs.get("axis", dim)
     if not given:
@@ -215,21 +245,6 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     return result
 
 
-def _save_sizes(node: Any, arrays: list[Any], dim: int) -> None:
-    """Store ``dim`` and the sizes of ``arrays`` along ``dim`` on ``node``, the autograd node of ``cat``.
-
-    In the backward pass, ``node`` splits the gradient into slices of these sizes. Raises ValueError if a size is 0.
-    Then ``cat`` computes its result in another way, which supports arrays of shape (0,): PyTorch joins them with arrays
-    of any shape.
-    """
-    sizes = []
-    for each in arrays:
-        sizes.append(size := each.shape[dim])
-        if not size:
-            raise ValueError
-    node.dim, node.sizes = dim if dim >= 0 else dim + arrays[0].ndim, sizes
-
-
 def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
     for position, each in enumerate(arrays):
         if each.shape == (0,):
@@ -244,7 +259,7 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
                 )
 
 
-@public(method=False)
+@public(method=False, attempt=_attempt_stack)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the tensors of the sequence ``tensors`` joined along a new dimension ``dim``.
 
@@ -257,26 +272,20 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """
     if HANDLERS and (answer := intercept_locals(stack, locals())) is not GO_ON:
         return answer
-    arrays, edges = _fast_operands(tensors)
-    array: Any = None
-    try:
-        if dim.__class__ is int:
-            array = rearrangement.stack_arrays(numpy, arrays, dim)
-    except Exception:
-        pass  # the generic path below raises PyTorch's error
-    if array is None:
-        given = _tensors("stack", tensors)
-        if not given:
-            raise RuntimeError("stack expects a non-empty TensorList")
-        if (special := innermost(given)) is not None:
-            return special.joined(given, dim, stack)
-        arrays, edges = _common(given), _gradient_edges(given)
-        _check_equal(arrays)
-        np, at = array_module_of(arrays[0]), normalize_dim(dim, arrays[0].ndim + 1)
-        array = rearrangement.stack_arrays(np, arrays, at)
-    result, node = _tensor_of(StackBackward, edges, array)
+    joined = _attempt_stack(tensors, dim)
+    if joined is not None:
+        return joined
+    given = _tensors("stack", tensors)
+    if not given:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    if (special := innermost(given)) is not None:
+        return special.joined(given, dim, stack)
+    arrays = _common(given)
+    _check_equal(arrays)
+    np, at = array_module_of(arrays[0]), normalize_dim(dim, arrays[0].ndim + 1)
+    result, node = _tensor_of(StackBackward, _gradient_edges(given), rearrangement.stack_arrays(np, arrays, at))
     if node is not None:
-        node.dim = dim if dim >= 0 else dim + array.ndim
+        node.dim = at
     return result
 
 
