@@ -15,7 +15,7 @@ from ...dispatch.declare import op as declared
 from ...dispatch.operand_promotion import F32, F64, number_in, plain_number
 from ...kernels import copying, reductions, softmax
 from ...kernels.numba_dispatch import copy_into
-from ...kernels.reductions import MOST, mean_along, sum_axes, sum_elements, upcast_integers
+from ...kernels.reductions import MOST, mean_along, sum_along, sum_axes, sum_elements, upcast_integers
 from ...runtime.user_frame import warn
 from ..elementwise.arithmetic import true_divide
 from ..shape.views import parse_int_arguments
@@ -72,7 +72,12 @@ def sum_all(np: Any, self: Any, /) -> Any:
 sum_all.derivative(self=lambda F, g, self_shape: F.expand(g, self_shape))
 
 
-@op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True)
+@op(name="sum_dim", backward="SumBackward1", opmath=True, function=False, method=False, linear=True,
+    inline=lambda self, dim, keepdim, _d: (
+        sum_along(numpy, self, dim, keepdim)
+        if (_d is F32 or _d is F64) and dim.__class__ is int and -self.ndim <= dim < self.ndim else None
+    ),
+)  # fmt: skip
 def sum_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Return the sum of ``self`` over the dimensions ``dim``; integers are summed as int64."""
     return sum_axes(np, upcast_integers(np, self), axes_of(dim, self.ndim), keepdim)
@@ -148,7 +153,12 @@ evenly_spread.derivative(grad=lambda F, g, grad_shape, count: F.sum_to_size(g, g
 mean_all.derivative(self=lambda F, g, self_shape: F.evenly_spread(g, self_shape, math.prod(self_shape)))
 
 
-@op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True)
+@op(name="mean_dim", backward="MeanBackward1", opmath=True, function=False, method=False, linear=True,
+    inline=lambda self, dim, keepdim, _d: (
+        mean_along(numpy, self, dim, keepdim)
+        if (_d is F32 or _d is F64) and dim.__class__ is int and -self.ndim <= dim < self.ndim else None
+    ),
+)  # fmt: skip
 def mean_dim(np: Any, self: Any, /, dim: Any, keepdim: bool) -> Any:
     """Return the mean of ``self`` over the dimensions ``dim``."""
     _floats_only("mean", self, True)
