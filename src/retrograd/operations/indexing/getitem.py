@@ -69,33 +69,48 @@ def _registers_override(*given: Any) -> bool:
 
 
 def _basic_view(x: Tensor, index: tuple[Any, ...]) -> Tensor | None:
-    """Return the view ``x[index]`` if ``index`` consists only of integers, slices and ``...``.
+    """Return the view ``x[index]`` if ``index`` consists only of integers, slices, None and ``...``.
 
     Return None for any other index and for an invalid index.
     """
-    key = _numpy_view_key(index)
-    if key is None:
-        return None
-    if is_untracked(x):
+    if is_untracked(x) and (key := _numpy_view_key(index)) is not None:
         try:
             return view_of(x, x._array[key])
         except (IndexError, TypeError):
             return None
+    if not _BASIC.issuperset(map(type, index)):
+        return None
     dim, left = 0, len(index)
     try:
         for item in index:  # each step is recorded as a view of the one before
             left -= 1
-            if item.__class__ is int:
-                x = select_block(x, dim, item)
-            elif item is Ellipsis:
-                dim = max(dim, x._array.ndim - left)
-            else:
-                if item.start is not None or item.stop is not None or item.step is not None:
-                    x = _sliced(x, item, dim)
+            if item.__class__ is slice:
+                start, step = item.start, item.step
+                if start is not None or item.stop is not None or step is not None:
+                    if step is not None and (step.__class__ is not int or step < 1):
+                        return None
+                    size = x._array.shape[dim]
+                    first, last, step = item.indices(size)
+                    if last != size or step != 1 or (start is not None and start != 0):
+                        x = slice_block(x, dim, first, last if last > first else first, step)
                 dim += 1
-    except IndexError:
+            elif item.__class__ is int:
+                x = select_block(x, dim, item)
+            elif item is None:
+                x = unsqueeze_block(x, dim)
+                dim += 1
+            else:
+                if index.count(...) > 1:
+                    return None
+                at = x._array.ndim - left
+                dim = max(dim, at + index[-left:].count(None) if left and None in index else at)
+    except (IndexError, TypeError):
         return None
     return x if dim <= x._array.ndim else None
+
+
+#: The classes of the items of an index for which the result is a view.
+_BASIC = frozenset((int, slice, type(None), type(...)))
 
 
 def _sliced(x: Tensor, item: slice, dim: int) -> Tensor:
