@@ -27,9 +27,12 @@ def steps(sizes: Sequence[int], reverse: bool) -> Iterator[tuple[int, slice]]:
     return reversed(spans) if reverse else iter(spans)
 
 
-def _sigmoid(np: Any, x: Any) -> Any:
-    """Return the sigmoid ``1 / (1 + exp(-x))``, computed by tanh to avoid overflow."""
-    return 0.5 * (np.tanh(0.5 * x) + 1)
+def _apply_sigmoid(np: Any, x: Any) -> None:
+    """Replace each element of ``x`` by its sigmoid, ``1 / (1 + exp(-x))``."""
+    np.negative(x, out=x)
+    np.exp(x, out=x)  # infinite for large negative elements, whose sigmoid is 0
+    x += 1
+    np.reciprocal(x, out=x)
 
 
 def _added(x: Any, *biases: Any) -> Any:
@@ -47,7 +50,7 @@ def forward(
     """Return (outputs, last hidden state, last cell state, gates, cells, before) of a recurrent network.
 
     The outputs are the hidden states of all time steps (rows, units). The last three arrays are saved for
-    :func:`backward`: the activated gates (rows, gates * units), the cell states before and after each step, and the
+    :func:`backward`: the activated gates (gates, rows, units), the cell states before and after each step, and the
     hidden states before each step.
 
     ``kind`` is "LSTM", "GRU", "RNN_TANH" or "RNN_RELU". ``x`` is a packed sequence with ``sizes`` rows for each time
@@ -59,7 +62,7 @@ def forward(
     rows = x.shape[0]
     out = np.empty((rows, hidden.shape[1]), x.dtype)
     before = np.empty((rows, hidden.shape[1]), x.dtype)
-    gates = np.empty((rows, units * (1 if kind.startswith("RNN") else 4)), x.dtype)
+    gates = np.empty((1 if kind.startswith("RNN") else 4, rows, units), x.dtype)
     cells = np.empty((2, rows, units) if kind == "LSTM" else (0,), x.dtype)
     hidden = hidden.copy()
     cell = hidden[:0] if cell is None else cell.copy()
@@ -68,52 +71,57 @@ def forward(
         h = before[span] = hidden[:size]
         product = h @ across
         if kind == "LSTM":
-            gates[span] = product + seen[span]
+            product += seen[span]
             cells[0, span] = cell[:size]
-            new, cell[:size] = _lstm_step(np, gates[span], cell[:size])
+            new, cell[:size] = _lstm_step(np, gates[:, span], product, cell[:size])
             cells[1, span] = cell[:size]
             if w_hr is not None:
                 new = new @ w_hr.T
         elif kind == "GRU":
-            new = _gru_step(np, gates[span], seen[span], _added(product, b_hh), h)
+            new = gru_step(np, gates[:, span], seen[span], _added(product, b_hh), h)
         else:
             product += seen[span]
             new = np.tanh(product) if kind == "RNN_TANH" else np.maximum(product, 0)
-            gates[span] = new
+            gates[0, span] = new
         out[span] = hidden[:size] = new
     return out, hidden, cell, gates, cells, before
 
 
-def _lstm_step(np: Any, gates: Any, cell: Any) -> tuple[Any, Any]:
-    """Return the hidden state and the cell state of an LSTM after one time step.
+def _lstm_step(np: Any, gates: Any, total: Any, cell: Any) -> tuple[Any, Any]:
+    """Return the hidden state and the cell state of an LSTM after one time step, and write the gates to ``gates``.
 
-    ``cell`` is the cell state before the step. ``gates`` (rows, 4 * units) holds the input, forget, cell and output
-    gates before activation; the activation functions are applied in place.
+    ``cell`` is the cell state before the step. ``total`` (rows, 4 * units) holds the input, forget, cell and output
+    gates before activation, and ``gates`` (4, rows, units) gets the activated ones.
     """
-    units = cell.shape[1]
-    gates[:, : 2 * units] = _sigmoid(np, gates[:, : 2 * units])
-    gates[:, 2 * units : 3 * units] = np.tanh(gates[:, 2 * units : 3 * units])
-    gates[:, 3 * units :] = _sigmoid(np, gates[:, 3 * units :])
-    enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
+    enter, keep, new, leave = gates
+    gates[...] = total.reshape(len(total), 4, -1).swapaxes(0, 1)
+    _apply_sigmoid(np, gates[:2])
+    np.tanh(new, out=new)
+    _apply_sigmoid(np, leave)
     cell = keep * cell + enter * new
     return leave * np.tanh(cell), cell
 
 
-def _gru_step(np: Any, gates: Any, seen: Any, product: Any, h: Any) -> Any:
+def gru_step(np: Any, gates: Any, of_input: Any, of_state: Any, h: Any) -> Any:
     """Return the hidden state after one time step of a GRU, and write the activated gates to ``gates``.
 
-    ``seen`` is the product of the input with its weights. ``product`` is the product of ``h``, the previous hidden
-    state, with its weights. Four arrays are written to ``gates``, side by side: the reset gate, the update gate, the
-    new gate, and the part of the new gate that comes from ``h``.
+    ``of_input`` and ``of_state`` are the products of the input and of ``h``, the previous hidden state, with their
+    weights. ``gates`` (4, rows, units) gets the reset gate, the update gate, the new gate, and the part of the new gate
+    that comes from ``h``.
     """
     units = h.shape[1]
-    both = slice(0, 2 * units)
-    gates[:, both] = _sigmoid(np, seen[:, both] + product[:, both])
-    gates[:, 3 * units :] = product[:, 2 * units :]
-    reset, update = gates[:, :units], gates[:, units : 2 * units]
-    new = np.tanh(seen[:, 2 * units :] + reset * gates[:, 3 * units :])
-    gates[:, 2 * units : 3 * units] = new
-    return (h - new) * update + new
+    reset, update, new, part = gates
+    np.add(of_state[:, :units], of_input[:, :units], out=reset)
+    np.add(of_state[:, units : 2 * units], of_input[:, units : 2 * units], out=update)
+    _apply_sigmoid(np, gates[:2])
+    part[...] = of_state[:, 2 * units :]
+    np.multiply(part, reset, out=new)
+    new += of_input[:, 2 * units :]
+    np.tanh(new, out=new)
+    out = h - new
+    out *= update
+    out += new
+    return out
 
 
 def backward(
@@ -129,7 +137,6 @@ def backward(
     of_out, of_last, of_cell = grads
     dh = np.zeros(hidden.shape, x.dtype) if of_last is None else of_last.copy()
     dc: Any = None if cell is None else np.zeros(cell.shape, x.dtype) if of_cell is None else of_cell.copy()
-    units = w_hh.shape[0] // GATES[kind]
     inner = np.empty((x.shape[0], w_hh.shape[0]), x.dtype)  # gate gradients before activation: hidden part
     outer = np.empty_like(inner) if kind == "GRU" else inner  # and input part
     arrived: Any = np.empty((x.shape[0], hidden.shape[1]), x.dtype) if w_hr is not None else None
@@ -139,18 +146,18 @@ def backward(
             arrived[span] = d
             d = d @ w_hr
         if kind == "LSTM":
-            dc[:size] = _lstm_back(np, inner[span], d, dc[:size], gates[span], cells[:, span])
+            dc[:size] = _lstm_back(np, inner[span], d, dc[:size], gates[:, span], cells[:, span])
             dh[:size] = inner[span] @ w_hh
         elif kind == "GRU":
-            rest = _gru_back(np, inner[span], outer[span], d, gates[span], before[span])
+            rest = gru_back(np, inner[span], outer[span], d, gates[:, span], before[span])
             dh[:size] = inner[span] @ w_hh + rest
         else:
-            value = gates[span]
+            value = gates[0, span]
             inner[span] = d * (1 - value * value) if kind == "RNN_TANH" else np.where(value > 0, d, 0)
             dh[:size] = inner[span] @ w_hh
     projected = None
     if arrived is not None:
-        projected = arrived.T @ (gates[:, 3 * units :] * np.tanh(cells[1]))
+        projected = arrived.T @ (gates[3] * np.tanh(cells[1]))
     return (
         outer @ w_ih, dh, dc, outer.T @ x, inner.T @ before, None if b_ih is None else outer.sum(0),
         None if b_hh is None else inner.sum(0), projected,
@@ -161,11 +168,11 @@ def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> 
     """Return the gradient of the cell state before one time step of an LSTM.
 
     The gradients of the gates before activation are written to ``inner``. ``d`` and ``dc`` are the gradients of the
-    hidden state and the cell state after the step. ``gates`` holds the activated gates side by side: input, forget,
-    cell and output gate. ``cells`` holds the cell states before and after the step.
+    hidden state and the cell state after the step. ``gates`` holds the activated gates: input, forget, cell and output
+    gate. ``cells`` holds the cell states before and after the step.
     """
     units = d.shape[1]
-    enter, keep, new, leave = (gates[:, k * units : (k + 1) * units] for k in range(4))
+    enter, keep, new, leave = gates
     squashed = np.tanh(cells[1])
     dc = dc + d * leave * (1 - squashed * squashed)
     inner[:, :units] = dc * new * enter * (1 - enter)
@@ -175,20 +182,30 @@ def _lstm_back(np: Any, inner: Any, d: Any, dc: Any, gates: Any, cells: Any) -> 
     return dc * keep
 
 
-def _gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
+def gru_back(np: Any, inner: Any, outer: Any, d: Any, gates: Any, h: Any) -> Any:
     """Return ``d * update``, the part of the gradient of ``h`` that does not pass through the gates of a GRU.
 
     ``h`` is the hidden state before one time step, and ``d`` the gradient of the hidden state after it. ``gates`` holds
-    the values that :func:`_gru_step` wrote. The gradients of the gates before activation are written to two arrays: to
+    the values that :func:`gru_step` wrote. The gradients of the gates before activation are written to two arrays: to
     ``outer`` with respect to the product of the input with its weights, and to ``inner`` with respect to the product of
     ``h`` with its weights.
     """
     units = d.shape[1]
-    reset, update, new, part = (gates[:, k * units : (k + 1) * units] for k in range(4))
-    dn = d * (1 - update) * (1 - new * new)
-    outer[:, :units] = dn * part * reset * (1 - reset)
-    outer[:, units : 2 * units] = d * (h - new) * update * (1 - update)
-    outer[:, 2 * units :] = dn
+    reset, update, new, part = gates
+    rest = d * update
+    kept = 1 - update
+    part_of_update = h - new
+    part_of_update *= rest
+    np.multiply(part_of_update, kept, out=outer[:, units : 2 * units])
+    kept *= d
+    of_new = new * new
+    np.subtract(1, of_new, out=of_new)
+    of_new *= kept
+    outer[:, 2 * units :] = of_new
+    np.multiply(of_new, reset, out=inner[:, 2 * units :])
+    of_new *= part
+    of_new *= reset
+    np.subtract(1, reset, out=kept)
+    np.multiply(of_new, kept, out=outer[:, :units])
     inner[:, : 2 * units] = outer[:, : 2 * units]
-    inner[:, 2 * units :] = dn * reset
-    return d * update
+    return rest

@@ -1,7 +1,7 @@
 """Recurrent layers and cells: rnn_tanh, rnn_relu, lstm, gru, and rnn_tanh_cell, rnn_relu_cell, lstm_cell, gru_cell.
 
 One operation computes a layer in one direction for the whole sequence. Cells, which compute one time step, are composed
-of other operations.
+of other operations, except that one operation computes the gates of a GRU in the usual case.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import numpy
 
 from ...core import dtypes
 from ...core.devices import array_module_of
+from ...core.grad_mode import HOOKED, recording
 from ...core.tensor import Tensor
 from ...dispatch.declare import TENSORS, op, public, rule_function, shared
+from ...dispatch.intercept import HANDLERS
+from ...dispatch.operand_promotion import F32, F64, PLAIN
 from ...kernels import rnn
 from ..creation.factory import zeros_like
 from ..shape.join import cat, stack
@@ -145,14 +148,19 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
     reset gate. An RNN has no gates: the result is a tuple with only its new hidden state.
     """
     if kind == "GRU":
-        of_input, of_state = linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1)
-        reset, update = F.sigmoid(of_input[0] + of_state[0]), F.sigmoid(of_input[1] + of_state[1])
-        return reset, update, F.tanh(of_input[2] + reset * of_state[2]), of_state[2]
+        return _gates_of_gru(linear(x, w_ih, b_ih), linear(h, w_hh, b_hh))
     total = _sum_of_products(x, h, w_ih, w_hh, b_ih, b_hh)
     if kind == "LSTM":
         enter, keep, new, leave = total.chunk(4, 1)
         return F.sigmoid(enter), F.sigmoid(keep), F.tanh(new), F.sigmoid(leave)
     return (F.tanh(total) if kind == "RNN_TANH" else F.relu(total),)
+
+
+def _gates_of_gru(of_input: Any, of_state: Any) -> tuple[Any, ...]:
+    """Return the gates of a GRU as :func:`_gates` does, from the products of the input and the state with the weights."""
+    of_input, of_state = of_input.chunk(3, 1), of_state.chunk(3, 1)
+    reset, update = F.sigmoid(of_state[0] + of_input[0]), F.sigmoid(of_state[1] + of_input[1])
+    return reset, update, F.tanh(of_input[2] + of_state[2] * reset), of_state[2]
 
 
 def _next_state(kind: str, gates: tuple[Any, ...], h: Any, c: Any) -> tuple[Any, Any]:
@@ -261,12 +269,62 @@ def gru_cell(
     ``input`` has shape (N, in). The hidden state ``hx`` and the result have shape (N, hidden).
     """
     _check_gates(w_ih, hx, 3)
-    of_input = unsafe_chunk(linear(input, w_ih, b_ih), 3, 1)
-    of_state = unsafe_chunk(linear(hx, w_hh, b_hh), 3, 1)
-    reset = F.sigmoid(of_state[0] + of_input[0])
-    update = F.sigmoid(of_state[1] + of_input[1])
-    new = F.tanh(of_input[2] + of_state[2] * reset)
+    of_input, of_state = linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)
+    if _is_usual(of_input, of_state, hx):
+        return gru_gates(of_input, of_state, hx)[0]
+    from_input, from_state = unsafe_chunk(of_input, 3, 1), unsafe_chunk(of_state, 3, 1)
+    reset = F.sigmoid(from_state[0] + from_input[0])
+    update = F.sigmoid(from_state[1] + from_input[1])
+    new = F.tanh(from_input[2] + from_state[2] * reset)
     return (hx - new) * update + new
+
+
+def _is_usual(of_input: Any, of_state: Any, hx: Any) -> bool:
+    """Whether :func:`gru_gates` may compute a cell: matrices on the CPU, and nothing observes the single operations."""
+    if HANDLERS or recording() is HOOKED or not {type(of_input), type(of_state), type(hx)} <= PLAIN:
+        return False
+    x, s, h = of_input._array, of_state._array, hx._array
+    return bool(
+        x.__class__ is s.__class__ is h.__class__ is numpy.ndarray
+        and x.dtype is s.dtype is h.dtype
+        and (h.dtype is F32 or h.dtype is F64)
+        and x.shape == s.shape == (len(h), 3 * h.shape[-1])
+    )
+
+
+@shared
+def _gates_rule(F: Any, g: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
+    return F.gru_gates_back(g, of_input, of_state, hidden, gates)
+
+
+@op(function=False, method=False, backward="AddBackward0", outputs=("out", "gates"), differentiable=1)
+def gru_gates(np: Any, of_input: Any, of_state: Any, hidden: Any, /) -> tuple[Any, Any]:
+    """Return the new hidden state of a GRU and its gates, as :func:`retrograd.kernels.rnn.gru_step` does.
+
+    ``of_input`` and ``of_state`` (N, 3 * hidden) are the products of the input and of ``hidden`` (N, hidden), the state
+    before the step, with their weights.
+    """
+    gates = np.empty((4, *hidden.shape), hidden.dtype)
+    return rnn.gru_step(np, gates, of_input, of_state, hidden), gates
+
+
+gru_gates.derivative(of_input=_gates_rule, of_state=_gates_rule, hidden=_gates_rule)
+
+
+def _gates_back_on_arrays(grad: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
+    np = array_module_of(grad)
+    outer, inner = np.empty(of_input.shape, grad.dtype), np.empty(of_state.shape, grad.dtype)
+    rest = rnn.gru_back(np, inner, outer, grad, gates, hidden)
+    return outer, inner, rest
+
+
+def _gates_back_on_tensors(grad: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
+    """Return the gradients of :func:`gru_gates` by differentiable operations, which compute the gates again."""
+    outer, inner, rest, _ = _step_back("GRU", _gates_of_gru(of_input, of_state), grad, None, hidden, None, None)
+    return outer, inner, rest
+
+
+rule_function("gru_gates_back", _gates_back_on_arrays, _gates_back_on_tensors)
 
 
 # -- Stacked layers --------------------------------------------------------------------------------------------------
