@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from .error_context import describe_definition
-from .grad_mode import restore_recording, set_hooked, set_recording
+from .grad_mode import recording, restore_recording, set_hooked, set_recording
 from .tensor import Tensor, at_edge
 
 Hooks = tuple[Callable[[Tensor], object], Callable[..., Tensor]]
@@ -86,13 +86,16 @@ class PackedValue:
     __slots__ = ("hook", "value")
 
     def __init__(self, tensor: Tensor, pack: Callable[[Tensor], object], unpack: Callable[..., Tensor]) -> None:
-        cell = tensor._version_counter or (0,)
-        before, version = set_recording(False), cell[0]
+        counter = tensor._version_counter or (0,)
+        before, version = recording(), counter[0]
         try:
+            if before is not False:
+                set_recording(False)
             self.value = pack(tensor)
         finally:
-            restore_recording(before)
-        if cell[0] != version:
+            if before is not False:
+                restore_recording(before)
+        if counter[0] != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
                 "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "

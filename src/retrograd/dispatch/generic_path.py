@@ -17,7 +17,7 @@ from ..compat.type_names import type_name
 from ..core import anomaly_mode, devices, dtypes, promotion, torch_function
 from ..core.grad_mode import in_inference, recording
 from ..core.graph import Node, OutputEdge, next_number
-from ..core.saved_tensor_hooks import PackedValue, active_hooks, before_modification
+from ..core.saved_tensor_hooks import active_hooks, before_modification
 from ..core.tensor import Tensor, address, at_edge, memory_owner, new, offset_in_memory, share_memory, wrap
 from ..core.views import (
     bump_version,
@@ -35,7 +35,7 @@ from ..runtime.fp_warnings import IGNORED, errors
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
 from .node_classes import FIXED, counted, node_class
 from .operand_promotion import F32, NUMBERS, PLAIN, broadcast_error, common_dtype, number_in, plain_number
-from .saved_values import packed_class
+from .saved_values import pack_saved_values
 from .transform_tensor import TransformTensor, innermost
 
 if TYPE_CHECKING:
@@ -484,15 +484,29 @@ def watched(
     edges: Edges,
     outs: Sequence[Tensor],
 ) -> None:
-    """Create the graph node of a call of ``op`` while saved-tensor hooks or anomaly detection are active.
+    """Create the graph node of a call of ``op`` that returns several views, in the recording mode ``HOOKED``.
 
-    In this mode, generated functions call this function after they have computed the results ``outs``; otherwise they
-    create the node themselves. No node is created if no operand has a gradient edge. ``outs`` has Tensors, or arrays
-    for results that are not returned. ``edges`` are the gradient edges of ``tensors``.
+    No node is created if no operand has a gradient edge. ``edges`` are the gradient edges of ``tensors``.
     """
     if edges.count(None) < len(edges):
-        outs = tuple([each if isinstance(each, Tensor) else wrap(each) for each in outs])
         record(op, tensors, arrays, params, outs, edges)
+
+
+def complete_hooked(tensors: Operands, outs: Sequence[Tensor | Array]) -> None:
+    """Complete the graph node that a generated function has created in the recording mode ``HOOKED``.
+
+    Saved-tensor hooks pack the saved values, and anomaly detection stores the call stack. ``outs`` are the results of
+    the call, as arrays if they are not returned, and ``tensors`` its operands.
+    """
+    edge: Any = outs[0]._grad_edge  # type: ignore[union-attr]  # the first result is returned
+    if edge is None:
+        return
+    node = edge.node if edge.__class__ is OutputEdge else edge
+    if anomaly_mode.setting.enabled:
+        anomaly_mode.note(node)
+    hooks = active_hooks()
+    if hooks is not None:
+        pack_saved_values(node, tensors, outs, hooks)
 
 
 def _keep(
@@ -530,16 +544,9 @@ def _keep(
                 cell = counter_of_inference(op, name, type(node))
             setattr(node, each.cell, None if source is None else cell)  # None: an optional tensor not given
             setattr(node, each.seen, cell[0])
-            if hooks is not None and isinstance(source, Tensor):
-                if each.kind == "result":
-                    value = PackedValue.result(source, *hooks)
-                elif not shared:  # converted, or what is overwritten: at the operand's place all the same
-                    value = PackedValue(at_edge(value, [0, None], node.edges[each.index]), *hooks)
-                else:
-                    value = PackedValue(source, *hooks)
         setattr(node, each.held, value)
     if hooks is not None:
-        node.__class__ = packed_class(type(node))
+        pack_saved_values(node, tensors, outs, hooks)
 
 
 def counter_of_inference(op: Op, name: str, kind: type) -> VersionCounter:

@@ -13,15 +13,49 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.error_context import describe_node, with_remedy
+from ..core.grad_mode import restore_recording, set_recording
 from ..core.graph import Node
 from ..core.saved_tensor_hooks import PackedValue
-from ..core.tensor import Tensor, new
+from ..core.tensor import Tensor, at_edge, new, wrap
 
 if TYPE_CHECKING:
     from types import MemberDescriptorType
 
+    from ..core.saved_tensor_hooks import Hooks
     from ..core.typing import Array, Edges, Function, Gradient, Gradients
-    from .typing import DeclaredNode, HeldTensor, VJPMethod
+    from .typing import DeclaredNode, HeldTensor, OperandSequence, VJPMethod
+
+
+def pack_saved_values(
+    node: DeclaredNode, tensors: OperandSequence, outs: Sequence[Tensor | Array], hooks: Hooks
+) -> None:
+    """Replace the arrays that ``node``, a new node, has saved by the results of the pack hook.
+
+    ``tensors`` are the operands of the call, and ``outs`` its results, as arrays if they are not returned. ``hooks`` are
+    the pack hook and the unpack hook.
+    """
+    pack, unpack = hooks
+    before = set_recording(False)
+    try:
+        for each in node.arrays:
+            value = getattr(node, each.held, None)
+            if value is None:  # not needed, or not given
+                continue
+            if each.kind == "result":
+                result = outs[each.index]
+                packed = PackedValue.result(result if isinstance(result, Tensor) else wrap(result), pack, unpack)
+            else:
+                source = tensors[each.index]
+                if not isinstance(source, Tensor):  # a number
+                    continue
+                if source._array is not value:  # converted, or what is overwritten
+                    source = at_edge(value, [0, None], node.edge_of(each.index))
+                packed = PackedValue(source, pack, unpack)
+            setattr(node, each.held, packed)
+    finally:
+        restore_recording(before)
+    if node.arrays:
+        node.__class__ = packed_class(type(node))
 
 
 def packed_class(kind: type[Node]) -> type[Node]:
@@ -61,24 +95,24 @@ def _unpacking(level: str, slots: Sequence[MemberDescriptorType]) -> VJPMethod:
         if keep:
             return getattr(_unpacked_copy(node, slots), level)(grad, edges, keep)
         # The graph is not retained: the node itself is unpacked and becomes a plain node.
-        held = [getattr(node, each.held, None) for each in node.arrays]
-        _store_unpacked(node, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
+        _unpack(node, node)
         node.__class__ = node.plain
         return getattr(node, level)(grad, edges, keep)
 
     return vjp
 
 
-def _store_unpacked(node: DeclaredNode, arrays: Sequence[Array | None]) -> None:
-    """Replace the packed values of ``node`` by the unpacked ``arrays``, one for each item of ``node.arrays``.
-
-    If an item of ``arrays`` is None, the saved value at this index is unchanged.
-    """
-    for each, array in zip(node.arrays, arrays, strict=True):
-        if array is not None:
-            setattr(node, each.held, array)
-            setattr(node, each.cell, [0, None])
-            setattr(node, each.seen, 0)
+def _unpack(node: DeclaredNode, target: DeclaredNode) -> None:
+    """Store the values that the unpack hooks of ``node`` return as the saved values of ``target``."""
+    unpacked = [
+        (each, held.unpack()._array)
+        for each in node.arrays
+        if (held := getattr(node, each.held, None)).__class__ is PackedValue
+    ]
+    for each, array in unpacked:
+        setattr(target, each.held, array)
+        setattr(target, each.cell, [0, None])
+        setattr(target, each.seen, 0)
 
 
 def _unpacked_copy(node: DeclaredNode, slots: Sequence[MemberDescriptorType]) -> DeclaredNode:
@@ -93,8 +127,7 @@ def _unpacked_copy(node: DeclaredNode, slots: Sequence[MemberDescriptorType]) ->
             slot.__set__(copied, slot.__get__(node))
         except AttributeError:  # the slot is empty: no gradient needs this value
             continue
-    held = [getattr(copied, each.held, None) for each in node.arrays]
-    _store_unpacked(copied, [each.unpack()._array if each.__class__ is PackedValue else None for each in held])
+    _unpack(node, copied)
     copied.__dict__["place"] = node.place
     return copied
 

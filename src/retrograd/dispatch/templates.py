@@ -57,7 +57,7 @@ from .call_errors import (
 )
 from .fallback import PASSED, fall_back
 from .form import AXIS, COMPUTED, KEYWORD, METHOD, NEW_AXIS, POSITIONAL
-from .generic_path import complete_modification, counter_of_inference, kernel_on_gpu, watched
+from .generic_path import complete_hooked, complete_modification, counter_of_inference, kernel_on_gpu, watched
 from .intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of_call, intercept_call
 from .node_classes import FIXED, SCALAR_GRADIENTS, counted
 from .op import MISSING
@@ -504,10 +504,10 @@ def compute(
 
     # The node.
     if form.records:
-        if mode is not True:
-            watched(form.op, (*x,), (*a,), (*p,), (*e,), y[0] if form.op.several else (*y, *r[form.shown :]))
-        elif form.op.several:
-            if e[0] is not None and d.kind in "fcVW" and r[0]:
+        if form.op.several:
+            if mode is not True:
+                watched(form.op, (*x,), (*a,), (*p,), (*e,), y[0])
+            elif e[0] is not None and d.kind in "fcVW" and r[0]:
                 node = counted(form.node, len(r[0]))()
                 node.edges = (e[0],)
                 save_values(form, None, node, x, a, e, p, r, y)
@@ -519,6 +519,8 @@ def compute(
                     edge.hooks, edge.number = None, next_number()
         else:
             record(form, x, a, e, p, r, y, d)
+            if mode is not True:
+                complete_hooked((*x,), (*y, *r[form.shown :]))
     return returned(form, y)
 
 
