@@ -14,9 +14,42 @@ import numpy
 from ..runtime import blas_threads
 from . import numba_dispatch
 from .select import NUMBA, at_least, kernel
-from .thresholds import BLAS_THREADS, BLAS_THREADS_WITHOUT_NUMBA, LARGE, PRODUCT, SINGLE_THREAD
+from .thresholds import (
+    BLAS_THREADS,
+    BLAS_THREADS_WITHOUT_NUMBA,
+    LARGE,
+    PRODUCT,
+    SINGLE_THREAD,
+    TRANSPOSED_ROWS,
+    TRANSPOSED_WORK,
+)
 
 # -- Products --------------------------------------------------------------------------------------------------------
+
+
+def _turned_product(a: Any, b: Any) -> Any:
+    """Return ``a @ b``, stored transposed, if ``a`` has few rows and ``b`` is stored transposed, as in ``linear``.
+
+    The result is None for other operands, and for small ones: see ``TRANSPOSED_ROWS`` in ``thresholds.py``.
+    """
+    if (
+        a.ndim != 2
+        or b.ndim != 2
+        or not TRANSPOSED_ROWS[0] <= len(a) <= TRANSPOSED_ROWS[1]
+        or len(a) * b.size < TRANSPOSED_WORK
+    ):
+        return None
+    if a.dtype is not numba_dispatch.F32 or b.dtype is not a.dtype or not (a.__class__ is b.__class__ is numpy.ndarray):
+        return None
+    if not (a.flags.c_contiguous and b.flags.f_contiguous) or b.flags.c_contiguous or a.shape[1] != len(b):
+        return None
+    return product(b.T, a.T).T
+
+
+@at_least(PRODUCT)
+def _product_of_few_rows(np: Any, a: Any, b: Any) -> Any:
+    turned = _turned_product(a, b)
+    return None if turned is None else numpy.ascontiguousarray(turned)
 
 
 @at_least(PRODUCT)
@@ -24,7 +57,7 @@ def _product_by_loop(np: Any, a: Any, b: Any) -> Any:
     return _by_loop(a, b, None)
 
 
-@kernel(_product_by_loop, count=lambda a, b: a.size + b.size)
+@kernel(_product_of_few_rows, _product_by_loop, count=lambda a, b: a.size + b.size)
 def dot(np: Any, a: Any, b: Any) -> Any:
     """Return ``a @ b`` for two floating-point matrices of one dtype."""
     return a.dot(b)
@@ -47,12 +80,20 @@ def _add_row(np: Any, x: Any, row: Any) -> Any:
     return np.add(x, row, out=x)
 
 
+@at_least(TRANSPOSED_WORK)
+def _add_product_of_few_rows(np: Any, summand: Any, a: Any, b: Any) -> Any:
+    turned = _turned_product(a, b)
+    if turned is None:
+        return None
+    return numpy.add(turned, summand, out=numpy.empty(turned.shape, turned.dtype))
+
+
 @at_least(BLAS_THREADS)
 def _add_large_product(np: Any, summand: Any, a: Any, b: Any) -> Any:
     return _add_row(np, dot(np, a, b), summand)
 
 
-@kernel(_add_large_product, count=lambda summand, a, b: len(a) * b.size)
+@kernel(_add_product_of_few_rows, _add_large_product, count=lambda summand, a, b: len(a) * b.size)
 def add_product(np: Any, summand: Any, a: Any, b: Any) -> Any:
     """Return ``summand + a @ b`` for two floating-point matrices of one dtype.
 
@@ -63,7 +104,7 @@ def add_product(np: Any, summand: Any, a: Any, b: Any) -> Any:
     return result
 
 
-@kernel(_product_by_loop, count=lambda a, b: a.size + b.size)
+@kernel(_product_of_few_rows, _product_by_loop, count=lambda a, b: a.size + b.size)
 def matrix_product(np: Any, a: Any, b: Any) -> Any:
     """Return ``a @ b`` for matrices, vectors or batches of any dtype."""
     if a.dtype.kind == "f":
