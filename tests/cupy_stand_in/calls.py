@@ -24,6 +24,7 @@ _FREE = frozenset({
     "empty", "empty_like", "broadcast_to", "as_strided", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims",
     "view", "diagonal", "<lambda>", "__len__", "base", "device", "data", "real", "imag", "__new__", "ndim", "__iter__",
     "sliding_window_view", "get_array_module", "__del__", "__init__", "shape", "strides", "__bool__", "result_type", "can_cast", "promote_types", "iinfo", "finfo",
+    "_buffer_size", "ptr",
 })  # fmt: skip
 #: Names of what launches something only if the result is not a view of the first argument.
 _PERHAPS = frozenset({

@@ -772,16 +772,6 @@ def quiet(solve: Function) -> Function:
     return call
 
 
-def _two_dimensional(*arrays: Any) -> None:
-    for each in arrays:
-        if type(each) is not ndarray:
-            raise unsupported(each)
-        if each.dtype.char not in "fdFD":
-            raise NotImplementedError("Only float32, float64, complex64 and complex128 are supported.")
-        if each.ndim != 2:
-            raise numpy.linalg.LinAlgError(f"{each.ndim}-dimensional array given. Array must be two-dimensional")
-
-
 @special("cupy.linalg.solve")
 def _solve(a: Any, b: Any) -> Any:
     for each in (a, b):
@@ -794,25 +784,6 @@ def _solve(a: Any, b: Any) -> Any:
     if a.shape[:-1] != b.shape[:-1]:
         raise ValueError("a must have (..., M, M) shape and b must have (..., M, K) for multidimensional b")
     return wrap(contiguous(quiet(numpy.linalg.solve)(unwrap(a), unwrap(b))))
-
-
-@special("cupyx.scipy.linalg.lu_factor")
-def _lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    _two_dimensional(a)
-    synchronise("lu_factor")  # reads the result code
-    factors, pivots, _ = scipy.linalg.lapack.get_lapack_funcs("getrf", (a._a,))(a._a)
-    return wrap(factors), wrap(pivots.astype(numpy.int32))
-
-
-@special("cupyx.scipy.linalg.lu_solve")
-def _lu_solve(
-    lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:  # fmt: skip
-    factors, pivots = lu_and_piv
-    _two_dimensional(factors, b)
-    synchronise("lu_solve")  # reads the result code
-    solve = scipy.linalg.lapack.get_lapack_funcs("getrs", (factors._a, b._a))
-    return wrap(solve(factors._a, pivots._a, b._a, trans)[0])
 
 
 @special("cupyx.scipy.linalg.solve_triangular")
@@ -1027,7 +998,7 @@ def errstate(**named: Any) -> Iterator[None]:
 
 def build() -> dict[str, types.ModuleType]:
     """Return the stand-in's modules by name."""
-    from . import cuda, kernels
+    from . import cuda, kernels, solvers
 
     made = {path: module(path) for path in SOURCES if path not in ("cupy.lib.stride_tricks",)}
     made["cupyx.scipy"] = types.ModuleType("cupyx.scipy")
@@ -1047,6 +1018,7 @@ def build() -> dict[str, types.ModuleType]:
     made["cupy.cuda.runtime"] = cupy.cuda.runtime
     made["cupy._core.syncdetect"] = cuda.SYNCDETECT
     kernels.add(cupy, cupyx)
+    solvers.add(cupy.cuda)
     add_methods(cupy)
     return made
 

@@ -54,12 +54,13 @@ def adjoint_of(x: Any) -> Any:
     return result.conj() if x.dtype.kind == "c" else result
 
 
-def use_scipy(np: Any, x: Any) -> bool:
-    """Whether SciPy's LU factorisation is faster than NumPy's functions for the matrices of ``x``.
+def use_lu(np: Any, x: Any) -> bool:
+    """Whether :func:`lu` is better for the matrices of ``x`` than the functions of ``np.linalg``.
 
-    SciPy is faster for large matrices. For small matrices the overhead of one call per matrix exceeds the gain.
+    On the CPU it is faster for large matrices. For small matrices the overhead of one call per matrix exceeds the gain.
+    On a GPU it gives ``info`` and the factors, without waiting.
     """
-    return np is cpu and bool(x.size) and x.shape[-1] >= LAPACK_ROWS
+    return bool(x.size) and (np.__name__ == "cupy" or (np is cpu and x.shape[-1] >= LAPACK_ROWS))
 
 
 def one_by_one(np: Any, x: Any) -> bool:
@@ -289,10 +290,9 @@ def solve_system(np: Any, a: Any, b: Any, transposed: bool = False) -> tuple[Any
     function of the array module ``np``, which does not return them. If ``transposed`` is true, the equation is
     ``aᵀ X = b``.
     """
-    if not use_scipy(np, a):
+    if not use_lu(np, a):
         try:
-            solve = np.lapack.solve if np.__name__ == "cupy" else np.linalg.solve
-            solution = column_major(np, solve(a.swapaxes(-1, -2) if transposed else a, b))
+            solution = column_major(np, np.linalg.solve(a.swapaxes(-1, -2) if transposed else a, b))
             return solution, a[..., :0], np.zeros((*a.shape[:-2], 0), np.int32), np.zeros(a.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
             pass
@@ -305,7 +305,7 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
     The position is counted from 1. It is 0 if no pivot is zero.
     """
-    if not use_scipy(np, x):
+    if not use_lu(np, x):
         try:
             return column_major(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
         except np.linalg.LinAlgError:
@@ -330,7 +330,7 @@ def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
 def determinant(np: Any, x: Any) -> Any:
     """Return the determinants of the matrices in ``x``; values that are too large become infinite."""
     with cpu.errstate(all="ignore"):
-        if not use_scipy(np, x):
+        if not use_lu(np, x):
             return np.linalg.det(x)
         return pivots_of(np, *lu(np, x)[:2]).prod(-1)
 
@@ -341,7 +341,7 @@ def log_determinant(np: Any, x: Any) -> tuple[Any, ...]:
     The logarithms are those of the absolute values. The factors and pivots are empty if the determinants were computed
     by the array module ``np``, which does not return them.
     """
-    if not use_scipy(np, x):
+    if not use_lu(np, x):
         sign, log = np.linalg.slogdet(x)
         return np.asarray(sign), np.asarray(log), x[..., :0], np.zeros((*x.shape[:-2], 0), np.int32)
     factors, pivots, _ = lu(np, x)
@@ -363,7 +363,7 @@ def swap_rows(np: Any, x: Any, pivots: Any, back: bool) -> Any:
         rows = list(range(size))
         for i, other in enumerate(flat[0].tolist()):
             rows[i], rows[other - 1] = rows[other - 1], rows[i]
-        order = np.asarray([rows])
+        order = np.asarray([rows], np.int64)
     else:
         order = np.empty((flat.shape[0], size), np.int64)
         order[:] = np.arange(size)

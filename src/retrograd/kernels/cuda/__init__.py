@@ -2,8 +2,7 @@
 
 Kernels are called with this module in place of NumPy, and run unchanged. All names are CuPy's, except those below:
 ``reduce``, ``accumulate``, ``reduceat`` and ``at`` of some ufuncs (``ufuncs.py``), functions that accept more in NumPy
-(``functions.py``), and special functions with SciPy's values (``special.py``). None of them waits for the device, except
-LU factorizations (``lapack.py``).
+(``functions.py``), and special functions with SciPy's values (``special.py``). None of them waits for the device.
 
 The package is loaded by the first array on a GPU.
 """

@@ -132,7 +132,7 @@ def first_failure(info: Any) -> tuple[str, int] | None:
 
     ``info`` is an integer array with the return code of LAPACK for each matrix of a batch. ``prefix`` is the start of
     an error message, such as "(Batch element 2): ". For a single matrix, whose ``info`` is 0-d, ``prefix`` is empty.
-    On a GPU the codes are not read.
+    On a GPU the codes are not read, because that would wait for the device (see :func:`codes_on_cpu`).
     """
     if is_meta(info) or on_gpu(info):
         return None
@@ -141,6 +141,11 @@ def first_failure(info: Any) -> tuple[str, int] | None:
         if code:
             return (f"(Batch element {position}): " if info.ndim else ""), code
     return None
+
+
+def codes_on_cpu(info: Tensor) -> Any:
+    """Return the array of ``info``, which the program asks to check: if it is on a GPU, a copy on the CPU."""
+    return info.cpu()._array if on_gpu(info._array) else info._array
 
 
 # -- Helper functions of rules: they take F, and arrays or Tensors ----------------------------------------------------

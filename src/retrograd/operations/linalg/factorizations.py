@@ -20,6 +20,7 @@ from .checks import (
     check_matrix,
     check_square,
     check_tensors,
+    codes_on_cpu,
     diagonal_of,
     first_failure,
     leading_block,
@@ -123,7 +124,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     """
     result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
-        _check_positive("linalg.cholesky_ex", result.info._array)
+        _check_positive("linalg.cholesky_ex", codes_on_cpu(result.info))
     return result
 
 
@@ -577,7 +578,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
     if check_errors:
-        _check_regular("linalg.lu_factor_ex", result.info._array)
+        _check_regular("linalg.lu_factor_ex", codes_on_cpu(result.info))
     return result
 
 
@@ -846,7 +847,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
-        _check_no_zero_block("linalg.ldl_factor_ex", result.info._array)
+        _check_no_zero_block("linalg.ldl_factor_ex", codes_on_cpu(result.info))
     return result
 
 

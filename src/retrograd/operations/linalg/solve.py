@@ -29,6 +29,7 @@ from .checks import (
     check_matrix,
     check_square,
     check_tensors,
+    codes_on_cpu,
     first_failure,
     linalg_op,
     scalar_type_name,
@@ -136,7 +137,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """
     result = _InvEx(inv_ex_block(A))
     if check_errors:
-        _check_not_singular("linalg.inv_ex", result.info._array)
+        _check_not_singular("linalg.inv_ex", codes_on_cpu(result.info))
     return result
 
 
@@ -262,7 +263,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
     if check_errors:
-        _check_solvable("linalg.solve_ex", named_result.info._array)
+        _check_solvable("linalg.solve_ex", codes_on_cpu(named_result.info))
     return named_result
 
 
