@@ -144,10 +144,9 @@ def run(lines: list[str], space: dict[str, Any], F: Any, outputs: dict[str, Any]
                 found = evaluate(match[3], space, F)
                 index, found = numpy.broadcast_arrays(index, found)
                 outputs[match[1]].reshape(-1)[index] = found
-            elif match := re.fullmatch(r"if \((i < n\d+)\) (y\d+)\[i\] = (.*);", line):
-                some = {**space, "i": space["i"][evaluate(match[1], space, F)]}
-                if some["i"].size:
-                    outputs[match[2]].reshape(-1)[some["i"]] = evaluate(match[3], some, F)
+            elif match := re.fullmatch(r"if \((.*)\) (\w+)\[0\] = (\d+);", line):
+                if numpy.any(evaluate(match[1], space, F)):
+                    space[match[2]].reshape(-1)[0] = int(match[3])
             elif match := re.fullmatch(r"atomicAdd\(&(y\d+)\[(.*)\], (.*)\);", line):
                 index, found = numpy.broadcast_arrays(evaluate(match[2], space, F), evaluate(match[3], space, F))
                 numpy.add.at(outputs[match[1]].reshape(-1), index, found)

@@ -14,6 +14,7 @@ import numpy
 
 from . import device_code
 from .array import BFLOAT16
+from .solvers import vector
 
 LAUNCHES: Counter[str] = Counter()
 SOURCES: dict[Any, str] = {}
@@ -115,14 +116,21 @@ def add(cupy: Any, cupyx: Any) -> None:
             self.parameters = [each.rsplit(" ", 1) for each in head[1].split(", ")]
             body = code[head.end() :].rstrip().split("\n")
             self.code, self.lines, self.name, self.F = code, body[2:-2], name, _dtype_of(code)
+            self.table = re.search(r"struct Table { long long size\[(\d+)\]; (\w+)\* start\[(\d+)\]\[\1\]; };", code)
+            if self.table is not None:  # the statements of the loop
+                first = next(k for k, line in enumerate(body) if line.strip().startswith("for (long long i = first;"))
+                self.lines = body[first + 1 : -2]
             SOURCES[code] = name
 
         def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], **kwargs: Any) -> None:
             if numpy.prod(block) > 1024 or not all(0 < each < 2**31 for each in grid):
                 raise ValueError("CUDA_ERROR_INVALID_VALUE: invalid argument")
             space: dict[str, Any] = {}
-            outputs = {}
-            for (kind, name), each in zip(self.parameters, args, strict=True):
+            outputs: dict[str, Any] = {}
+            parameters = self.parameters
+            if self.table is not None:
+                table, parameters, args = args[0], parameters[1:], args[1:]
+            for (kind, name), each in zip(parameters, args, strict=True):
                 if kind.endswith("*"):
                     kind = kind.removeprefix("const ").rstrip("*")
                     if each.dtype != TYPES[kind]:
@@ -133,9 +141,24 @@ def add(cupy: Any, cupyx: Any) -> None:
                     space[name] = each
             LAUNCHES[self.name] += 1
             LAST[:] = [self, grid, block, args]
+            if self.table is not None:
+                self.run_rows(table, grid, block, {**space, **outputs})
+                return
             space["row"] = space["line"] = numpy.arange(space["rows"])[:, None]
             space["i"] = numpy.arange(space["count"])[None, :]
             device_code.run(self.lines, space, self.F, outputs)
+
+        def run_rows(self, table: Any, grid: tuple[int, ...], block: tuple[int, ...], space: dict[str, Any]) -> None:
+            """Compute the rows of a table: of each the arrays ``y0``, ``y1`` … at the addresses in the table."""
+            capacity, kind, width = int(self.table[1]), self.table[2], int(self.table[3])
+            assert type(table) is numpy.ndarray and table.size == 1 and table.nbytes == 8 * capacity * (width + 1)
+            assert table.nbytes + 8 * len(space) <= 4096 and grid[1] <= capacity
+            for row in range(grid[1]):
+                count = int(table["size"][row])
+                if count:
+                    starts = table["start"][:, row].tolist()
+                    arrays = {f"y{k}": vector(start, count, TYPES[kind]) for k, start in enumerate(starts)}
+                    device_code.run(self.lines, {**space, **arrays, "i": numpy.arange(count)}, self.F, arrays)
 
     cupy.ElementwiseKernel, cupy.RawKernel = ElementwiseKernel, RawKernel
 

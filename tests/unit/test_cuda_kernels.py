@@ -165,15 +165,16 @@ def test_cross_entropy_of_one_sample(options: dict[str, Any]) -> None:
     "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop",
 ])  # fmt: skip
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_an_optimizer_step_is_one_kernel_for_each_parameter(name: str, decay: float) -> None:
+def test_an_optimizer_step_is_one_kernel(name: str, decay: float) -> None:
     options: dict[str, Any] = {"lr": 0.05} | ({} if name == "Rprop" else {"weight_decay": decay})
     if name == "SGD" and decay:
         options |= {"momentum": 0.9, "nesterov": True}
     with installed() as cupy:
         ends = []
         for device in ("cpu", "cuda"):
-            params = [_of("p", shape, torch.float32, device).requires_grad_() for shape in ((7, 9), (5,), (3, 4))]
-            params[2] = params[2].detach().t().requires_grad_()
+            shapes = ((7, 9), (5,), (), (0, 3), (3, 4))
+            params = [_of("p", shape, torch.float32, device).requires_grad_() for shape in shapes]
+            params[-1] = params[-1].detach().t().requires_grad_()  # the gradient is in another order
             optimizer = getattr(torch.optim, name)(params, **options)
             for step in range(4):
                 for each in params:
@@ -181,9 +182,78 @@ def test_an_optimizer_step_is_one_kernel_for_each_parameter(name: str, decay: fl
                 with launches(cupy) as counts:
                     optimizer.step()
             ends.append([each.detach().cpu() for each in params])
-    assert counts == {"retrograd_step": 3}
+    assert counts == {"retrograd_step": 2}
     for got, want in zip(ends[1], ends[0], strict=True):
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
+
+
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "SGD": {"momentum": 0.9, "weight_decay": 0.1}, "Adam": {"amsgrad": True}, "AdamW": {}, "RMSprop": {"momentum": 0.5},
+    "NAdam": {}, "ASGD": {}, "Rprop": {}, "Adadelta": {}, "Adagrad": {}, "Adamax": {}, "RAdam": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64], ids=str)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_parameters_are_updated_together_as_each_alone(name: str, dtype: Any) -> None:
+    """Values, states and versions are those of steps of one parameter, also if some have more steps behind them."""
+    count = 130 if name == "Adam" else 20  # more than the rows of a table
+    with installed() as cupy:
+
+        def trained(together: bool) -> Any:
+            params = [_of("p", (k % 7 + 1, 3), dtype, "cuda", k).requires_grad_() for k in range(count)]
+            groups = [params] if together else [[each] for each in params]
+            optimizers = [getattr(torch.optim, name)(each, lr=0.05, **OPTIMIZERS[name]) for each in groups]
+            for step in range(4):
+                for k, each in enumerate(params):
+                    each.grad = None if step == 1 and k % 3 else _of("g", tuple(each.shape), dtype, "cuda", step + k)
+                with launches(cupy) as counts:
+                    for optimizer in optimizers:
+                        optimizer.step()
+            states = [optimizer.state[each] for optimizer in optimizers for each in optimizer.param_groups[0]["params"]]
+            tensors = [
+                each for one, state in zip(params, states, strict=True)
+                for each in (one.detach(), *[x for x in state.values() if isinstance(x, torch.Tensor)])
+            ]  # fmt: skip
+            return [each.cpu() for each in tensors], [each._version for each in params], counts
+
+        try:
+            alone, versions, several = trained(False)
+        except RuntimeError as error:
+            assert "does not support complex" in str(error)
+            return
+        found, counted, few = trained(True)
+    assert several["retrograd_step"] == count and few["retrograd_step"] <= 6
+    assert counted == versions
+    for got, want in zip(found, alone, strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_parameter_that_occurs_twice_is_updated_twice() -> None:
+    ends = []
+    with installed():
+        for device in ("cpu", "cuda"):
+            x, y = (torch.ones(3, device=device, requires_grad=True) for _ in range(2))
+            with pytest.warns(UserWarning, match="duplicate"):
+                optimizer = torch.optim.SGD([x, y, x], lr=0.1)
+            x.grad = y.grad = torch.ones(3, device=device)
+            optimizer.step()
+            ends.append([x.tolist(), y.tolist()])
+    assert ends[0] == ends[1] and ends[0][0] != ends[0][1]
+
+
+def test_large_parameters_are_updated_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with installed() as cupy:
+        from retrograd.kernels.cuda import many
+
+        monkeypatch.setattr(many, "SMALL", 20)
+        params = [torch.ones(n, device="cuda", requires_grad=True) for n in (5, 30, 7, 40)]
+        for each in params:
+            each.grad = torch.ones_like(each)
+        with launches(cupy) as counts:
+            torch.optim.SGD(params, lr=0.5).step()
+        assert [set(each.tolist()) for each in params] == [{0.5}] * 4
+    assert counts == {"retrograd_step": 3}
 
 
 def test_numbers_are_arguments_of_one_kernel() -> None:
@@ -374,7 +444,7 @@ def record(dtypes: Sequence[Any] = DTYPES) -> None:
             for function in ONE_KERNEL.values():
                 _run(function, dtype, "cuda", cupy)
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Rprop"):
-        test_an_optimizer_step_is_one_kernel_for_each_parameter(name, 0.1)
+        test_an_optimizer_step_is_one_kernel(name, 0.1)
     test_a_few_long_rows_are_divided((3, 33_001))
     test_weights_are_broadcast_along_rows()
     for options in ({}, {"weight": True}):

@@ -159,8 +159,11 @@ def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
     for most in (2**24, 30):
         with pytest.MonkeyPatch.context() as monkeypatch:
             test_clipping_takes_one_norm(most, monkeypatch)
+    for name in IN_PLACE:
+        test_gradients_are_modified_together(name, torch.float32, 1.0)
     names = {f"retrograd_{each}" for each in (
-        "columns", "add_columns", "maxima", "scatter", "scale", "attention", "row_product", "attention_grad",
+        "columns", "add_columns", "maxima", "scatter", "scale", "clamp", "zero", "unscale", "attention", "row_product",
+        "attention_grad",
     )}  # fmt: skip
     kernels = {key: name for key, name in SOURCES.items() if name in names}
     kernels = {key: name for key, name in kernels.items() if "typedef float F" in kernel_source(key, name)}
@@ -186,8 +189,70 @@ def test_clipping_takes_one_norm(most: int, monkeypatch: pytest.MonkeyPatch) -> 
             results.append([norm.cpu(), *[each.grad.cpu() for each in params]])
     for got, want in zip(*results, strict=True):
         torch.testing.assert_close(got, want)
-    assert calls.launches["retrograd_scale"] == 1
-    assert calls.count == (5 if most > 30 else 7), calls.launches
+    assert calls.launches["retrograd_scale"] == (1 if most > 30 else 2)  # one of a large array
+    assert calls.count == (5 if most > 30 else 8), calls.launches
+
+
+def _parameters(device: str, dtype: Any = torch.float32) -> list[Any]:
+    params = [torch.zeros(shape, device=device, dtype=dtype) for shape in ((3, 4), (5,), (), (0,), (2, 20))]
+    for each in params:
+        each.grad = (3 * _random(*each.shape, dtype=dtype)).to(device)
+    params[0].grad = params[0].grad.t().contiguous().t().clone()  # in column-major order
+    return params
+
+
+def _unscaled(params: list[Any]) -> Any:
+    optimizer, scaler = torch.optim.SGD(params, lr=1.0), torch.amp.GradScaler(params[0].device.type, init_scale=8.0)
+    scaler.scale(torch.ones((), device=params[0].device))
+    scaler.unscale_(optimizer)
+    return bool(scaler._per_optimizer_states[id(optimizer)]["infinite"])
+
+
+IN_PLACE: dict[str, tuple[int, Callable[[list[Any]], Any]]] = {
+    "zero_grad": (1, lambda params: torch.optim.SGD(params, lr=1.0).zero_grad(set_to_none=False)),
+    "clip_grad_value_": (1, lambda params: torch.nn.utils.clip_grad_value_(params, 0.5)),
+    "clip_grad_norm_": (6, lambda params: torch.nn.utils.clip_grad_norm_(params, 0.5)),
+    "unscale_": (9, _unscaled),
+}
+
+
+@pytest.mark.parametrize("value", (1.0, float("nan"), float("-inf")), ids=str)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_gradients_are_modified_together(name: str, dtype: Any, value: float) -> None:
+    most, function = IN_PLACE[name]
+    results, versions = [], []
+    with installed():
+        for device in ("cpu", "cuda"):
+            params = _parameters(device, dtype)
+            params[0].grad[1, 2] = params[4].grad[0, 3] = value
+            before = [each.grad._version for each in params]
+            with counted_calls() as calls:
+                found = function(params)
+            versions.append([each.grad._version - one for each, one in zip(params, before, strict=True)])
+            results.append([each.grad.cpu() for each in params])
+            assert isinstance(found, torch.Tensor) or found is None or found == (value != 1)
+    assert calls.count <= most, calls.launches
+    assert versions[1] == [1] * 5 == versions[0]
+    tolerance = 1e-6 if name == "clip_grad_norm_" else 0
+    for got, want in zip(*results, strict=True):
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=0, equal_nan=True)
+
+
+def test_gradients_in_a_graph_are_modified_alone() -> None:
+    with installed():
+        params = _parameters("cuda")
+        source = torch.ones(5, device="cuda", requires_grad=True)
+        params[1].grad = source * 2
+        torch.nn.utils.clip_grad_value_(params, 0.5)
+        assert params[1].grad.tolist() == [0.5] * 5 and params[1].grad.grad_fn is not None
+        torch.optim.SGD(params, lr=1.0).zero_grad(set_to_none=False)
+        assert params[1].grad.tolist() == [0.0] * 5 and params[1].grad.grad_fn is None
+        whole = torch.ones(8, device="cuda")
+        params[2].grad, params[1].grad = whole[0], whole[1:6]  # views share the version of their base
+        before = whole._version
+        torch.nn.utils.clip_grad_value_(params, 0.5)
+        assert whole.tolist() == [0.5] * 6 + [1.0] * 2 and whole._version == before + 2
 
 
 #: Launches and calls of Python functions in a step: at most those that were counted, and a tenth.

@@ -17,6 +17,7 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..operations.creation.factory import full
 from ..operations.elementwise.comparison import isfinite
+from ..operations.multi_tensor import unscale_
 from ..operations.shape.join import where_
 from ..runtime.user_frame import warn
 
@@ -137,6 +138,8 @@ class GradScaler(TorchNamed):
             return None
         infinite, flag = False, None
         with no_grad():
+            if isinstance(inverse, Tensor) and (together := unscale_(grads, inverse)) is not None:
+                return together
             for grad in grads:
                 if grad.is_cpu:
                     infinite = infinite or not bool(isfinite(grad).all())

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy
 
 from ..core import dtypes
-from ..core.devices import array_module_of
+from ..core.devices import array_module_of, on_gpu
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.tensor import Tensor, strided, wrap
 from ..core.views import bump_version, check_in_place
 from ..dispatch.operand_promotion import PLAIN
-from .fused import Counters, apply_rule, is_on, undo_if_interrupted
+from .fused import Counters, apply_rule, apply_rules, is_on, undo_if_interrupted
 from .optimizer import Optimizer, check_option, evaluate_closure, step_counter
 
 _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
@@ -50,11 +50,14 @@ class PerParameterOptimizer(Optimizer):
                     self._check_sparse(group)
                 self._check(group, [param for param in params if param.layout is strided] if sparse else params)
                 values = option_values(group, self.defaults) if params else {}
+                if not sparse:
+                    self._move_all(group, values, params)
+                    continue
                 for param in params:
-                    if not sparse or not _is_sparse(param):
-                        self._move(group, values, param)
-                    else:
+                    if _is_sparse(param):
                         self._move_sparse(group, param, gradient(param))
+                    else:
+                        self._move(group, values, param)
         finally:
             restore_recording(before)
         return loss
@@ -70,6 +73,11 @@ class PerParameterOptimizer(Optimizer):
     def _move_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         """Update ``param``, whose gradient ``grad`` is sparse; ``group`` is its parameter group."""
         raise NotImplementedError
+
+    def _move_all(self, group: dict[str, Any], values: dict[str, Any], params: list[Tensor]) -> None:
+        """Update ``params``, whose gradients are dense."""
+        for param in params:
+            self._move(group, values, param)
 
     def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
         """Call :meth:`_update`; if it is interrupted or fails, restore ``param`` and its state."""
@@ -177,7 +185,17 @@ class ElementwiseOptimizer(PerParameterOptimizer):
                     f"If capturable=True, {self.captured} must be on supported devices: {list(self.capturable_on)}."
                 )
 
-    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+    def _move_all(self, group: dict[str, Any], values: dict[str, Any], params: list[Tensor]) -> None:
+        if len(params) < 2 or not on_gpu(params[0]._array) or len(set(map(id, params))) < len(params):
+            return super()._move_all(group, values, params)
+        steps: list[tuple[Any, ...]] = []
+        for param in params:
+            self._move(group, values, param, lambda *step: steps.append(step))
+        apply_rules(steps)
+
+    def _move(
+        self, group: dict[str, Any], values: dict[str, Any], param: Tensor, perform: Callable[..., None] = apply_rule
+    ) -> None:
         stored = self.state[param]
         state = stored or self.fresh(group, param)
         step = next_step(state)
@@ -187,7 +205,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         tensors = [state[name] for name in self.moved if name in state]
         entries = None if state is stored else (stored, state)
         counters = [(state["step"], step), *self.counters(values, state, step)]
-        apply_rule(type(self).rule, param, gradient(param), tensors, values["decay"], numbers, counters, entries)
+        perform(type(self).rule, param, gradient(param), tensors, values["decay"], numbers, counters, entries)
 
 
 #: Classes of gradients that are not sparse.

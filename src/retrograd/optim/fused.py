@@ -102,11 +102,12 @@ class ArrayOps:
                     self.start = size, self.done
                     return
             elif self.np is not numpy and not devices.is_meta(arrays[0]):
-                prepared = load_part("kernels.cuda.calls").update_call(
-                    partial(_rule_call, rule, decay, numbers), arrays
+                launches = load_part("kernels.cuda.calls").update_calls(
+                    partial(_rule_call, rule, decay, numbers), [arrays]
                 )
-                if prepared is not None:
-                    self._run_loop(*prepared)
+                if launches is not None:
+                    (launch,) = launches
+                    self._run_loop(*launch)
                     self.start = size, self.done
                     return
         if first == size > 0:  # interrupted after the compiled loop
@@ -559,6 +560,68 @@ def apply_rule(
             for each in written:
                 mark_interrupted(each)
         ops.start, ops.skip, ops.known, ops.pending = None, 0, True, None
+        raise
+    if ops.pending is not None:
+        pending, ops.pending = ops.pending, None
+        raise pending
+
+
+#: Arguments of :func:`apply_rule`, and the arrays of the parameter, the gradient and the state.
+_Step = tuple[tuple[Any, ...], list[Any]]
+
+
+def apply_rules(steps: Sequence[tuple[Any, ...]]) -> None:
+    """Perform the steps of several parameters on a GPU, of which each is a tuple of arguments of :func:`apply_rule`.
+
+    Steps of one rule with equal numbers take a launch for many parameters. A group of them that is interrupted can
+    neither be completed nor undone, so that the tensors are marked.
+    """
+    groups: dict[Any, list[_Step]] = {}
+    for step in steps:
+        rule, param, grad, state, decay, numbers, *_ = step
+        arrays = None if recording() else _numbers([param, grad, *state])
+        if arrays is None:
+            apply_rule(*step)
+            continue
+        device = devices.device_of(param._array) if devices.several_gpus else None
+        key = rule, arrays[0].dtype, len(arrays), device, decay, *numbers.values()
+        groups.setdefault(key, []).append((step, arrays))
+    for group in groups.values():
+        _apply_to_group(group)
+
+
+def _apply_to_group(group: list[_Step]) -> None:
+    """Perform the steps of ``group`` by few launches, or one after the other if there is no kernel for the rule."""
+    (rule, _, _, _, decay, numbers, *_), (first, *_) = group[0]
+    if devices.several_gpus and (selected := devices.selected_for((first,))) is not None:
+        with selected:
+            return _apply_to_group(group)
+    call, rows = partial(_rule_call, rule, decay, numbers), [arrays for _, arrays in group]
+    launches = load_part("kernels.cuda.calls").update_calls(call, rows) if len(group) > 1 else None
+    if launches is None:
+        for step, _ in group:
+            apply_rule(*step)
+        return
+    code, position = user_frame.user_location()
+    stored: list[tuple[list[Tensor], Counters, Entries | None, Place]] = []
+    for (_, param, _, state, _, _, counters, entries), _ in group:
+        stored.append(([param, *state, *[each for each, _ in counters]], counters, entries, (code, position)))
+    ops, complete = array_ops_for(first, first.dtype), False
+    try:
+        for launch in launches:
+            ops._run_loop(*launch)
+        complete = True
+        for each in stored:
+            _store(*each)
+    except (KeyboardInterrupt, MemoryError):
+        if complete:
+            for each in stored:
+                _store(*each)
+        else:
+            for written, *_ in stored:
+                for tensor in written:
+                    mark_interrupted(tensor)
+        ops.known, ops.pending = True, None
         raise
     if ops.pending is not None:
         pending, ops.pending = ops.pending, None

@@ -20,6 +20,7 @@ from ..core.tensor import Tensor
 from ..dispatch.intercept import GO_ON, HANDLERS, intercept
 from ..operations.creation.conversion import typename
 from ..operations.creation.from_data import tensor
+from ..operations.multi_tensor import zero_
 from ..runtime.fp_warnings import IGNORED, errors
 from ..runtime.timed_functions import profiled
 from ..runtime.user_frame import MARK, warn
@@ -261,14 +262,18 @@ class Optimizer:
         """Set the gradients of all parameters to None, or to zero if ``set_to_none`` is false."""
         if HANDLERS and intercept(Optimizer.zero_grad, (self, set_to_none), {}) is not GO_ON:
             return
-        for param in parameters(self.param_groups):
-            if set_to_none:
+        if set_to_none:
+            for param in parameters(self.param_groups):
                 param._grad = None
-            elif (grad := param.grad) is not None:
-                if grad.grad_fn is not None:
-                    grad.detach_()
-                else:
-                    grad.requires_grad_(False)
+            return
+        grads = [grad for param in parameters(self.param_groups) if (grad := param.grad) is not None]
+        for grad in grads:
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+        if len(grads) < 2 or not zero_(grads):
+            for grad in grads:
                 grad.zero_()
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:

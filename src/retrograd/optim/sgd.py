@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Tensor
@@ -68,10 +69,12 @@ class SGD(ElementwiseOptimizer):
         if momentum != 0:
             self.state[param]["momentum_buffer"] = buffer
 
-    def _move(self, group: dict[str, Any], values: dict[str, Any], param: Tensor) -> None:
+    def _move(
+        self, group: dict[str, Any], values: dict[str, Any], param: Tensor, perform: Callable[..., None] = apply_rule
+    ) -> None:
         grad = gradient(param)
         if values["momentum"] == 0:  # without momentum no state entry is created, not even an empty one
-            apply_rule(_descend, param, grad, [], values["decay"], {"lr": values["lr"]})
+            perform(_descend, param, grad, [], values["decay"], {"lr": values["lr"]}, (), None)
             return
         state = self.state[param]
         buffer = state.get("momentum_buffer")
@@ -81,7 +84,7 @@ class SGD(ElementwiseOptimizer):
             buffer = full_like_param(grad if param.__class__ in PLAIN else param.grad)  # type: ignore[arg-type]
             entries = state, {"momentum_buffer": buffer}
         numbers = {name: values[name] for name in ("lr", "momentum", "dampening", "nesterov")} | {"first": first}
-        apply_rule(_with_momentum, param, grad, [buffer], values["decay"], numbers, entries=entries)
+        perform(_with_momentum, param, grad, [buffer], values["decay"], numbers, (), entries)
 
 
 @with_loop("descent", 2, lambda shrink, lr: (lr,))

@@ -14,7 +14,7 @@ from typing import Any
 
 import cupy
 
-from . import attention, functions, lapack, launch, special, ufuncs, windows
+from . import attention, functions, lapack, launch, many, special, ufuncs, windows
 
 __all__ = ["CUDA"]
 
@@ -30,7 +30,7 @@ class _Module(ModuleType):
 
 CUDA: Any = _Module("cupy")
 CUDA.__path__ = cupy.__path__
-CUDA.attention, CUDA.lapack, CUDA.launch, CUDA.windows = attention, lapack, launch, windows
+CUDA.attention, CUDA.lapack, CUDA.launch, CUDA.many, CUDA.windows = attention, lapack, launch, many, windows
 CUDA.special = special.SPECIAL
 for _entries in (ufuncs.UFUNCS, functions.FUNCTIONS):
     for _name, _function in _entries.items():

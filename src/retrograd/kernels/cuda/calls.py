@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..scalar_code import BOOL
-from .launch import computed, update_call
+from .launch import computed
+from .many import update_calls
 
 
 def compute(op: Any, arrays: Sequence[Any], params: Sequence[Any], target: Any = None) -> Any:
@@ -38,4 +39,4 @@ def kernel_for_rules(op: Any, otherwise: Callable[..., Any]) -> Callable[..., An
     return kernel
 
 
-__all__ = ["compute", "kernel_for_rules", "update_call"]
+__all__ = ["compute", "kernel_for_rules", "update_calls"]

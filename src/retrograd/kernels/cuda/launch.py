@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy
 from cupy import ndarray
 
 from ..scalar_code import BOOL
-from .elements import F32, F64, INT, MODULE, DeviceElement, traced
+from .elements import F32, F64, INT, DeviceElement, traced
 from .source import Elementwise, NoKernel, Rows, all_nodes, divided, elementwise, preamble, read_at_every_element, rows
 
 #: Threads of a block, and of one for a long row among few; blocks of a launch at most; the longest row for one warp.
@@ -50,16 +50,16 @@ def computed(
             if each.__class__ is kind
             else None
             if each is None
-            else _key(each)
+            else key_of(each)
             for each in args
         ]
         key: Any = (function, *operands)
         if named:
-            key = key, *named, *[_key(each) for each in named.values()]
+            key = key, *named, *[key_of(each) for each in named.values()]
     except TypeError:
         return None
-    plan = _plans.get(key, _UNKNOWN)
-    if plan is _UNKNOWN:
+    plan = _plans.get(key, UNKNOWN)
+    if plan is UNKNOWN:
         if len(_plans) >= MOST_PLANS:
             _plans.clear()
         plan = _plans[key] = _planned(function, name, args, named, least)
@@ -69,10 +69,10 @@ def computed(
     return tuple(results) if plan.several else results[0]
 
 
-_UNKNOWN: Any = object()
+UNKNOWN: Any = object()
 
 
-def _key(value: Any) -> Any:
+def key_of(value: Any) -> Any:
     """Return a key for an argument of a kernel: equal for values of which the kernel computes the same.
 
     Raises TypeError for arguments whose values may change, such as random number generators and lists of arrays.
@@ -89,14 +89,14 @@ def _key(value: Any) -> Any:
         found = _tuple_keys.get(id(value))
         if found is not None and found[0] is value:
             return found[1]
-        key = kind, tuple([_key(each) for each in value])
+        key = kind, tuple([key_of(each) for each in value])
         if len(_tuple_keys) >= MOST_PLANS:
             _tuple_keys.clear()
         _tuple_keys[id(value)] = value, key
         return key
     if kind is dict:
         return tuple([
-            (name, each if each.__class__ is float and each and each == each else _key(each))  # no call for numbers
+            (name, each if each.__class__ is float and each and each == each else key_of(each))  # no call for numbers
             for name, each in value.items()
         ])  # fmt: skip
     if isinstance(value, (numpy.generic, numpy.dtype)):
@@ -185,7 +185,7 @@ def elementwise_launch(
     """Return a function that computes ``roots`` by one ElementwiseKernel; the results are in C order, as CuPy's."""
     cupy = sys.modules["cupy"]
     made = elementwise(roots, stored, [each.dtype for each in arrays])
-    kernel, shape = _elementwise_kernel(made, name), roots[0].shape
+    kernel, shape = elementwise_kernel(made, name), roots[0].shape
     sources = [(each.place, each.value if each.place is None else each.shape) for each in made.arguments]
     counted = [(k, each) for k, each in enumerate(made.arguments) if each.positions is not None]
     seen = read_at_every_element(roots)
@@ -202,7 +202,8 @@ def elementwise_launch(
     return run
 
 
-def _elementwise_kernel(made: Elementwise, name: str) -> Any:
+def elementwise_kernel(made: Elementwise, name: str) -> Any:
+    """Return the ElementwiseKernel ``made``, compiled once."""
     key = made[:4]
     if key not in _kernels:
         _kernels[key] = sys.modules["cupy"].ElementwiseKernel(
@@ -223,59 +224,16 @@ def _viewed(array: Any, shape: Any) -> Any:
     return array if array.shape == shape else array.reshape(shape)
 
 
-#: Plans of updates, apart from the others: the numbers of many rules change in each step of an optimizer.
-_updates: dict[Any, _Plan | None] = {}
-MOST_UPDATES = 64
-
-
-def update_call(rule: partial[None], arrays: Sequence[Any]) -> tuple[Callable[..., Any], Sequence[Any]] | None:
-    """Return a function that modifies ``arrays`` as ``rule(np, dtype, *arrays)`` does, by one kernel, and its arguments.
-
-    The arguments of the partial function ``rule`` are part of the key by which the kernel is found. The arrays must
-    have one shape and one dtype. The result is None if there is no kernel.
-    """
-    dtype = arrays[0].dtype
-    try:
-        key = rule.func, *[_key(each) for each in rule.args], dtype.char, len(arrays)
-    except TypeError:
-        return None
-    plan = _updates.get(key, _UNKNOWN)
-    if plan is _UNKNOWN:
-        if len(_updates) >= MOST_UPDATES:
-            _updates.clear()
-        plan = _updates[key] = _update(rule, dtype, arrays)
-    return None if plan is None else (plan.run, (arrays,))
-
-
-def _update(rule: Callable[..., None], dtype: Any, arrays: Sequence[Any]) -> _Plan | None:
-    elements = elements_for(arrays)
-    if elements is None:
-        return None
-    for each in elements:
-        each._shape = (1,)  # the plan serves all shapes
-    try:
-        rule(MODULE, dtype, *elements)
-    except Exception:  # the rule is more than functions of the tables
-        return None
-    places = [k for k, each in enumerate(elements) if each.current is not each]
-    made = elementwise([elements[k].current for k in places], [dtype] * len(places), [dtype] * len(arrays))
-    kernel = _elementwise_kernel(made, "step")
-    sources = [(each.place, each.value) for each in made.arguments]
-
-    def run(given: Sequence[Any]) -> Any:
-        return kernel(
-            *[value if place is None else given[place] for place, value in sources], *[given[k] for k in places]
-        )
-
-    return _Plan(run, False)
+def raw_kernel(text: str, name: str) -> Any:
+    """Return the RawKernel ``name`` of the source ``text``, compiled once."""
+    if text not in _kernels:
+        _kernels[text] = sys.modules["cupy"].RawKernel(text, name)
+    return _kernels[text]
 
 
 def row_launch(made: Rows, name: str, stored: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
     """Return a function that computes the results of the kernel ``made`` that reduces rows."""
-    cupy = sys.modules["cupy"]
-    if made.text not in _kernels:
-        _kernels[made.text] = cupy.RawKernel(made.text, name)
-    kernel = _kernels[made.text]
+    cupy, kernel = sys.modules["cupy"], raw_kernel(made.text, name)
     if not made.adjacent and made.rows >= MANY_ROWS:
         width = 1
     elif made.adjacent and made.length <= LONG:
@@ -301,4 +259,4 @@ def row_launch(made: Rows, name: str, stored: Sequence[Any]) -> Callable[[Sequen
     return run
 
 
-__all__ = ["computed", "elements_for", "elementwise_launch", "plan_of", "update_call"]
+__all__ = ["computed", "elements_for", "elementwise_launch", "plan_of"]

@@ -7,19 +7,15 @@ import math
 import operator
 import types
 from collections.abc import Iterable
-from typing import Any
-
-import numpy
 
 from ...compat.lazy_imports import load_part
 from ...core import devices
 from ...core.grad_mode import no_grad
 from ...core.saved_tensor_hooks import before_modification
 from ...core.tensor import Tensor, wrap
-from ...core.torch_function import HANDLERS
-from ...core.views import bump_version, check_in_place
 from ...dispatch.operand_promotion import PLAIN
 from ...operations.creation.from_data import tensor
+from ...operations.multi_tensor import arrays_on_gpu, clamp_, scale_
 from ...operations.reductions.sums import vector_norm
 from ...operations.shape.join import stack
 from ...runtime.user_frame import warn
@@ -48,7 +44,7 @@ def get_total_norm(
     norm_type = float(norm_type)
     if not listed:
         return tensor(0.0)
-    if norm_type == 2 and (arrays := _arrays_on_gpu(listed)) is not None:
+    if norm_type == 2 and (arrays := arrays_on_gpu(listed)) is not None:
         total = wrap(load_part("kernels.cuda.many").norm(arrays))
     elif all(each.__class__ in PLAIN for each in listed):
         total = vector_norm(stack([vector_norm(each, norm_type).to(listed[0].device) for each in listed]), norm_type)
@@ -60,18 +56,6 @@ def get_total_norm(
             "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
         )
     return total
-
-
-def _arrays_on_gpu(tensors: list[Tensor]) -> list[Any] | None:
-    """Return the arrays of ``tensors`` if they are on the only GPU, of one dtype, and in no graph; else None."""
-    if tensors[0]._array.__class__ is numpy.ndarray or devices.several_gpus or not devices.on_gpu(tensors[0]._array):
-        return None
-    if HANDLERS or any(
-        each.__class__ is not Tensor or each._grad_edge is not None or each._view is not None for each in tensors
-    ):
-        return None
-    arrays: list[Any] = [each._array for each in tensors]
-    return arrays if load_part("kernels.cuda.many").same_floats(arrays) else None
 
 
 def _norm_of_norms(norms: list[Tensor], norm_type: float) -> Tensor:
@@ -103,25 +87,15 @@ def clip_grads_with_norm_(
     if not grads:
         return
     if total_norm.__class__ is Tensor and not before_modification:
-        arrays = _arrays_on_gpu([total_norm, *grads])
+        arrays = arrays_on_gpu([total_norm, *grads])
         if arrays is not None and not arrays[0].ndim:
-            _scale_on_gpu(grads, arrays, float(max_norm))
-            return
+            np, many = devices.array_module_of(arrays[0]), load_part("kernels.cuda.many")
+            on_device = np.launch.computed(many.clip_factor, "clip_factor", (arrays[0], float(max_norm)), {})
+            if scale_(grads, arrays[1:], on_device):
+                return
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(factor.to(grad.device))
-
-
-def _scale_on_gpu(grads: list[Tensor], arrays: list[Any], max_norm: float) -> None:
-    """Scale ``grads`` as :func:`clip_grads_with_norm_` does; ``arrays`` are the norm and the gradients."""
-    total, *others = arrays
-    np, many = devices.array_module_of(total), load_part("kernels.cuda.many")
-    factor = np.launch.computed(many.clip_factor, "clip_factor", (total, max_norm), {})
-    for grad in grads:
-        check_in_place(grad, False)
-    many.scale(others, factor)
-    for grad in grads:
-        bump_version(grad)
 
 
 @no_grad()
@@ -178,7 +152,10 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     >>> w.grad
     tensor([ 1.0000, -0.5000])
     """
-    for grad in _gradients(parameters):
+    grads = _gradients(parameters)
+    if len(grads) > 1 and clamp_(grads, -float(clip_value), float(clip_value)):
+        return
+    for grad in grads:
         grad.clamp_(min=-float(clip_value), max=float(clip_value))
 
 

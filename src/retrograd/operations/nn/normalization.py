@@ -468,11 +468,8 @@ def _update_by_one_kernel(np: Any, running: Any, mean: Any, variance: Any, layou
     count = layout.shape[0] * layout.shape[2]
     factor = count / (count - 1) if count > 1 else math.inf
     arrays = [*running, mean.reshape(-1), variance.reshape(-1)]
-    call = np.launch.update_call(partial(_moved_statistics, momentum, factor), arrays)
-    if call is None:
-        return False
-    call[0](*call[1])
-    return True
+    done: bool = np.many.update(partial(_moved_statistics, momentum, factor), [arrays])
+    return done
 
 
 def _moved_statistics(
