@@ -92,6 +92,15 @@ def test_default_device() -> None:
         assert torch.zeros(2).device == torch.device("cuda:1")
 
 
+def test_copies_keep_the_order_of_elements_in_memory() -> None:
+    x = torch.arange(120.0).reshape(2, 3, 4, 5)
+    for given in (x, x.to(memory_format=torch.channels_last), x.permute(1, 3, 0, 2), x.transpose(0, 3)):
+        on_device = given.cuda()
+        assert on_device.stride() == on_device.cpu().stride() == given.stride()
+        assert torch.equal(on_device.cpu(), given)
+    assert torch.equal(x.cuda()[:, 1:, ::2].cpu(), x[:, 1:, ::2])
+
+
 def test_moves_between_devices() -> None:
     x = torch.arange(6.0).reshape(2, 3).t()
     y = x.to("cuda:1")

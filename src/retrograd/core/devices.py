@@ -428,11 +428,7 @@ def to_device(array: Array, target: device, non_blocking: bool = False) -> Array
         if source.type == "cpu":
             return array
         with selected(source):
-            return (
-                load_part("kernels.pinned_memory").fetch(array)
-                if non_blocking
-                else sys.modules["cupy"].asnumpy(array, order="A")
-            )
+            return load_part("kernels.pinned_memory").fetch(array) if non_blocking else _to_host(array)
     gpu = array_module_for(target)
     index = gpu_index(target)
     if source.type == "cuda" and index == source.index:
@@ -443,6 +439,17 @@ def to_device(array: Array, target: device, non_blocking: bool = False) -> Array
         if not non_blocking and load_part("kernels.pinned_memory").is_pinned(array):
             return gpu.array(array, blocking=True)
         return gpu.asarray(array)
+
+
+def _to_host(array: Any) -> Array:
+    """Return a copy in host memory of ``array`` on the current GPU, whose elements are in the same order if without gaps."""
+    asnumpy = sys.modules["cupy"].asnumpy
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        rows = array.transpose(order)
+        if rows.flags.c_contiguous:
+            return asnumpy(rows).transpose(numpy.argsort(order))
+    return asnumpy(array, order="A")
 
 
 def _between_gpus(gpu: ArrayModule, array: Array, source: device) -> Array:
