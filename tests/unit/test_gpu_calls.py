@@ -41,6 +41,12 @@ LAUNCHES: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "conv_transpose2d": (4, 7, lambda x, w, b, *_: F.conv_transpose2d(x, w[:4], b[:4], stride=2)),
     "max_pool2d": (1, 2, lambda x, w, b, *_: F.max_pool2d(x, 2)),
     "max_pool2d, overlapping": (1, 2, lambda x, w, b, *_: F.max_pool2d(x, 3, 2, 1)),
+    "avg_pool2d": (2, 2, lambda x, w, b, *_: F.avg_pool2d(x, 2)),
+    "avg_pool2d, overlapping": (2, 2, lambda x, w, b, *_: F.avg_pool2d(x, 3, 2, 1, True, False)),
+    "adaptive_avg_pool2d": (2, 2, lambda x, w, b, *_: F.adaptive_avg_pool2d(x, 3)),
+    "interpolate": (2, 2, lambda x, w, b, *_: F.interpolate(x, 5, mode="bilinear")),
+    "interpolate, one axis": (1, 1, lambda x, w, b, *_: F.interpolate(x, (8, 5), mode="bilinear")),
+    "pad": (2, 2, lambda x, w, b, *_: F.pad(x, (1, 2, 2, 0), "reflect")),
     "batch_norm": (4, 4, lambda x, w, b, *running: F.batch_norm(x, *running, b[:4], b[4:], training=True)),
 }
 
@@ -117,6 +123,42 @@ def test_maxima_of_windows(options: Any, dtype: Any) -> None:
         torch.testing.assert_close(got, want, equal_nan=True)
 
 
+MAPS: dict[str, Callable[[Any], Any]] = {
+    "avg_pool": lambda x: F.avg_pool2d(x, 2),
+    "windows of unequal sizes": lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
+    "elements in no window": lambda x: F.avg_pool2d(x, 2, 3),
+    "divisor": lambda x: F.avg_pool2d(x, (2, 3), divisor_override=5),
+    "adaptive": lambda x: F.adaptive_avg_pool2d(x, (3, 5)),
+    "one axis": lambda x: F.avg_pool1d(x[0], 3, 1, 1),
+    "nearest": lambda x: F.interpolate(x, (5, 17)),
+    "bicubic": lambda x: F.interpolate(x, scale_factor=1.7, mode="bicubic"),
+    "antialiased": lambda x: F.interpolate(x, (4, 3), mode="bilinear", antialias=True),
+    "channels last": lambda x: F.avg_pool2d(x.to(memory_format=torch.channels_last), 2),
+    "circular": lambda x: F.pad(x, (-1, 2, 3, 0), "circular"),
+    "same size": lambda x: F.interpolate(x, (9, 8), mode="bilinear"),
+}
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_along_axes(name: str, dtype: Any) -> None:
+    results = []
+    with installed():
+        for device in ("cpu", "cuda"):
+            if dtype is torch.bfloat16 and name == "antialiased":  # not on the CPU, as in PyTorch
+                continue
+            x = _random(2, 3, 9, 8).to(dtype)
+            x[0, 0, 4, 4], x[1, 0, 1, 6] = float("inf"), float("nan")
+            x = x.to(device).requires_grad_()
+            out = MAPS[name](x)
+            g = (torch.arange(out.numel(), device=device).reshape(out.shape) % 7).to(dtype)
+            (grad,) = torch.autograd.grad(out, x, g)
+            results.append([out.detach().cpu(), grad.cpu()])
+    for got, want in zip(*results[::-1], strict=True):
+        assert got.stride() == want.stride()
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
 @pytest.mark.parametrize("part", (2**28, 120), ids=str)
 @pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.bfloat16), ids=str)
 @pytest.mark.parametrize(("mask", "causal"), [(None, False), (None, True), ("bool", False), ("number", False)])
@@ -155,6 +197,8 @@ def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
             test_convolutions_of_one_product(*convolution, dtype)
         for options in ((2,), (3, 2, 1)):
             test_maxima_of_windows(options, dtype)
+        for name in MAPS:
+            test_maps_along_axes(name, dtype)
         test_attention_is_two_products(None, False, dtype, 2**28)
     for most in (2**24, 30):
         with pytest.MonkeyPatch.context() as monkeypatch:
@@ -162,7 +206,7 @@ def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
     for name in IN_PLACE:
         test_gradients_are_modified_together(name, torch.float32, 1.0)
     names = {f"retrograd_{each}" for each in (
-        "columns", "add_columns", "maxima", "scatter", "scale", "clamp", "zero", "unscale", "attention", "row_product",
+        "columns", "add_columns", "maxima", "map", "scatter", "scale", "clamp", "zero", "unscale", "attention", "row_product",
         "attention_grad",
     )}  # fmt: skip
     kernels = {key: name for key, name in SOURCES.items() if name in names}

@@ -54,6 +54,13 @@ class Taps:
         return len(self.index)
 
     @cached_property
+    def is_identity(self) -> bool:
+        """Whether the outputs are the inputs."""
+        if self.weight is not None or self.index.shape != (self.size, 1):
+            return False
+        return isinstance(self.picks[0], slice) and self.picks[0] == slice(0, self.size, 1)
+
+    @cached_property
     def matrix(self) -> Any:
         """The linear map as a dense float64 matrix of shape (outputs, inputs)."""
         matrix = numpy.zeros((self.out, self.size))
@@ -112,9 +119,14 @@ def _filled(index: Any, weight: Any, counts: Any) -> tuple[Any, Any]:
 def apply_maps(np: Any, x: Any, plan: Sequence[Taps]) -> Any:
     """Return ``x`` with the linear maps in ``plan`` applied, one along each of the last ``len(plan)`` dimensions."""
     dtype = x.dtype
+    maps = sorted(enumerate(plan, x.ndim - len(plan)), key=_axis_order)
+    if np.__name__ == "cupy":
+        made = np.windows.mapped(x, [(axis, taps) for axis, taps in maps if not taps.is_identity])
+        if made is not None:
+            return in_memory_format_of(np, made, x)
     weighted = any(taps.weight is not None or taps.index.shape[1] > 1 for taps in plan)
     result = upcast_half(x) if weighted else x
-    for axis, taps in sorted(enumerate(plan, x.ndim - len(plan)), key=_axis_order):
+    for axis, taps in maps:
         result = _along(np, result, axis, taps)
         if taps.empty is not None:
             result[(*(slice(None),) * axis, np.asarray(taps.empty))] = 0

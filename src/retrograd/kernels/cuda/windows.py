@@ -1,4 +1,5 @@
-"""Windows of images on a GPU, by one launch each: copied to columns, columns added to an image, maxima, and scattering.
+"""Windows of images on a GPU, by one launch each: copied to columns, columns added to an image, maxima, scattering, and
+weighted sums along an axis.
 
 A window is the set of elements of an image (batch, channels, \\*space) that one output position reads. The kernels are
 ``cupy.ElementwiseKernel`` objects whose text depends on the number of dimensions, on the dtypes, and, where the offsets
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -221,6 +222,64 @@ def scattered(g: Any, indices: Any, planes: int, size: int, once: bool) -> Any:
     return made
 
 
+# -- Linear maps along axes ------------------------------------------------------------------------------------------
+
+
+@lru_cache(256)
+def _tables(taps: Any, kind: Any, device: int) -> tuple[Any, Any]:
+    """Return the indices and the weights of ``taps`` on a GPU; the indices of an output without inputs are -1."""
+    cupy, index = sys.modules["cupy"], taps.index.astype(numpy.int32)
+    if taps.empty is not None:
+        index[taps.empty] = -1
+    with cupy.cuda.Device(device):
+        return cupy.asarray(index), None if taps.weight is None else cupy.asarray(taps.weight.astype(kind))
+
+
+@cache
+def _map_kernel(
+    width: int, weighted: bool, some_empty: bool, source: str, target: str, index: str, double: bool
+) -> Any:
+    integer, total = _INTEGERS[index], ""
+    lines = _coordinates(integer, [("o", "out"), ("a", "after")], "b")
+    for k in range(width):
+        lines.append(f"const {integer} at_{k} = index[o * {width} + {k}];")
+        place = f"at_{k} < 0 ? 0 : at_{k}" if some_empty else f"at_{k}"
+        term = f"F(x[(b * size + ({place})) * after + a])"
+        term += f" * F(weight[o * {width} + {k}])" if weighted else ""
+        lines.append(f"const F sum_{k} = {total}{term};")
+        total = f"sum_{k} + "
+    result = f"sum_{width - 1}"
+    lines.append(f"y0 = at_0 < 0 ? F(0) : {result};" if some_empty else f"y0 = {result};")
+    inputs = [f"raw {source} x", "raw int32 index", *([f"raw {'float64' if double else 'float32'} weight"] * weighted)]
+    inputs += [f"{index} {each}" for each in ("out", "after", "size")]
+    return _kernel(", ".join(inputs), f"{target} y0", tuple(lines), "map", double)
+
+
+def mapped(x: Any, maps: Sequence[tuple[int, Any]]) -> Any:
+    """Return ``x`` with linear maps along axes, by one launch for each.
+
+    ``maps`` are pairs of an axis and a ``Taps`` of ``kernels/interpolation.py``, in the order in which they are applied.
+    The result is None if there is no kernel for the dtype or for so many taps.
+    """
+    kind, dtype = computing_dtype(x.dtype), x.dtype
+    if kind is None or not x.size or not maps or any(taps.index.shape[1] > MOST_TERMS for _, taps in maps):
+        return None
+    cupy = sys.modules["cupy"]
+    for number, (axis, taps) in enumerate(maps, 1):
+        shape, width = x.shape, taps.index.shape[1]
+        before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        target = dtype if number == len(maps) else kind
+        made = cupy.empty((*shape[:axis], taps.out, *shape[axis + 1 :]), target)
+        given = [each for each in _tables(taps, kind, x.device.id) if each is not None]
+        index = _index_type(x.size, made.size, taps.out * width)
+        call = _map_kernel(
+            width, len(given) > 1, taps.empty is not None, NAMES[x.dtype.char], NAMES[target.char], index, kind == F64
+        )
+        call(x, *given, taps.out, after, taps.size, made.reshape(before, taps.out, after))
+        x = made
+    return x
+
+
 # -- Convolutions ----------------------------------------------------------------------------------------------------
 
 
@@ -311,4 +370,6 @@ def weight_gradient(plan: Any, y: Any, x: Any, shape: Any) -> Any:
     return total.reshape(shape).astype(y.dtype, copy=False)
 
 
-__all__ = ["added_columns", "convolved", "input_gradient", "maxima", "scattered", "weight_gradient", "write_columns"]
+__all__ = [
+    "added_columns", "convolved", "input_gradient", "mapped", "maxima", "scattered", "weight_gradient", "write_columns",
+]  # fmt: skip
