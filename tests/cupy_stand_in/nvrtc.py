@@ -25,6 +25,18 @@ __device__ {name}::operator float() const {{ return __uint_as_float((unsigned)bi
 HEADERS = {f"cupy/{name}.cuh": HALF.format(name=name) for name in ("float16", "bfloat16")}
 
 
+def available() -> bool:
+    """Return whether the package is installed, and has a library for this platform."""
+    try:
+        return library() is not None
+    except (ImportError, OSError):
+        return False
+
+
+#: Reason of skipped tests.
+MISSING = "needs the package nvidia-cuda-nvrtc: whether the kernels are valid CUDA C++ is not tested"
+
+
 @cache
 def library() -> ctypes.CDLL:
     """Return the library NVRTC."""

@@ -1334,12 +1334,18 @@ def test_compiled_functions_nest_and_work_under_transforms() -> None:
     assert torch.func.vmap(inner)(torch.ones(2, 2)).tolist() == [[2, 2], [2, 2]]
 
 
+needs_numba = pytest.mark.skipif(
+    not numba_dispatch.permitted(), reason="needs Numba: loops of torch.compile are not tested"
+)
+
+
 def third_call(function: Any, *given: Any) -> Any:
     """Return the result of the third call of the compiled ``function``, which is deferred."""
     compiled = torch.compile(function)
     return [compiled(*given) for _ in range(3)][2]
 
 
+@needs_numba
 def test_loops_distinguish_zeros_by_sign() -> None:
     ones, zeros = torch.ones(40_000), torch.full((40_000,), -0.0)
     for bound in (0.0, -0.0, 0.0):
@@ -1351,6 +1357,7 @@ def test_loops_distinguish_zeros_by_sign() -> None:
     assert math.copysign(1, third_call(lambda a: torch.clamp(a, min=0), zeros)[0].item()) == -1
 
 
+@needs_numba
 @pytest.mark.parametrize("function", [torch.nn.functional.elu, torch.nn.functional.celu])
 def test_loops_of_elu_keep_nan(function: Any) -> None:
     compiled = torch.compile(function)

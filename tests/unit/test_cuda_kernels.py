@@ -427,7 +427,7 @@ def test_the_threads_of_blocks_compute_the_rows(
         assert numpy.allclose(got, want._a, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="NVRTC exists for Linux and Windows")
+@pytest.mark.skipif(not nvrtc.available(), reason=nvrtc.MISSING)
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_nvrtc_compiles_the_kernels(architecture: str) -> None:
     record((torch.float32, torch.bfloat16))

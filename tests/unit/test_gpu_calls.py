@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -189,7 +188,7 @@ def test_attention_is_two_products(mask: str | None, causal: bool, dtype: Any, p
         assert forward.launches["retrograd_attention"] == 1 and backward.launches["retrograd_attention_grad"] == 1
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="NVRTC exists for Linux and Windows")
+@pytest.mark.skipif(not nvrtc.available(), reason=nvrtc.MISSING)
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_nvrtc_compiles_the_kernels_of_windows(architecture: str) -> None:
     for dtype in (torch.float32, torch.bfloat16):
