@@ -384,7 +384,9 @@ def devices() -> Iterator[str]:
     """Yield a description of the CPU and of each GPU that CuPy finds."""
     yield f"cpu: {platform.processor() or platform.machine()}"
     if importlib.util.find_spec("cupy") is None:
-        yield "no GPU: CuPy is not installed (pip install 'retrograd[gpu]')"
+        from .runtime.extras import how_to_install
+
+        yield f"no GPU: CuPy is not installed: {how_to_install('gpu')}"
         return
     try:
         import cupy

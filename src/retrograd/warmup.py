@@ -177,7 +177,9 @@ def command() -> int:
     from importlib.util import find_spec
 
     if find_spec("numba") is None:
-        print("retrograd: Numba is not installed, so that there are no loops to compile: pip install 'retrograd[fast]'")
+        from .runtime.extras import how_to_install
+
+        print(f"retrograd: Numba is not installed, so that there are no loops to compile: {how_to_install('fast')}")
         return 1
     from .kernels.numba_startup import folder, is_compiled
 

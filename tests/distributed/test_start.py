@@ -340,7 +340,7 @@ def test_second_process_with_rank_0() -> None:
 def test_mpi4py_is_named_if_it_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     fails(
-        RuntimeError, "world_size is 2: several processes need mpi4py and an MPI library: pip install 'retrograd[distributed]'",
+        RuntimeError, 'world_size is 2: several processes need mpi4py and an MPI library: pip install "mpi4py>=4.1"',
         lambda: dist.init_process_group(store=dist.FileStore(tmp_path / "store"), rank=1, world_size=2),
     )  # fmt: skip
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import tomllib
+from pathlib import Path
 
 import numpy
 import pytest
 
 import retrograd as torch
+from retrograd.runtime import extras
 from retrograd.torch_version import TorchVersion
 from retrograd.version import OWN, PYTORCH
 
@@ -69,3 +73,19 @@ def test_flags_hold_for_a_block() -> None:
     with pytest.raises(RuntimeError, match="set_enabled_cudnn expects a bool, but got int"):
         cudnn.enabled = 1
     assert not torch.set_flush_denormal(True)
+
+
+def test_hints_name_the_requirements_of_the_extras() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extra, packages in extras.REQUIREMENTS.items():
+        declared = [each.partition(";") for each in project["optional-dependencies"][extra]]
+        here = [name.strip() for name, _, marker in declared if not marker or ("!=" in marker) == (os.name == "posix")]
+        assert list(packages) == here
+    assert extras.how_to_install("fast") == 'pip install "numba>=0.62" (the extra [fast])'
+
+
+def test_no_hint_names_a_package_of_the_index_with_this_name() -> None:
+    folder = Path(torch.__file__).parent
+    assert not [
+        each.name for each in folder.rglob("*.py") if "pip install 'retrograd" in each.read_text(encoding="utf-8")
+    ]

@@ -243,8 +243,8 @@ def cupy() -> ArrayModule:
         import cupy
     except ImportError:
         raise AssertionError(
-            "Torch not compiled with CUDA enabled: retrograd reaches CUDA GPUs through CuPy, which is not installed; "
-            "pip install 'retrograd[gpu]' brings it"
+            "Torch not compiled with CUDA enabled: retrograd reaches CUDA GPUs through CuPy, which is not installed: "
+            + load_part("runtime.extras").how_to_install("gpu")
         ) from None
     count = gpu_count()
     if not count:

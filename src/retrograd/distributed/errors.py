@@ -68,12 +68,4 @@ class QueueEmptyError(DistStoreError):
     __module__ = "torch.distributed"
 
 
-def several_processes_error(world_size: int) -> RuntimeError:
-    """Return the error for a process group of ``world_size`` processes without MPI."""
-    return RuntimeError(
-        f"world_size is {world_size}: several processes need the extra retrograd[distributed] "
-        "(pip install 'retrograd[distributed]'). A group of one process works: world_size=1, rank=0."
-    )
-
-
 __all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError"]

@@ -21,6 +21,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..runtime.extras import how_to_install
 from ..runtime.user_frame import warn
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .launch_environment import mpi_rank
@@ -33,7 +34,7 @@ SEGMENTS = ("mpich_shm_", "Intel_MPI_")
 #: Environment variable that gives another name for this machine, to simulate several machines.
 NODE = "RETROGRAD_NODE"
 INSTALL = (
-    "several processes need mpi4py and an MPI library: pip install 'retrograd[distributed]'. A group of one process works "
+    f"several processes need mpi4py and an MPI library: {how_to_install('distributed')}. A group of one process works "
     "without them: world_size=1, rank=0."
 )
 
