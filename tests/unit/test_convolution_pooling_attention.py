@@ -130,6 +130,19 @@ def test_fractional_pooling_and_dropout_use_pytorchs_random_numbers() -> None:
     assert got[:8] == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.filterwarnings("error")
+def test_of_several_nan_the_last_is_selected(dtype: Any) -> None:
+    x = torch.tensor([[[1.0, math.nan, 3.0, math.nan, math.nan, 0.0]]], dtype=dtype)
+    for size, expected in ((2, [1, 1, 3, 4, 4]), (3, [1, 3, 4, 4]), (4, [3, 4, 4])):
+        assert F.max_pool1d(x, size, 1, return_indices=True)[1].tolist() == [[expected]]
+        assert F.max_pool2d(x[None], (1, size), 1, return_indices=True)[1].tolist() == [[[expected]]]
+        assert F.max_pool3d(x[None, None], (1, 1, size), 1, return_indices=True)[1].tolist() == [[[[expected]]]]
+    assert F.adaptive_max_pool1d(x, 2, return_indices=True)[1].tolist() == [[[1, 4]]]
+    last = torch.nn.functional.pad(x, (0, 0, 0, 1))[None].to(memory_format=torch.channels_last)
+    assert F.max_pool2d(last, (2, 4), 1, return_indices=True)[1].tolist() == [[[[3, 4, 4]]]]
+
+
 def test_pooling_propagates_nan_and_infinity() -> None:
     nan = math.nan
     values, indices = F.max_pool1d(torch.tensor([[[1.0, nan, 3.0, 2.0, nan, nan]]]), 3, return_indices=True)

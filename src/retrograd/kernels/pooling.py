@@ -78,7 +78,7 @@ class WindowTable:
         seen = x.take(every)
         best = seen.argmax(1) + rows
         values = seen.take(best)
-        top = values.item(values.argmax()) if values.dtype.kind == "f" else 0
+        top = values.item(values.argmax()) if values.dtype.kind in "fV" else 0
         if top != top:
             return None
         shape = (*lead, *out)
@@ -180,8 +180,7 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
         found = np.windows.maxima(x, places.how, places.out, indices)
         if found is not None:
             return tuple([None if each is None else in_memory_format_of(np, each, x) for each in found])
-    # The maximum is nan if any element is.
-    nan = x.dtype.kind in "fV" and (on_gpu(x) or bool(np.isnan(np.max(x))))
+    nan = x.dtype.kind in "fV" and (on_gpu(x) or _has_nan(np, x))
     small = np.int32 if math.prod(x.shape[x.ndim - rank :]) < 2**31 else np.int64
     step = 1
     for axis in range(x.ndim - 1, x.ndim - rank - 1, -1):
@@ -193,6 +192,12 @@ def maxima(np: Any, x: Any, places: Sequence[list[Any]], indices: bool) -> Any:
     return in_memory_format_of(np, best, x), None if where is None else in_memory_format_of(
         np, where.astype(np.int64), x
     )
+
+
+def _has_nan(np: Any, x: Any) -> bool:
+    """Whether an element of ``x`` is nan."""
+    # The maximum is nan if any element is; that of bfloat16 elements warns then.
+    return bool(np.isnan(np.max(x)) if x.dtype.kind == "f" else np.isnan(x).any())
 
 
 def _lowest(np: Any, dtype: Any) -> Any:
