@@ -324,6 +324,12 @@ def muon() -> Prepared:
 
 
 @program
+def adam_of_joined_parameters() -> Prepared:
+    params = tuple(leaf(5.0 + n, 1.0) for n in range(fused.JOINED_COUNT))
+    return stepping(lambda params: torch.optim.Adam(params, lr=0.1, weight_decay=0.1, amsgrad=True), params)
+
+
+@program
 def adam_in_half_precision() -> Prepared:
     params = (leaf().detach().bfloat16().requires_grad_(),)
     return stepping(lambda params: torch.optim.Adam(params, lr=0.1), params)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy
 
 from ..core import dtypes
-from ..core.devices import array_module_of, on_gpu
+from ..core.devices import array_module_of
 from ..core.grad_mode import restore_recording, set_recording
 from ..core.tensor import Tensor, strided, wrap
 from ..core.views import bump_version, check_in_place
@@ -123,10 +123,13 @@ class ElementwiseOptimizer(PerParameterOptimizer):
     foreach_recorded: ClassVar[bool] = False
     #: Names of the arguments of the rule that are options.
     _given: ClassVar[tuple[str, ...]] = ()
+    #: Whether the numbers depend only on the number of the step, because the state has no other counters.
+    _counts_only_steps: ClassVar[bool] = True
     rule: ClassVar[Callable[..., None]]
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
+        cls._counts_only_steps = cls.counters is ElementwiseOptimizer.counters
         if "rule" in cls.__dict__:
             code = cls.rule.__code__
             taken = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -171,22 +174,24 @@ class ElementwiseOptimizer(PerParameterOptimizer):
     def _check(self, group: dict[str, Any], params: list[Tensor]) -> None:
         if group.get("foreach") and group.get("differentiable") and not self.foreach_recorded:
             raise AssertionError("_foreach ops don't support autograd")
-        fused = group.get("fused")
+        fused, capturable = group.get("fused"), group.get("capturable")
         for param in params:
             check_in_place(param, False)
-            kind = param.device.type if fused or group.get("capturable") else ""
+            if not fused and not capturable:
+                continue
+            kind = param.device.type
             if fused and not param.is_floating_point():
                 raise RuntimeError(
                     "`fused=True` requires all the params to be floating point Tensors of supported devices: "
                     f"{_FUSED} but {param.dtype} and {kind}"
                 )
-            if group.get("capturable") and not fused and kind not in self.capturable_on:
+            if capturable and not fused and kind not in self.capturable_on:
                 raise AssertionError(
                     f"If capturable=True, {self.captured} must be on supported devices: {list(self.capturable_on)}."
                 )
 
     def _move_all(self, group: dict[str, Any], values: dict[str, Any], params: list[Tensor]) -> None:
-        if len(params) < 2 or not on_gpu(params[0]._array) or len(set(map(id, params))) < len(params):
+        if len(params) < 2 or len(set(map(id, params))) < len(params):
             return super()._move_all(group, values, params)
         steps: list[tuple[Any, ...]] = []
         for param in params:
@@ -199,12 +204,20 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         stored = self.state[param]
         state = stored or self.fresh(group, param)
         step = next_step(state)
-        numbers = self.numbers(values, state, step)
-        for name in self._given:
-            numbers.setdefault(name, values[name])
+        last = values.get("numbers")  # of the parameter before this one
+        if last is not None and last[0] == step:
+            numbers = last[1]
+        else:
+            numbers = self.numbers(values, state, step)
+            for name in self._given:
+                numbers.setdefault(name, values[name])
+            if self._counts_only_steps:
+                values["numbers"] = step, numbers
         tensors = [state[name] for name in self.moved if name in state]
         entries = None if state is stored else (stored, state)
-        counters = [(state["step"], step), *self.counters(values, state, step)]
+        counters: list[Any] = [(state["step"], step)]
+        if not self._counts_only_steps:
+            counters += self.counters(values, state, step)
         perform(type(self).rule, param, gradient(param), tensors, values["decay"], numbers, counters, entries)
 
 

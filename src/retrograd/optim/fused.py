@@ -37,6 +37,11 @@ from ..runtime.interrupts import has_returned
 #: should fit in the L2 cache (Adam, 300,000 parameters: 0.45 ms with 2**15 floats, 0.9 with 2**12, 0.7 with 2**17).
 STRIDE = 2**17
 
+#: Elements of a parameter on the CPU up to which its step is computed together with those of others, and how many of
+#: these there must be. A step of Adam for 30 parameters of 64 elements takes 0.31 ms together and 0.58 one by one, of 1024
+#: elements 0.42 and 0.67; SGD with momentum 0.23 and 0.33, 0.27 and 0.36.
+JOINED, JOINED_COUNT = 1 << 10, 4
+
 Rule = Callable[..., None]
 #: The arguments ``weight_decay``, ``maximize`` and ``shrink`` of :meth:`ArrayOps.direction`; None if it has no effect.
 Decay = tuple[Any, bool, Any] | None
@@ -571,33 +576,105 @@ _Step = tuple[tuple[Any, ...], list[Any]]
 
 
 def apply_rules(steps: Sequence[tuple[Any, ...]]) -> None:
-    """Perform the steps of several parameters on a GPU, of which each is a tuple of arguments of :func:`apply_rule`.
+    """Perform the steps of several parameters, of which each is a tuple of arguments of :func:`apply_rule`.
 
-    Steps of one rule with equal numbers take a launch for many parameters. A group of them that is interrupted can
-    neither be completed nor undone, so that the tensors are marked.
+    Steps of one rule with equal numbers are performed together: those of small parameters on the CPU as one step of
+    their joined arrays, those on a GPU by a launch for many parameters. Large parameters on the CPU are updated one
+    after the other.
     """
     groups: dict[Any, list[_Step]] = {}
+    owners: set[int] = set()
+    last, common = None, ()  # the numbers of the parameter before, and what its key has of them
     for step in steps:
         rule, param, grad, state, decay, numbers, *_ = step
         arrays = None if recording() else _numbers([param, grad, *state])
-        if arrays is None:
+        if arrays is None or not (
+            _may_be_joined(arrays, owners) if arrays[0].__class__ is numpy.ndarray else devices.on_gpu(arrays[0])
+        ):
             apply_rule(*step)
             continue
         device = devices.device_of(param._array) if devices.several_gpus else None
-        key = rule, arrays[0].dtype, len(arrays), device, decay, *numbers.values()
+        if numbers is not last:
+            last, common = numbers, (decay, *numbers.values())
+        key = rule, arrays[0].dtype, len(arrays), device, common
         groups.setdefault(key, []).append((step, arrays))
     for group in groups.values():
-        _apply_to_group(group)
+        on_cpu = group[0][1][0].__class__ is numpy.ndarray
+        if len(group) < (JOINED_COUNT if on_cpu else 2):
+            for step, _ in group:
+                apply_rule(*step)
+        elif on_cpu:
+            _apply_to_joined(group)
+        else:
+            _apply_to_group(group)
+
+
+def _may_be_joined(arrays: list[Any], owners: set[int]) -> bool:
+    """Whether a parameter on the CPU is small, and contiguous, and no other one in the set ``owners`` has its memory.
+
+    ``arrays`` are those of the parameter, its gradient and its state. ``owners`` has the ``id`` of the array that owns
+    the memory of each parameter for which the result was true; that of this one is added to it.
+    """
+    first = arrays[0]
+    owner = first if first.base is None else first.base
+    if first.size > JOINED or owner.__class__ is not numpy.ndarray or owner.base is not None or id(owner) in owners:
+        return False
+    for each in arrays:
+        if not each.flags.c_contiguous:
+            return False
+    owners.add(id(owner))
+    return True
+
+
+def _apply_to_joined(group: list[_Step]) -> None:
+    """Perform the steps of ``group``, small parameters on the CPU, as one step of copies, and write the results back.
+
+    A group that is interrupted before it writes has not changed; later it is completed.
+    """
+    (rule, _, _, _, decay, numbers, *_), (first, *_) = group[0]
+    lines = [[each.reshape(-1) for each in arrays] for _, arrays in group]
+    joined = [numpy.concatenate(each) for each in zip(*lines, strict=True)]
+    ops, (code, position) = array_ops_for(first, first.dtype), user_frame.user_location()
+    places: list[Place] = [(code, position) for _ in group]
+    try:
+        ops.run(rule, decay, numbers, joined)
+    except (KeyboardInterrupt, MemoryError):
+        ops.start, ops.skip, ops.known, ops.pending = None, 0, True, None
+        raise
+    ops.start, pending, ops.pending = None, ops.pending, None
+    try:
+        _write_joined(group, lines, joined, places)
+    except KeyboardInterrupt:
+        _write_joined(group, lines, joined, places)
+        raise
+    if pending is not None:
+        raise pending
+
+
+def _write_joined(group: list[_Step], lines: list[list[Any]], joined: list[Any], places: list[Place]) -> None:
+    """Write the arrays ``joined`` back to ``lines``, except the gradients; a second call has no other effect."""
+    start = 0
+    for param, _, *state in lines:
+        end = start + param.size
+        param[...] = joined[0][start:end]
+        for line, whole in zip(state, joined[2:], strict=True):
+            line[...] = whole[start:end]
+        start = end
+    for ((_, param, _, state, _, _, counters, entries), _), place in zip(group, places, strict=True):
+        _store([param, *state, *[each for each, _ in counters]], counters, entries, place)
 
 
 def _apply_to_group(group: list[_Step]) -> None:
-    """Perform the steps of ``group`` by few launches, or one after the other if there is no kernel for the rule."""
+    """Perform the steps of ``group`` by few launches on a GPU, or one after the other without a kernel for the rule.
+
+    A group that is interrupted can neither be completed nor undone, so that the tensors are marked.
+    """
     (rule, _, _, _, decay, numbers, *_), (first, *_) = group[0]
     if devices.several_gpus and (selected := devices.selected_for((first,))) is not None:
         with selected:
             return _apply_to_group(group)
     call, rows = partial(_rule_call, rule, decay, numbers), [arrays for _, arrays in group]
-    launches = load_part("kernels.cuda.calls").update_calls(call, rows) if len(group) > 1 else None
+    launches = load_part("kernels.cuda.calls").update_calls(call, rows)
     if launches is None:
         for step, _ in group:
             apply_rule(*step)

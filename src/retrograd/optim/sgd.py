@@ -83,7 +83,11 @@ class SGD(ElementwiseOptimizer):
         if first:
             buffer = full_like_param(grad if param.__class__ in PLAIN else param.grad)  # type: ignore[arg-type]
             entries = state, {"momentum_buffer": buffer}
-        numbers = {name: values[name] for name in ("lr", "momentum", "dampening", "nesterov")} | {"first": first}
+        kind = "numbers of a first step" if first else "numbers"
+        numbers = values.get(kind)
+        if numbers is None:
+            names = ("lr", "momentum", "dampening", "nesterov")
+            numbers = values[kind] = {name: values[name] for name in names} | {"first": first}
         perform(_with_momentum, param, grad, [buffer], values["decay"], numbers, (), entries)
 
 

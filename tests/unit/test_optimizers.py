@@ -1,0 +1,90 @@
+"""Steps of small parameters on the CPU, which optimizers compute together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import retrograd as torch
+from retrograd.optim import fused
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "sgd": lambda params: torch.optim.SGD(params, lr=0.1, weight_decay=0.1),
+    "momentum": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9, dampening=0.5),
+    "adam": lambda params: torch.optim.Adam(params, lr=0.1, amsgrad=True),
+    "adamw": lambda params: torch.optim.AdamW(params, lr=0.1, maximize=True),
+    "rmsprop": lambda params: torch.optim.RMSprop(params, lr=0.1, centered=True, momentum=0.5),
+    "nadam": lambda params: torch.optim.NAdam(params, lr=0.1),
+    "asgd": lambda params: torch.optim.ASGD(params, lr=0.1),
+    "radam": lambda params: torch.optim.RAdam(params, lr=0.1),
+    "rprop": lambda params: torch.optim.Rprop(params, lr=0.1),
+}
+SHAPES = (3,), (), (2, 3), (40, 50), (4, 1), (1,), (5, 2)
+
+
+def _parameters(shapes: Any = SHAPES) -> list[Any]:
+    torch.manual_seed(0)
+    made = [torch.randn(shape) for shape in shapes]
+    made[2] = made[2].double()
+    return [each.requires_grad_() for each in [*made, torch.randn(3, 2).t(), torch.randn(6)[::2]]]
+
+
+def _trained(make: Callable[[Any], Any], joined: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    monkeypatch.setattr(fused, "JOINED", joined)
+    params = _parameters()
+    optimizer = make(params)
+    torch.manual_seed(1)
+    for step in range(4):
+        for place, param in enumerate(params):
+            param.grad = None if step == 1 and place == 1 else torch.randn_like(param)
+        optimizer.step()
+    states = [value for param in params for value in optimizer.state[param].values() if isinstance(value, torch.Tensor)]
+    return [*params, *states, torch.tensor([each._version for each in (*params, *states)])]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_joined_parameters_have_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, joined = (_trained(OPTIMIZERS[name], limit, monkeypatch) for limit in (-1, 1000))
+    assert len(alone) == len(joined) > len(SHAPES)
+    for a, b in zip(alone, joined, strict=True):
+        assert a.dtype == b.dtype and a.stride() == b.stride() and torch.equal(a, b)
+
+
+def test_small_parameters_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    run = fused.ArrayOps.run
+
+    def noting(self: Any, rule: Any, decay: Any, numbers: Any, arrays: Any, resume: bool = False) -> None:
+        sizes.append(arrays[0].size)
+        run(self, rule, decay, numbers, arrays, resume)
+
+    monkeypatch.setattr(fused.ArrayOps, "run", noting)
+    params = _parameters()
+    for param in params:
+        param.grad = torch.ones_like(param)
+    torch.optim.Adam(params).step()
+    assert sorted(sizes) == [3, 6, 6, 19, 2000]  # not contiguous; float64; not contiguous; the others; large
+
+
+def test_parameters_that_share_memory_are_updated_one_after_the_other() -> None:
+    memory = torch.zeros(8)
+    params = [memory[n : n + 4].requires_grad_() for n in range(4)]
+    for param in params:
+        param.grad = torch.ones(4)
+    torch.optim.SGD(params, lr=1.0).step()
+    assert memory.tolist() == [-1, -2, -3, -4, -3, -2, -1, 0]
+
+
+def test_an_invalid_parameter_changes_nothing() -> None:
+    params = [torch.ones(3, requires_grad=True) for _ in range(5)]
+    optimizer = torch.optim.Adam(params)
+    for param in params:
+        param.grad = torch.ones(3)
+    optimizer.step()
+    before = [param.detach().clone() for param in params]
+    optimizer.state[params[3]]["step"].requires_grad_()
+    with pytest.raises(RuntimeError, match="`requires_grad` is not supported for `step`"):
+        optimizer.step()
+    assert all(map(torch.equal, before, params))
