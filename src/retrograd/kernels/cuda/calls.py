@@ -13,6 +13,7 @@ from typing import Any
 from ..scalar_code import BOOL
 from .launch import computed
 from .many import update_calls
+from .windows import HALF
 
 
 def compute(op: Any, arrays: Sequence[Any], params: Sequence[Any], target: Any = None) -> Any:
@@ -25,8 +26,11 @@ def compute(op: Any, arrays: Sequence[Any], params: Sequence[Any], target: Any =
     if target is not None and any(getattr(each, "dtype", target) not in (target, BOOL) for each in arrays):
         return None
     named = dict(zip(op.params[op.positional :], params[op.positional :], strict=True))
-    numbers = op.kind == "pointwise" and any(each.__class__ in (int, float) for each in arrays)
-    return computed(op.kernel, op.name, [*arrays, *params[: op.positional]], named, 1 if numbers else 2)
+    # CuPy's functions need conversions before and after for these.
+    single = op.kind == "pointwise" and any(
+        each.__class__ in (int, float) or (each is not None and each.dtype.char in HALF) for each in arrays
+    )
+    return computed(op.kernel, op.name, [*arrays, *params[: op.positional]], named, 1 if single else 2)
 
 
 def kernel_for_rules(op: Any, otherwise: Callable[..., Any]) -> Callable[..., Any]:
