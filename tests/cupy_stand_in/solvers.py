@@ -98,8 +98,29 @@ def routines(kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
             _solved(trans, matrix(a, n, n, lda, dtype), pivots, matrix(b, n, nrhs, ldb, dtype))
         vector(info, 1, "i4")[0] = 0  # in the memory of the host: whether an argument is wrong
 
+    real = kind in "sd"
+
+    def ungqr(
+        handle: int, m: int, n: int, k: int, A: int, lda: int, tau: int, work: int, lwork: int, devInfo: int
+    ) -> None:  # fmt: skip
+        assert handle == HANDLES["cusolver"] and work and m >= n >= k
+        a, call = matrix(A, m, n, lda, dtype), _lapack("orgqr" if real else "ungqr", dtype)
+        a[...] = call(a, vector(tau, k, dtype))[0]
+
+    def unmqr(
+        handle: int, side: int, trans: int, m: int, n: int, k: int, A: int, lda: int, tau: int, C: int, ldc: int,
+        work: int, lwork: int, devInfo: int,
+    ) -> None:  # fmt: skip
+        assert handle == HANDLES["cusolver"] and work and trans in ((0, 1) if real else (0, 2))
+        a, c = matrix(A, (m, n)[side], k, lda, dtype), matrix(C, m, n, ldc, dtype)
+        call = _lapack("ormqr" if real else "unmqr", dtype)
+        c[...] = call("LR"[side], "NTC"[trans], a, vector(tau, k, dtype), c, 64 * (m + n))[0]
+
     return (
-        {"getrf": getrf, "getrs": getrs, "potrf": potrf, "potrfBatched": potrf_batched, "getrf_bufferSize": _buffer_size,
+        {"orgqr" if real else "ungqr": ungqr, "ormqr" if real else "unmqr": unmqr,
+         "orgqr_bufferSize" if real else "ungqr_bufferSize": _buffer_size,
+         "ormqr_bufferSize" if real else "unmqr_bufferSize": _buffer_size,
+         "getrf": getrf, "getrs": getrs, "potrf": potrf, "potrfBatched": potrf_batched, "getrf_bufferSize": _buffer_size,
          "potrf_bufferSize": _buffer_size},
         {"getrfBatched": getrf_batched, "getrsBatched": getrs_batched},
     )  # fmt: skip
@@ -112,7 +133,13 @@ def add(cuda: Any) -> None:
         for library, found in zip((cuda.cusolver, cuda.cublas), routines(kind), strict=True):
             library.__dict__.update({kind + name: routine for name, routine in found.items()})
     cuda.cublas.__dict__.update(
-        CUBLAS_OP_N=0, CUBLAS_OP_T=1, CUBLAS_OP_C=2, CUBLAS_FILL_MODE_LOWER=0, CUBLAS_FILL_MODE_UPPER=1
+        CUBLAS_OP_N=0,
+        CUBLAS_OP_T=1,
+        CUBLAS_OP_C=2,
+        CUBLAS_SIDE_LEFT=0,
+        CUBLAS_SIDE_RIGHT=1,
+        CUBLAS_FILL_MODE_LOWER=0,
+        CUBLAS_FILL_MODE_UPPER=1,
     )
     cuda.device = types.SimpleNamespace(
         get_cusolver_handle=lambda: HANDLES["cusolver"], get_cublas_handle=lambda: HANDLES["cublas"]

@@ -52,6 +52,18 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cholesky": lambda x, b: [torch.linalg.cholesky(x @ x.mH, upper=upper) for upper in (True, False)],
     "cholesky_inverse": lambda x, b: [torch.cholesky_inverse(torch.linalg.cholesky(x @ x.mH))],
     "geqrf": lambda x, b: list(torch.geqrf(x)),
+    "householder_product": lambda x, b: [
+        torch.linalg.householder_product(*torch.geqrf(each)) for each in (x, x[..., :3])
+    ],
+    "orgqr of fewer reflectors": lambda x, b: [
+        torch.orgqr(factors, tau[..., :count]) for factors, tau in [torch.geqrf(x)] for count in (2, 0)
+    ],
+    "ormqr": lambda x, b: [
+        torch.ormqr(*torch.geqrf(each), b if left else b.mT, left, transpose)
+        for each in (x, x[..., :3])
+        for left in (True, False)
+        for transpose in (True, False)
+    ],
 }
 
 

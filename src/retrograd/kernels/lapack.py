@@ -405,6 +405,8 @@ def householder_product(np: Any, x: Any, tau: Any) -> Any:
 
     The result has the shape of ``x``.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.householder_product(x, tau)
 
     def one(a: Any, factors: Any) -> tuple[Any, ...]:
         if not a.size:
@@ -451,6 +453,8 @@ def multiply_q(np: Any, x: Any, tau: Any, other: Any, left: bool, adjoint: bool)
 
     ``x`` and ``tau`` are the results of :func:`geqrf`. If ``adjoint`` is true, Qᴴ is used instead of Q.
     """
+    if np.__name__ == "cupy":
+        return np.lapack.multiply_q(x, tau, other, left, adjoint)
     kind = ("C" if x.dtype.kind == "c" else "T") if adjoint else "N"
 
     def one(a: Any, factors: Any, c: Any) -> tuple[Any, ...]:

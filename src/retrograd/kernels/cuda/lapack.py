@@ -3,7 +3,7 @@
 The functions have the names and results of those in ``kernels/lapack.py``. None raises for a matrix that can not be
 factorized, and none waits for the device: the result codes ``info`` stay there. CuPy's functions read them
 (``lu_factor``) or discard them (``cholesky``), therefore the routines of the libraries are called here. They store
-matrices in column-major order. What is not here has no function in CuPy, and is computed on the CPU.
+matrices in column-major order. What is not here is computed on the CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ LARGE_ROWS = 512
 
 
 def _routine(library: str, name: str, dtype: Any) -> Callable[..., Any]:
-    """Return the routine ``name`` of ``library``, "cublas" or "cusolver", for matrices of ``dtype``."""
+    """Return the routine ``name`` of ``library``, "cublas" or "cusolver", for matrices of ``dtype``.
+
+    ``name`` is the name of the complex routine without the letter of the dtype, such as "ungqr".
+    """
+    if dtype.kind == "f":
+        name = name.replace("ungqr", "orgqr").replace("unmqr", "ormqr")
     found: Callable[..., Any] = getattr(getattr(cupy.cuda, library), PREFIX[dtype.char] + name)
     return found
 
@@ -160,3 +165,50 @@ def geqrf(x: Any) -> tuple[Any, Any]:
         cupy.stack(parts).reshape(*x.shape[:-2], *parts[0].shape) for parts in zip(*found, strict=True)
     )
     return reflectors.swapaxes(-1, -2), factors
+
+
+def householder_product(x: Any, tau: Any) -> Any:
+    """Return the first columns of Q, given the results ``x`` and ``tau`` of :func:`geqrf`."""
+    (rows, columns), count = x.shape[-2:], tau.shape[-1]
+    batch = cupy.broadcast_shapes(x.shape[:-2], tau.shape[:-1])
+    result = column_major(cupy, cupy.broadcast_to(x, (*batch, rows, columns)))
+    if not count:
+        result[...] = cupy.eye(rows, columns, dtype=x.dtype)
+    if not count or not result.size:
+        return result
+    tau = cupy.ascontiguousarray(cupy.broadcast_to(tau, (*batch, count)))
+    handle, info = cupy.cuda.device.get_cusolver_handle(), cupy.empty(1, numpy.int32)
+    size = _routine("cusolver", "ungqr_bufferSize", x.dtype)(
+        handle, rows, columns, count, result.data.ptr, rows, tau.data.ptr
+    )
+    workspace, call = cupy.empty(size, x.dtype), _routine("cusolver", "ungqr", x.dtype)
+    for k, address in enumerate(_Matrices(result)):
+        factors = tau.data.ptr + k * count * tau.itemsize
+        call(handle, rows, columns, count, address, rows, factors, workspace.data.ptr, size, info.data.ptr)
+    return result
+
+
+def multiply_q(x: Any, tau: Any, other: Any, left: bool, adjoint: bool) -> Any:
+    """Return ``Q other`` if ``left`` is true, else ``other Q``, for the square Q of the results of :func:`geqrf`.
+
+    If ``adjoint`` is true, Qᴴ is used instead of Q.
+    """
+    (rows, columns), count, length = other.shape[-2:], tau.shape[-1], x.shape[-2]
+    batch = cupy.broadcast_shapes(x.shape[:-2], tau.shape[:-1], other.shape[:-2])
+    result = column_major(cupy, cupy.broadcast_to(other, (*batch, rows, columns)))
+    if not count or not result.size:
+        return result
+    reflectors = _in_columns(x[..., :count], batch)
+    tau = cupy.ascontiguousarray(cupy.broadcast_to(tau, (*batch, count)))
+    cublas, handle, info = cupy.cuda.cublas, cupy.cuda.device.get_cusolver_handle(), cupy.empty(1, numpy.int32)
+    transposed = cublas.CUBLAS_OP_C if x.dtype.kind == "c" else cublas.CUBLAS_OP_T
+    side = cublas.CUBLAS_SIDE_LEFT if left else cublas.CUBLAS_SIDE_RIGHT
+    sizes = handle, side, transposed if adjoint else cublas.CUBLAS_OP_N, rows, columns, count
+    size = _routine("cusolver", "unmqr_bufferSize", x.dtype)(
+        *sizes, reflectors.data.ptr, length, tau.data.ptr, result.data.ptr, rows
+    )
+    workspace, call = cupy.empty(size, x.dtype), _routine("cusolver", "unmqr", x.dtype)
+    for k, (matrix, target) in enumerate(zip(_Matrices(reflectors), _Matrices(result), strict=True)):
+        factors = tau.data.ptr + k * count * tau.itemsize
+        call(*sizes, matrix, length, factors, target, rows, workspace.data.ptr, size, info.data.ptr)
+    return result
