@@ -317,6 +317,15 @@ def test_synchronisations_are_reported() -> None:
 # -- Memory ----------------------------------------------------------------------------------------------------------
 
 
+def test_peak_beside_arrays_that_are_older_than_the_statistics() -> None:
+    with installed() as cupy:
+        older = cupy.zeros(100_000)
+        base = torch.cuda.memory_allocated()
+        x = torch.empty(1000, device="cuda")
+        del x
+        assert base >= older.nbytes and torch.cuda.max_memory_allocated() == base + 4096
+
+
 def test_memory_statistics() -> None:
     cuda = torch.cuda
     gc.collect()  # tensors of other tests would be freed meanwhile

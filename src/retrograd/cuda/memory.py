@@ -133,6 +133,7 @@ def _read(device: Any) -> tuple[int, int, _Usage]:
     with gpu.cuda.Device(index):
         used, total = int(pool.used_bytes()), int(pool.total_bytes())
     usage = _usage[index]
+    usage.at_most = used
     usage.peak, usage.reserved_peak = max(usage.peak, used), max(usage.reserved_peak, total)
     return used, total, usage
 
