@@ -69,7 +69,7 @@ class Dual(TransformTensor):
         parts = [primal_at(each, self._run) for each in members] + [tangent_at(each, self._run) for each in members]
         return placeholder([each for each in parts if each is not None], shape, dtype)
 
-    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any], record: bool) -> list[Any]:
         run = self._run
         inputs = [primal_at(each, run) for each in inputs]
         primals, out_tangents = [primal_at(each, run) for each in outs], [tangent_at(each, run) for each in outs]

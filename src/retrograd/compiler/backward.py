@@ -88,27 +88,42 @@ def differentiate(
     recorder: Recorder,
     outs: Sequence[Value],
     grads: Sequence[Traced],
-    wanted: Sequence[Value],
+    wanted: Sequence[Value | None],
     steps: Sequence[Step],
+    record: bool = False,
 ) -> list[Traced | None]:
     """Append a backward pass to the recorded steps of ``recorder``, and return the gradients with respect to ``wanted``.
 
     A :class:`Value` describes one recorded array. ``outs`` are the values from which the backward pass starts, and
     ``grads`` are the incoming gradients of ``outs``. The backward pass goes through ``steps``. The returned list has
     one item for each item of ``wanted``: the gradient as a traced tensor, or None if ``outs`` do not depend on this
-    value.
+    value. If ``record`` is true, the backward pass can be differentiated again.
     """
     arrived: dict[Value, Gradient] = {}
+    ends = set(wanted)
+    found: dict[Value | None, Gradient] = {}
     for out, grad in zip(outs, grads, strict=True):
         _accumulate(arrived, out, grad)
-    before = set_recording(False)
+    before = set_recording(record)
     try:
         with recorder.unseen():
-            for step in reversed(steps):
+            for step in reversed(_between(steps, wanted)):
+                found.update((each, arrived[each]) for each in step.results if each in ends and each in arrived)
                 _backward_step(recorder, step, arrived)
     finally:
         restore_recording(before)
-    return [arrived.get(each) for each in wanted]
+    return [found.get(each, arrived.get(each)) for each in wanted]  # type: ignore[arg-type]
+
+
+def _between(steps: Sequence[Step], wanted: Sequence[Value | None]) -> list[Step]:
+    """Return those of ``steps`` that compute one of ``wanted``, or depend on one."""
+    reached = set(wanted)
+    found = []
+    for step in steps:
+        if any(each in reached for each in (*step.values(), *step.results)):
+            reached.update(step.results)
+            found.append(step)
+    return found
 
 
 def _accumulate(arrived: dict[Value, Gradient], value: Value, grad: Gradient) -> None:

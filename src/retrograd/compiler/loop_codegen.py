@@ -241,7 +241,7 @@ class Runner:
 def _compile_loop(source: str, dtype: ArrayDType, parallel: bool) -> Function:
     import math
 
-    from numba import njit, prange
+    from numba import prange
 
     scalars = numba_dispatch.loops("math")
     name = f"loop_{crc32((source + dtype.name).encode()):08x}_{'all' if parallel else 'one'}"
@@ -252,9 +252,20 @@ def _compile_loop(source: str, dtype: ArrayDType, parallel: bool) -> Function:
     for each in ("exp", "log", "log1p", "tanh", "sigmoid", "erf", "normal_cdf", "decay", "decay_less_one", "plus"):
         space[each] = getattr(scalars, each)
     text = source.replace("def loop(", f"def {name}(", 1)
-    filename = _write_source(name, text)
-    function: FunctionType = compile_source(filename, text.splitlines(), space, name)
     options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "parallel": parallel}
+    return compile_cached(name, text, space, options)
+
+
+def compile_cached(name: str, text: str, space: dict[str, object], options: dict[str, object], notes: str = "") -> Function:
+    """Return the function ``name`` that ``text`` defines, compiled by Numba, with its machine code in a cache folder.
+
+    ``space`` has the global names, and ``options`` are those of Numba. ``notes`` are appended to the file in the folder,
+    of which ``name`` must contain a checksum.
+    """
+    from numba import njit
+
+    filename = _write_source(name, text + notes)
+    function: FunctionType = compile_source(filename, text.splitlines(), space, name)
     if os.path.exists(filename):
         try:
             return njit(function, cache=True, **options)

@@ -25,6 +25,7 @@ from .fusion import Loop, fuse, is_contiguous
 from .ir import Step, Value, short_repr
 from .loop_codegen import loop_call
 from .passes import transposed_matrix
+from .regions import Region, form_regions
 
 if TYPE_CHECKING:
     from ..core.typing import Array, ArrayDType, Scalar
@@ -88,14 +89,21 @@ class Program:
     """Generated function of a recorded call: ``run(*arrays)`` takes arrays for ``inputs`` and returns ``outputs``.
 
     ``source`` is the text of the function, and ``title`` its name. ``steps`` are the recorded operations and fused
-    loops that the function runs.
+    loops that the function runs. With ``regions``, steps on small arrays are compiled together (``compiler/regions.py``).
     """
 
     def __init__(
-        self, title: str, inputs: Sequence[Value], steps: Sequence[Step], outputs: Sequence[Value | None]
+        self,
+        title: str,
+        inputs: Sequence[Value],
+        steps: Sequence[Step],
+        outputs: Sequence[Value | None],
+        regions: bool = False,
     ) -> None:
         self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
-        self.steps: list[AnyStep] = fuse(steps, self.outputs) if numba_dispatch.permitted() else list(steps)
+        self.steps: list[AnyStep] = list(steps)
+        if numba_dispatch.permitted():
+            self.steps = form_regions(steps, self.outputs) if regions else fuse(steps, self.outputs)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)
         for step in self.steps:
@@ -146,6 +154,8 @@ def _step_lines(writer: Writer, step: AnyStep) -> list[str]:
     """Return the source lines that run ``step``, which may be a fused loop."""
     if isinstance(step, Loop):
         return loop_call(step, writer)
+    if isinstance(step, Region):
+        return step.call(writer)
     made = ", ".join(each.name for each in step.results) + "," * step.several
     comment = f"  # {list(step.results[0].shape)}"
     return [f"{made} = {_expression(writer, step)}{comment}"]

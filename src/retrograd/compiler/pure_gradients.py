@@ -1,66 +1,93 @@
-"""Programs of ``retrograd.value_and_grad`` for functions that the user has declared pure."""
+"""Programs of functions that the user has declared pure: ``retrograd.value_and_grad`` and ``retrograd.hessian``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from typing import TYPE_CHECKING
 
 import numpy
 
-from ..core.grad_mode import enable_grad
+from ..autograd.backward import gradients_of_tensors
+from ..core.grad_mode import set_recording
 from ..core.graph import OutputEdge
 from ..core.tensor import Tensor, leaf_from_array, wrap
-from .recorder import Traced, Unrecorded
-from .segment_program import compile_segment
+from .ir import Value
+from .passes import eliminate_common_subexpressions, eliminate_dead_code
+from .program import Program
+from .recorder import Recorder, Traced, Unrecorded
 
 if TYPE_CHECKING:
     from ..core.typing import Array, Edge
 
+#: Computes the arrays of the results from those of the arguments.
+Run = Callable[[Sequence["Array"]], Sequence["Array"]]
+
 
 def program_of(
-    f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[int]
-) -> Callable[[Sequence[Array]], tuple[object, list[Array]]] | None:
-    """Return a function that computes the value of ``f`` and the gradients of the arguments ``chosen``.
+    f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen: Sequence[int] = ()
+) -> Run | None:
+    """Return a function that computes the arrays of the tensors that ``f`` returns for arguments like ``given``.
 
-    It takes the arrays among the arguments ``given``, which must have the same shapes and dtypes. Return None if ``f``
-    cannot be recorded, for example because it reads elements or registers hooks, or if a gradient is zero.
+    It takes the arrays among ``given``, which must have the same shapes and dtypes. Those at the places ``chosen`` require
+    gradients in ``f``. Return None if ``f`` cannot be recorded, for example because it reads elements or registers hooks.
     """
-    places = [place for place, each in enumerate(given) if isinstance(each, numpy.ndarray)]
-    inputs = [
-        leaf_from_array(given[place]) if place in chosen else wrap(given[place])  # type: ignore[arg-type]
-        for place in places
-    ]
+    try:
+        return Context().run(_compile, f, given, chosen)
+    except Unrecorded:
+        return None
 
-    def recorded(*tensors: Tensor) -> list[Tensor]:
-        arguments = list(given)
-        for place, each in zip(places, tensors, strict=True):
-            arguments[place] = each
+
+def value_and_gradients(
+    f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[int]
+) -> Run | None:
+    """Return a function that computes the value of ``f``, and the gradients of the arguments ``chosen``.
+
+    See :func:`program_of`.
+    """
+
+    def both(*arguments: Tensor) -> list[Tensor]:
         result = f(*arguments)
         if not isinstance(result, Traced) or result.numel() != 1 or result.is_complex():
             raise Unrecorded("the result is not a real tensor with one element")
         if _has_hooks(result._inner):
             raise Unrecorded("registers hooks")
-        return [result]
+        leaves = [arguments[place] for place in chosen]
+        found = gradients_of_tensors([result], leaves, [None], False, False)
+        return [
+            result,
+            *[
+                wrap(numpy.zeros_like(leaf._array)) if each is None else each
+                for leaf, each in zip(leaves, found, strict=True)
+            ],
+        ]
 
-    wanted = [places.index(place) for place in chosen]
-    try:
-        with enable_grad():
-            segment = compile_segment(recorded, inputs, 0, wanted)
-    except Unrecorded:
-        return None
-    if sorted(segment.leaves) != sorted(wanted):
-        return None
-    forward = segment.forward.run
-    names = [each.name for each in segment.forward.inputs]
-    by_name = {value.name: place for place, value in enumerate(segment.inputs)}
-    order = [by_name.get(name) for name in names]
-    one = numpy.ones(segment.outs[0].shape, segment.outs[0].dtype)
-    at = [segment.leaves.index(each) for each in wanted]
+    return program_of(both, given, chosen)
 
-    def run(arrays: Sequence[Array]) -> tuple[object, list[Array]]:
-        value, *gradients = forward(*[one if place is None else arrays[place] for place in order])
-        return value.item(), [gradients[each] for each in at]
 
+def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen: Sequence[int]) -> Run:
+    """Record ``f`` and return its program (helper of :func:`program_of`, run in an empty context)."""
+    places = [place for place, each in enumerate(given) if isinstance(each, numpy.ndarray)]
+    set_recording(True)
+    recorder = Recorder()
+    arguments = list(given)
+    for place in places:
+        array = numpy.array(given[place])
+        arguments[place] = recorder.input(leaf_from_array(array) if place in chosen else wrap(array))
+    inputs: list[Value] = [arguments[place]._value for place in places]  # type: ignore[attr-defined]
+    with recorder:
+        results = [each if isinstance(each, Traced) else recorder.constant(each) for each in f(*arguments)]
+    outs = [each._value for each in results]
+    steps, instead = eliminate_common_subexpressions(recorder.tape.steps, ())
+    outs = [instead.get(each, each) for each in outs]
+    program = Program("pure", inputs, eliminate_dead_code(steps, outs), outs, regions=True)
+    recorder.release()
+    forward = program.run
+
+    def run(arrays: Sequence[Array]) -> Sequence[Array]:
+        return forward(*[each if each.flags.carray else each.copy() for each in arrays])
+
+    run.program = program  # type: ignore[attr-defined]
     return run
 
 

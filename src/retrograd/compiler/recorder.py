@@ -26,6 +26,7 @@ from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
 from ..runtime import user_frame
 from . import errors
+from .backward import differentiate
 from .ir import CONSTANT, INPUT, RESULT, ExtraOp, Step, Tape, Value
 
 if TYPE_CHECKING:
@@ -106,8 +107,10 @@ class Traced(TransformTensor):
     def blank(self, members: Members, shape: Shape, dtype: ArrayDType) -> Tensor:
         return wrap(numpy.zeros(shape, dtype))._set_requires_grad()
 
-    def gradients(self, outs: Members, inputs: Members, grads: Members, solve: Function) -> list[Gradient]:
-        raise Unrecorded("gradients within a derivative")
+    def gradients(
+        self, outs: Members, inputs: Members, grads: Members, solve: Function, record: bool
+    ) -> list[Gradient]:
+        return self._run.gradients(outs, inputs, grads, record)
 
     def merged(self, members: Members, build: Function) -> Results:
         raise Unrecorded("a transformation")
@@ -238,7 +241,13 @@ class Recorder(TransformLevel):
 
         Calls of public functions are not intercepted in it; only the operations on traced tensors are recorded.
         """
-        self._quiet = True
+        before, self._quiet = self._quiet, True
+        if self.alive:  # a gradient within the recorded function
+            try:
+                yield
+            finally:
+                self._quiet = before
+            return
         TransformLevel.__enter__(self)
         try:
             yield
@@ -353,6 +362,24 @@ class Recorder(TransformLevel):
         self.tape.steps.append(Step(op, operands, params, values, several, line))
         found = [self.traced(out, value) for out, value in zip(outs, values, strict=True)]
         return tuple(found) if several else found[0]
+
+    def gradients(self, outs: Members, inputs: Members, grads: Members, record: bool) -> list[Gradient]:
+        """Return the gradients of ``outs`` with respect to ``inputs``, by the gradient rules of the recorded steps.
+
+        ``grads`` are the incoming gradients; None means ones. A gradient is None if ``outs`` do not depend on the input.
+        """
+        pairs = [
+            (out._value, self.ones(out) if grad is None else grad if isinstance(grad, Traced) else self.constant(grad))
+            for out, grad in zip(outs, grads, strict=True)
+            if isinstance(out, Traced) and out.requires_grad
+        ]
+        wanted = [each._value if isinstance(each, Traced) else None for each in inputs]
+        values, given = [value for value, _ in pairs], [grad for _, grad in pairs]
+        return differentiate(self, values, given, wanted, list(self.tape.steps), record)
+
+    def ones(self, x: Traced) -> Traced:
+        """Return a traced tensor of ones like ``x``."""
+        return self.constant(wrap(numpy.ones(x._array.shape, x._array.dtype)))
 
     def _find_root(self, value: Value, array: Array, tensors: Operands) -> None:
         """Store in ``value.root`` of which recorded array the result ``array`` is a view, if of any.

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from .typing import Operation, Params
 
 
-def expression_of(step: Step, dtype: ArrayDType) -> tuple[Element, tuple[Element, ...]] | None:
+def expression_of(
+    step: Step, dtype: ArrayDType, kind: type[Element] = Element
+) -> tuple[Element, tuple[Element, ...]] | None:
     """Return the expression of ``step``, a recorded operation in a loop of ``dtype``, and the elements of its operands.
+
+    The elements are of the class ``kind``, which has the table of the functions that the loop can compute.
 
     The result is None if the operation is not elementwise, or if no expression can be derived.
     """
@@ -27,20 +31,20 @@ def expression_of(step: Step, dtype: ArrayDType) -> tuple[Element, tuple[Element
         return None
     operands = tuple([(each.dtype, each.size) if hasattr(each, "dtype") else (dtype, 1) for each in step.operands])
     try:
-        return _derived(op, step.params, operands, repr(step.params))
+        return _derived(op, step.params, operands, repr(step.params), kind)
     except TypeError:  # unhashable parameters
         return None
 
 
 @lru_cache(1024)
 def _derived(
-    op: Operation, params: Params, operands: tuple[tuple[ArrayDType, int], ...], text: str
+    op: Operation, params: Params, operands: tuple[tuple[ArrayDType, int], ...], text: str, kind: type[Element]
 ) -> tuple[Element, tuple[Element, ...]] | None:
     """Return the expression of ``op`` and the elements of its operands, or None.
 
     ``text`` is the text of ``params``. It is part of the key of the cache because -0.0 equals 0.0, and True equals 1.
     """
-    given = tuple([Element(*each) for each in operands])
+    given = tuple([kind(*each) for each in operands])
     try:
         if op.scalar is not None:
             found = op.scalar(*given, *params)
@@ -49,7 +53,7 @@ def _derived(
             found = op.kernel(ArrayModule(), *given, *params[: op.positional], **named)
     except Exception:  # the kernel is more than functions of the tables
         return None
-    return (found, given) if found.__class__ is Element else None
+    return (found, given) if found.__class__ is kind else None
 
 
 __all__ = ["BOOL", "element_text", "expression_of", "scalar_literal"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from .fusion import Loop
     from .ir import Step
+    from .regions import Region
 
 #: Operation of a step: an ``Op`` of ``dispatch``, or an ``ExtraOp``, which has the attributes of an ``Op`` that the step
 #: needs. The name of the operation decides which of the two it is.
@@ -21,9 +22,9 @@ Operand: TypeAlias = Any
 #: Array or ``Value`` whose shape, dtype and strides a new ``Value`` describes.
 Described: TypeAlias = Any
 #: Step of a program after fusion.
-AnyStep: TypeAlias = "Step | Loop"
+AnyStep: TypeAlias = "Step | Loop | Region"
 #: The class of the steps of one list.
-StepKind = TypeVar("StepKind", bound="Step | Loop")
+StepKind = TypeVar("StepKind", bound="Step | Loop | Region")
 #: Operands of a call: traced and ordinary tensors, numbers and None, whose classes are tested where they matter.
 Operands: TypeAlias = tuple[Any, ...]
 #: Tensors that a function combines, such as the arguments of ``cat``.

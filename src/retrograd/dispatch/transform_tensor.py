@@ -210,14 +210,14 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def gradients(
-        self, outs: Sequence[Operand], inputs: Sequence[Operand], grads: Sequence[Operand], solve: Function
+        self, outs: Sequence[Operand], inputs: Sequence[Operand], grads: Sequence[Operand], solve: Function, record: bool
     ) -> list[Gradient]:
         """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 
         ``self`` has the innermost level among ``outs`` and ``inputs``. ``grads`` are the incoming gradients of ``outs``
         (None means ones). The method calls ``solve(outs, inputs, grads, last)`` with the inner tensors, which belong to
         outer levels. ``solve`` returns the list of their gradients. ``last`` must be true in the last of these calls,
-        which frees the graph unless it is retained.
+        which frees the graph unless it is retained. ``record`` tells whether the result has a graph.
         """
 
     @abstractmethod

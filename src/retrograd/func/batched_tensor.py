@@ -98,7 +98,7 @@ class Batch(TransformTensor):
         values = [unwrap_batch(each, self._run)[0] for each in members]
         return batch(self._run, placeholder(values, (self._run.size, *shape), dtype))
 
-    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any]) -> list[Any]:
+    def gradients(self, outs: Any, inputs: Any, grads: Any, solve: Callable[..., Any], record: bool) -> list[Any]:
         run = self._run
         batched = [is_batched_at(each, run) for each in outs]
         values = [inner_to_front(each, run) if found else each for each, found in zip(outs, batched, strict=True)]

@@ -79,7 +79,8 @@ def value_and_grad(
         if program is None:
             value, found = _eager(called, given, different)
         else:
-            value, found = program([each for each in given if each.__class__ is numpy.ndarray])
+            value, *found = program([each for each in given if each.__class__ is numpy.ndarray])
+            value = value.item()
         of = dict(zip(different, found, strict=True))
         gradients = [_like(of[place], args[place]) for place in chosen]
         return value, gradients[0] if single else tuple(gradients)
@@ -128,7 +129,7 @@ def _program(
     if key not in programs:
         if len(programs) >= MOST:
             return None
-        programs[key] = load_part("compiler.pure_gradients").program_of(f, given, chosen)
+        programs[key] = load_part("compiler.pure_gradients").value_and_gradients(f, given, chosen)
     return programs[key]
 
 

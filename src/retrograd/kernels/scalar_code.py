@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy
@@ -178,6 +179,40 @@ def _is_never_positive(element: Element) -> bool:
     if element.text == ARITHMETIC["multiply"] and (element.operands[1].text or "-")[:3] in ("F(0", "F(1", "F(2"):
         element = element.operands[0]
     return element.text == ARITHMETIC["minimum"] and element.operands[1].text in ("F(0)", "F(0.0)")
+
+
+#: Functions of numbers in compiled regions of small arrays, besides those of :data:`ARITHMETIC`.
+SMALL_FUNCTIONS = {
+    **{name: f"{name}({{0}})" for name in (
+        "sin", "cos", "tan", "sinh", "cosh", "expm1", "exp2", "log2", "log10", "floor", "ceil", "trunc", "erfc",
+    )},
+    "arcsin": "asin({0})", "arccos": "acos({0})", "arctan": "atan({0})", "arcsinh": "asinh({0})",
+    "arccosh": "acosh({0})", "arctanh": "atanh({0})", "arctan2": "atan2({0}, {1})", "hypot": "hypot({0}, {1})",
+    "power": "pow({0}, {1})", "fabs": "abs({0})", "expit": "sigmoid({0})", "copysign": "copysign({0}, {1})",
+    "conjugate": "{0}",
+}  # fmt: skip
+
+
+class SmallElement(Element):
+    """One element of an array in a region of small arrays, which is compiled without vector instructions for functions."""
+
+    functions: ClassVar[dict[str, str]] = {**ARITHMETIC, **SMALL_FUNCTIONS}
+    flags = SimpleNamespace(c_contiguous=True, carray=True, f_contiguous=True, writeable=True)
+
+    def conj(self) -> Element:
+        """Return the element, which is real."""
+        return self
+
+    def fill(self, value: object) -> None:
+        """Make this element that of an array that was filled with ``value``."""
+        self.overwrite(self.number(value, self.dtype))
+
+    def __array_function__(
+        self, function: object, types: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
+        if function is numpy.empty_like and len(args) == 1 and not kwargs:
+            return self.combined(self.dtype, "F(0)", (self,))
+        return super().__array_function__(function, types, args, kwargs)
 
 
 class ArrayModule:
