@@ -86,7 +86,7 @@ if _typing.TYPE_CHECKING:
     from .compiler import compile
     from .determinism import *
     from .func import vmap
-    from .func.numpy_functions import value_and_grad
+    from .func.numpy_functions import hessian, value_and_grad
     from .inspection.notebook import set_notebook_display
     from .runtime.malloc import empty_cache
     from .serialization import load, save
@@ -120,7 +120,7 @@ _FOREACH_ONE = ("clone", "copy_", "max", "mm", "norm", "powsum", "zero_")
 _COMING = {
     "compiler": ("compile",),
     "runtime.malloc": ("empty_cache",),
-    "func.numpy_functions": ("value_and_grad",),
+    "func.numpy_functions": ("hessian", "value_and_grad"),
     "inspection.notebook": ("set_notebook_display",),
     "amp": ("GradScaler", "autocast"),
     "amp.autocast_mode": (

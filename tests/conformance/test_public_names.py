@@ -89,6 +89,7 @@ OURS = {
     "draw",
     "empty_cache",
     "set_notebook_display",
+    "hessian",
     "value_and_grad",
     "explain",
     "memory",

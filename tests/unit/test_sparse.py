@@ -216,6 +216,7 @@ ABOUT_LAYOUT = [
     "save",
     "load",
     "vmap",
+    "hessian",
     "value_and_grad",
     "__new__",
     "__init_subclass__",

@@ -20,6 +20,7 @@ from ..core.rule_namespace import rule_namespace_of
 from ..core.tensor import wrap
 from ..dispatch.op import TENSORS, arguments, is_shared
 from ..dispatch.transform_tensor import TransformTensor
+from .errors import Unsupported
 from .ir import ExtraOp, Step, Value
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list
     """
     leaves, spec = tree_flatten((g, *rest))
     places = [i for i, each in enumerate(leaves) if isinstance(each, TransformTensor)]
+    if len({leaves[i]._run for i in places}) > 1:
+        raise Unsupported(f"{name}, in a transform")
     run = leaves[places[0]]._run
 
     def whole(arrays: Sequence[Array]) -> Sequence[Array]:

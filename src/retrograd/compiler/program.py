@@ -217,6 +217,7 @@ def _reshape_text(step: Step) -> str | None:
 NUMPY_EXPRESSIONS: dict[str, Callable[[Step], str | None]] = {
     "mm": _matmul_text, "t": _transpose_text, "transpose": _transpose_text, "view": _reshape_text, "unsqueeze": _reshape_text,
     "reshape_alias": _reshape_text, "unsafe_view": _reshape_text, "alias": lambda step: f"{step.operands[0].name}.view()",
+    "detach": lambda step: f"{step.operands[0].name}.view()",
 }  # fmt: skip
 _FLOATS = (F32, numpy.dtype(numpy.float64))
 _PLAIN_DTYPES = (*_FLOATS, numpy.dtype(bool))

@@ -10,18 +10,19 @@ import numpy
 
 from ..autograd.backward import gradients_of_tensors
 from ..core.grad_mode import set_recording
-from ..core.graph import OutputEdge
 from ..core.tensor import Tensor, leaf_from_array, wrap
+from ..func.numpy_functions import second_derivatives
 from .ir import Value
 from .passes import eliminate_common_subexpressions, eliminate_dead_code
 from .program import Program
 from .recorder import Recorder, Traced, Unrecorded
+from .regions import Region
 
 if TYPE_CHECKING:
-    from ..core.typing import Array, Edge
+    from ..core.typing import Array
 
-#: Computes the arrays of the results from those of the arguments.
-Run = Callable[[Sequence["Array"]], Sequence["Array"]]
+#: Computes the arrays of the results, which belong to the caller, from those of the arguments.
+Run = Callable[[Sequence["Array"]], list["Array"]]
 
 
 def program_of(
@@ -34,11 +35,11 @@ def program_of(
     """
     try:
         return Context().run(_compile, f, given, chosen)
-    except Unrecorded:
+    except Exception:  # if it is one of the program, it is raised in eager mode
         return None
 
 
-def value_and_gradients(
+def value_and_grad(
     f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[int]
 ) -> Run | None:
     """Return a function that computes the value of ``f``, and the gradients of the arguments ``chosen``.
@@ -50,8 +51,6 @@ def value_and_gradients(
         result = f(*arguments)
         if not isinstance(result, Traced) or result.numel() != 1 or result.is_complex():
             raise Unrecorded("the result is not a real tensor with one element")
-        if _has_hooks(result._inner):
-            raise Unrecorded("registers hooks")
         leaves = [arguments[place] for place in chosen]
         found = gradients_of_tensors([result], leaves, [None], False, False)
         return [
@@ -63,6 +62,14 @@ def value_and_gradients(
         ]
 
     return program_of(both, given, chosen)
+
+
+def hessian(f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[int]) -> Run | None:
+    """Return a function that computes the second derivatives of ``f`` for each pair of the arguments ``chosen``.
+
+    See :func:`program_of`.
+    """
+    return program_of(lambda *arguments: second_derivatives(f, arguments, chosen), given)
 
 
 def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen: Sequence[int]) -> Run:
@@ -77,31 +84,20 @@ def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen
     inputs: list[Value] = [arguments[place]._value for place in places]  # type: ignore[attr-defined]
     with recorder:
         results = [each if isinstance(each, Traced) else recorder.constant(each) for each in f(*arguments)]
+    if recorder.has_hooks():
+        raise Unrecorded("registers hooks")
     outs = [each._value for each in results]
     steps, instead = eliminate_common_subexpressions(recorder.tape.steps, ())
     outs = [instead.get(each, each) for each in outs]
     program = Program("pure", inputs, eliminate_dead_code(steps, outs), outs, regions=True)
     recorder.release()
+    own = {each for step in program.steps if isinstance(step, Region) for each in step.results}
+    copied = [outs.index(each) < k or each not in own for k, each in enumerate(outs)]
     forward = program.run
 
-    def run(arrays: Sequence[Array]) -> Sequence[Array]:
-        return forward(*[each if each.flags.carray else each.copy() for each in arrays])
+    def run(arrays: Sequence[Array]) -> list[Array]:
+        found = forward(*[each if each.flags.carray else each.copy() for each in arrays])
+        return [each.copy() if copy else each for each, copy in zip(found, copied, strict=True)]
 
     run.program = program  # type: ignore[attr-defined]
     return run
-
-
-def _has_hooks(result: Tensor) -> bool:
-    """Whether a node of the graph of ``result`` has hooks."""
-    pending: list[Edge | None] = [result._grad_edge]
-    seen = set()
-    while pending:
-        edge = pending.pop()
-        node = edge.node if isinstance(edge, OutputEdge) else edge
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if node.hooks:
-            return True
-        pending += [each for each, _ in node.next_functions]
-    return False

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy
 
 from ..core import torch_function
+from ..core.grad_mode import HOOKED, recording
+from ..core.graph import OutputEdge
 from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.generic_path import apply
@@ -121,6 +123,21 @@ class Traced(TransformTensor):
 
     data = property(lambda self: self._run.detached(self), doc="Tensor with the same elements and no gradient.")
 
+    @property
+    def _grad(self) -> Tensor | None:  # type: ignore[override]
+        if self._inner._grad is not None:
+            raise Unrecorded("reads grad")
+        return None
+
+    @_grad.setter
+    def _grad(self, grad: Tensor | None) -> None:
+        raise Unrecorded("writes grad")
+
+    def _set_requires_grad(self, requires_grad: bool = True) -> Tensor:
+        self._inner._set_requires_grad(requires_grad)
+        self._value.graded = self._inner.requires_grad
+        return self
+
 
 def _refusing(name: str) -> Function:
     """Return a method ``name`` that raises :class:`Unrecorded`, because it reads elements."""
@@ -188,6 +205,8 @@ def _index_backward_kernel(np: ArrayModule, *given: RuleArgument) -> Array:
 
 
 def _index_rule(F: RuleNamespace, g: Gradient, step: Step) -> list[Gradient]:
+    if g.__class__ is not Traced:
+        raise Unrecorded("the gradient of indexing, in a transform")
     run, shape = g._run, step.operands[0].shape
     picks = [run.read(step, each) for each in step.operands[1:]]
     params = step.params[0], shape
@@ -202,6 +221,9 @@ def _index_again(given: Operands, params: Params) -> Tensor:
 
 INDEX, INDEX_BACKWARD = ExtraOp("index", _index_kernel, _index_rule), ExtraOp("index_backward", _index_backward_kernel)
 INDEX.again = _index_again
+#: A view without a gradient, also if it requires gradients afterwards.
+DETACH = ExtraOp("detach", lambda np, x: x.view())
+DETACH.again = lambda given, params: given[0].detach()
 
 
 class Recorder(TransformLevel):
@@ -262,11 +284,18 @@ class Recorder(TransformLevel):
         if name == "__getitem__" and any(isinstance(each, Tensor) and each.dtype in MASK_DTYPES for each in given[1:]):
             raise Unrecorded("indexing by a mask, because the result's size depends on its elements")
         result = func(*args, **(kwargs or {}))
-        if any(each.__class__ is Traced for each in given):
+        if any(map(_is_traced, given)):
             for each in tree_leaves(result):
-                if isinstance(each, Tensor) and each.__class__ is not Traced and name not in SHAPE_ONLY:
+                if isinstance(each, Tensor) and not _is_traced(each) and name not in SHAPE_ONLY:
                     raise Unrecorded(f"{name}() is not recorded")
         return result
+
+    def has_hooks(self) -> bool:
+        """Whether hooks have been registered on a recorded tensor or its node."""
+        edges = {id(edge): edge for inner, _ in self._kept if (edge := getattr(inner, "_grad_edge", None)) is not None}
+        nodes = [edge.node if isinstance(edge, OutputEdge) else edge for edge in edges.values()]
+        found = [each.hooks for each in (*edges.values(), *nodes) if each.hooks is not None]
+        return any(each.tensor or each.before or each.after or each.accumulated for each in found)
 
     def release(self) -> None:
         """Delete the references to traced tensors, which refer to the recorder, so that their arrays are freed."""
@@ -313,7 +342,7 @@ class Recorder(TransformLevel):
         """Return a tensor that shares the memory of ``x`` and has no gradient, and record the operation."""
         with torch_function.disabled_overrides(torch_function.NONE):
             inner = x._inner.detach()
-        return self.noted(TENSORS.alias.op, (x,), (), inner)
+        return self.noted(DETACH, (x,), (), inner)
 
     def operand(self, x: Tensor | Scalar | None) -> Operand:
         """Return the :class:`Value` that represents the operand ``x``; numbers and None are returned unchanged."""
@@ -334,6 +363,8 @@ class Recorder(TransformLevel):
         """
         if in_place:
             raise Unrecorded(f"{op.shown}_() modifies a tensor")
+        if recording() is HOOKED:
+            raise Unrecorded("saved-tensor hooks or anomaly detection")
         if op.vmap == "dynamic":
             raise Unrecorded(f"{op.shown}: the size of its result depends on the elements")
         for each in tree_leaves(params):
@@ -369,12 +400,13 @@ class Recorder(TransformLevel):
         ``grads`` are the incoming gradients; None means ones. A gradient is None if ``outs`` do not depend on the input.
         """
         pairs = [
-            (out._value, self.ones(out) if grad is None else grad if isinstance(grad, Traced) else self.constant(grad))
+            (out._value, self.ones(out) if grad is None else grad)
             for out, grad in zip(outs, grads, strict=True)
             if isinstance(out, Traced) and out.requires_grad
         ]
         wanted = [each._value if isinstance(each, Traced) else None for each in inputs]
-        values, given = [value for value, _ in pairs], [grad for _, grad in pairs]
+        values = [value for value, _ in pairs]
+        given = [grad if isinstance(grad, TransformTensor) else self.constant(grad) for _, grad in pairs]
         return differentiate(self, values, given, wanted, list(self.tape.steps), record)
 
     def ones(self, x: Traced) -> Traced:
@@ -414,6 +446,15 @@ def _rng_state() -> tuple[object, ...]:
     """Return the parts of the default random generator's state that change when it draws numbers or is seeded."""
     stream = default_generator._stream
     return id(stream._words), stream._position, stream.kept, stream.initial_seed
+
+
+def _is_traced(x: object) -> bool:
+    """Whether ``x`` is a traced tensor, or one that a transform such as ``vmap`` has wrapped."""
+    while isinstance(x, TransformTensor) and x.__class__ is not Traced:
+        if _is_traced(getattr(x, "_tangent", None)):
+            return True
+        x = x._inner
+    return x.__class__ is Traced
 
 
 def plain(tree: PyTree) -> PyTree:

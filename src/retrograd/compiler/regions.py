@@ -10,31 +10,35 @@ straight-line function of loops over constant ranges, in a small subset of Pytho
             v3[i] = t1 * t1
         ...
 
-``region_codegen.py`` translates the text to machine code. Views have no code: elements of the viewed array are read. The
+``kernels/numba/straight_line.py`` translates the text to machine code. Views have no code: elements of the viewed array are read. The
 text is also valid Python, which computes the same from lists.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
 
 import numpy
 
 from ..dispatch.operand_promotion import F64
+from ..kernels import numba_dispatch
 from ..kernels.scalar_code import SmallElement, element_text, scalar_literal
 from .fusion import MEANS, SUMS, decompose, fuse
 from .ir import CONSTANT, RESULT, Step, Value
+from .loop_codegen import compile_cached
 from .scalar_code import BOOL, expression_of
 
 if TYPE_CHECKING:
+    from ..core.typing import Function
     from .program import Writer
     from .typing import AnyStep
 
 #: Most elements of an array, and most multiplications of a product of matrices, of a step in a region.
-MOST_ELEMENTS, MOST_PRODUCTS = 1024, 8192
-#: Fewest steps of a region, and most elements of the arrays that it allocates on the stack.
+MOST_ELEMENTS, MOST_PRODUCTS = 4096, 4096
+#: Fewest steps of a region, and most elements of the arrays that it has on the stack.
 FEWEST_STEPS, STACK = 3, 16384
 #: Most elements of an array that are moved one by one.
 LISTED = 64
@@ -43,21 +47,20 @@ LITERAL_ELEMENTS = 128
 #: Operations whose results have only elements of the operands, and zeros; views are added to them.
 MOVES = frozenset(
     """
-    slice_backward select_backward diagonal_backward split_backward tril triu cat stack clone_block reshape_copy
+    detach slice_backward select_backward diagonal_backward split_backward tril triu cat stack clone_block reshape_copy
     unsafe_view flip_block roll_block rot90_block repeat_block diag_embed_block constant_pad_nd_block same
     """.split()  # noqa: SIM905
 )
 #: Products of matrices: the dimensions of the operands and of the result, as in einsum.
 PRODUCTS = {
     "dot": ("k", "k", ""), "mv": ("ik", "k", "i"), "mm": ("ik", "kj", "ij"), "bmm": ("bik", "bkj", "bij"),
-    "outer_block": ("i", "j", "ij"),
 }  # fmt: skip
 
 
 class Region:
     """Steps that one generated function computes: it reads the arrays ``reads`` and writes ``results``.
 
-    ``source`` is the text of the function.
+    ``source`` is the text of the function, and ``stack`` the number of elements of the arrays that it has on the stack.
     """
 
     def __init__(self, steps: Sequence[Step], asked: set[Value]) -> None:
@@ -67,7 +70,7 @@ class Region:
         text = _RegionSource(self.steps, self.results)
         self.reads: list[Value] = [each for each in text.reads if each not in made]
         self.op = _Name("region of " + ", ".join(dict.fromkeys(step.op.name for step in steps)))
-        self.name, self.source = "", text.source("region")
+        self.name, self.source, self.stack = "", text.source("region"), sum(each.size for each in text.local())
 
     def values(self) -> Iterator[Value]:
         """Return an iterator over the recorded arrays that the region reads."""
@@ -75,8 +78,6 @@ class Region:
 
     def call(self, writer: Writer) -> list[str]:
         """Return the source lines of a program that allocate the results and compute the region."""
-        from .region_codegen import compiled_region
-
         name = writer.name(compiled_region(self.source), "region")
         self.source = self.source.replace("def region(", f"def {name}(", 1)
         lines = [f"{each.name} = {writer.memory(each)}" for each in self.results]
@@ -86,6 +87,23 @@ class Region:
 
     def __repr__(self) -> str:
         return f"{', '.join(each.name for each in self.results)} = {self.op.name}"
+
+
+_compiled: dict[str, Function] = {}
+
+
+def compiled_region(source: str) -> Function:
+    """Return the function whose text is ``source``, which is compiled when it is first called, for contiguous arrays."""
+    if source not in _compiled:
+        tree: Any = ast.parse(source).body[0]
+        names = ", ".join(each.arg for each in tree.args.args)
+        name = f"region_{crc32(source.encode()):08x}"
+        space = {"body": numba_dispatch.loops("straight_line").body_of(tree), "__name__": __name__}
+        text = f"def {name}({names}):\n    body(({names},))\n"
+        _compiled[source] = compile_cached(
+            name, text, space, {"nogil": True, "error_model": "numpy"}, f"\n\n{source}\n"
+        )  # fmt: skip
+    return _compiled[source]
 
 
 class _Name:
@@ -110,20 +128,21 @@ def form_regions(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list
     found: list[AnyStep] = []
     for number in sorted(phases):
         group = phases[number]
-        if number % 2 and len(group) >= FEWEST_STEPS and sum(each.size for s in group for each in s.results) <= STACK:
-            own = set(group)
-            used = {each for step in steps if step not in own for each in step.values()} | {*outputs}
-            found.append(Region(group, {each for step in group for each in step.results} & used))  # type: ignore[arg-type]
-        else:
-            used = {each for other, steps in phases.items() if other != number for s in steps for each in s.values()}
-            found += fuse(group, [*used, *outputs])
+        used = {each for other, steps in phases.items() if other != number for s in steps for each in s.values()}
+        asked = [*used, *[each for each in outputs if each is not None]]
+        if number % 2 and len(group) >= FEWEST_STEPS:
+            region = Region(group, {each for step in group for each in step.results}.intersection(asked))
+            if region.stack <= STACK:
+                found.append(region)
+                continue
+        found += fuse(group, asked)
     return found
 
 
 def is_small(step: Step) -> bool:
     """Whether a region can compute ``step``: its arrays are of float64, or bool, and have few elements."""
     values = [each for each in (*step.operands, *step.results) if each.__class__ is Value]
-    if not all(each.dtype in (F64, BOOL) and 0 < each.size <= MOST_ELEMENTS for each in values):
+    if not all(each.dtype in (F64, BOOL) and each.size <= MOST_ELEMENTS for each in values):
         return False
     return _plan(step) is not None
 
@@ -178,7 +197,7 @@ def _moved(step: Step) -> list[_Moved] | None:
             return None
         operand = numpy.searchsorted(starts, numbers - 1, "right") - 1
         moved = _Moved(numpy.where(numbers > 0, operand, -1), numbers - 1 - starts[operand])
-        if numbers.size > LISTED and _affine(moved.index) is None and _runs(moved, operands) is None:
+        if numbers.size > LISTED and numbers.any() and _affine(moved.index) is None and _runs(moved, operands) is None:
             return None
         result.append(moved)
     return result
@@ -186,6 +205,8 @@ def _moved(step: Step) -> list[_Moved] | None:
 
 def _affine(index: numpy.ndarray) -> tuple[int, tuple[int, ...]] | None:
     """Return the offset and the strides by which ``index`` is computed from the indices of its dimensions, if it is."""
+    if not index.size:
+        return 0, (0,) * index.ndim
     first = int(index.flat[0])
     strides = []
     for axis, size in enumerate(index.shape):
@@ -326,12 +347,15 @@ class _RegionSource:
     def source(self, name: str) -> str:
         """Return the text of the function."""
         body = [line for nest in self.nests for line in nest.text(self.stored)]
-        local = [each for each in self.stored if each in self.made and each not in self.results]
-        local.sort(key=lambda each: each.number)
-        start = [f"{each.name} = empty({each.size}{', bool' * (each.dtype == BOOL)})" for each in local]
+        start = [f"{each.name} = empty({each.size}{', bool' * (each.dtype == BOOL)})" for each in self.local()]
         start += [f"{each.name} = constant({text})" for each, text in self.constants.items()]
         given = ", ".join(each.name for each in (*self.reads, *self.results))
         return "\n".join([f"def {name}({given}):", *["    " + each for each in (*start, *body)]])
+
+    def local(self) -> list[Value]:
+        """Return the arrays that only the region uses."""
+        found = [each for each in self.stored if each in self.made and each not in self.results]
+        return sorted(found, key=lambda each: each.number)
 
     # -- Parts of the text
 
@@ -411,6 +435,8 @@ class _RegionSource:
         operands = [self._place(each) for each in step.operands]
         numbers = set(moved.operand.reshape(-1).tolist())
         only = step.operands[min(numbers)] if len(numbers) == 1 and min(numbers) >= 0 else None
+        if not value.size:
+            return
         if only is not None:
             place = self.places.get(only) or _Place(only, 0, _strides(only.shape))
             indices = _flat_indices(place, only.shape)[moved.index]
@@ -422,7 +448,8 @@ class _RegionSource:
             if -1 in numbers:
                 self._fill(value, "F(0)")
             for number, offset, strides in runs:
-                self._copy(operands[number], value, step.operands[number].shape, offset, strides)
+                if step.operands[number].size:
+                    self._copy(operands[number], value, step.operands[number].shape, offset, strides)
             return
         nest = self._nest(())
         for k, (number, index) in enumerate(zip(moved.operand.flat, moved.index.flat, strict=True)):
@@ -442,7 +469,7 @@ class _RegionSource:
         inner = _index(place.offset, [place.strides[axis] for axis in (*kept, *over)])
         mean = step.op.name in MEANS
         self._reduce(
-            [x.shape[axis] for axis in kept], [x.shape[axis] for axis in over], total, "-0.0",
+            [x.shape[axis] for axis in kept], [x.shape[axis] for axis in over], total, "-0.0" if x.size else "0.0",
             f"plus({total}[0], {place.array.name}[{inner}])", result, strides,
             f" / F({x.size // result.size})" * mean,
         )  # fmt: skip
@@ -459,12 +486,28 @@ class _RegionSource:
             for place, dims in zip(places, (first, second), strict=True)
         ]
         total, result = self._variable(), step.results[0]
-        if "k" not in order:
-            sum_of = f"{texts[0]} * {texts[1]}"
-            self._reduce([sizes[each] for each in names], [], total, "0.0", sum_of, result, _strides(result.shape), "")
+        counts = [sizes[each] for each in names]
+        if names.endswith("j"):  # the elements of a row are computed together
+            index = _index(0, _strides(result.shape))
+            *outer, last = counts
+            nest, space = _Nest(()), "    " * len(outer)
+            each = f"i{len(outer)}"
+            nest.lines += [
+                f"{total} = empty({last})",
+                *["    " * number + f"for i{number} in range({size}):" for number, size in enumerate(outer)],
+                f"{space}for {each} in range({last}):",
+                f"{space}    {total}[{each}] = F(0.0)",
+                f"{space}for i{len(names)} in range({sizes['k']}):",
+                f"{space}    for {each} in range({last}):",
+                f"{space}        {total}[{each}] = {total}[{each}] + {texts[0]} * {texts[1]}",
+                f"{space}for {each} in range({last}):",
+                f"{space}    {result.name}[{index}] = {total}[{each}]",
+            ]
+            self.nests.append(nest)
+            self.stored.add(result)
             return
         self._reduce(
-            [sizes[each] for each in names], [sizes["k"]], total, "0.0", f"plus({total}[0], {texts[0]} * {texts[1]})",
+            counts, [sizes["k"]], total, "0.0", f"plus({total}[0], {texts[0]} * {texts[1]})",
             result, _strides(result.shape), "",
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Derivatives of functions of NumPy arrays: ``retrograd.value_and_grad``, for SciPy's optimizers and similar programs."""
+"""Derivatives of functions of NumPy arrays, for SciPy's optimizers: ``retrograd.value_and_grad`` and ``hessian``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from ..core import devices, dtypes
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor, leaf_from_array, wrap
 from ..dispatch.transform_tensor import active_levels, innermost
+from .jacobians import hessian as of_tensors
 from .transforms import outside_inference
 
-#: Computes (value, gradients) from the arrays of a call.
-_Program = Callable[[Sequence[Any]], tuple[Any, list[Any]]]
+#: Computes the arrays of the results from those of the arguments.
+_Program = Callable[[Sequence[Any]], list[Any]]
 
 
 def value_and_grad(
@@ -55,18 +56,69 @@ def value_and_grad(
     Name and ``argnums`` are those of JAX. Gradients of complex arguments follow PyTorch's convention: the direction of
     steepest ascent.
     """
+    return _of_arrays(f, argnums, pure, "value_and_grad")
+
+
+def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, pure: bool = False) -> Callable[..., Any]:
+    """Return a function of NumPy arrays that returns the Hessian (the second derivatives) of ``f``, as an array.
+
+    ``f``, its arguments, ``argnums`` and the promise ``pure=True`` are those of :func:`value_and_grad`. For an argument
+    of shape ``s`` the result has the shape ``(*s, *s)``. If ``argnums`` is a sequence of positions, the result is a tuple
+    of tuples: item ``[i][j]`` has the derivatives with respect to the arguments ``argnums[i]`` and ``argnums[j]``.
+
+    >>> import numpy as np
+    >>> import scipy.optimize
+    >>> import retrograd as torch
+    >>> def f(x):
+    ...     return ((x - 1) ** 4).sum() + (x[0] - x[1]) ** 2
+    >>> torch.hessian(f)(np.array([1.0, 2.0]))
+    array([[ 2., -2.],
+           [-2., 14.]])
+    >>> value, second = torch.value_and_grad(f, pure=True), torch.hessian(f, pure=True)
+    >>> scipy.optimize.minimize(value, np.zeros(2), jac=True, hess=second, method="trust-exact").x.round(2)
+    array([1., 1.])
+    """
+    return _of_arrays(f, argnums, pure, "hessian")
+
+
+def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, name: str) -> Callable[..., Any]:
+    """Return the function of arrays that ``name``, value_and_grad or hessian, returns for ``f``."""
     single = not isinstance(argnums, (list, tuple))
     places = (index(argnums),) if single else tuple(map(index, argnums))  # type: ignore[arg-type]
     programs: dict[Any, _Program | None] = {}
+    known: dict[Any, tuple[_Program, list[int]]] = {}  # of calls with arrays only, by shapes and dtypes
+
+    def results(found: list[Any], args: Sequence[Any], chosen: Sequence[int]) -> Any:
+        """Return what the caller gets: ``found`` in the structure of ``chosen``, and numbers for numbers."""
+        different = list(dict.fromkeys(chosen))
+        if name == "hessian":
+            size = len(different)
+            rows = [found[k * size : (k + 1) * size] for k in range(size)]
+            pairs = [
+                [_like(rows[different.index(a)][different.index(b)], args[a], args[b]) for b in chosen] for a in chosen
+            ]
+            return pairs[0][0] if single else tuple(map(tuple, pairs))
+        gradients = [_like(found[1 + different.index(place)], args[place]) for place in chosen]
+        return found[0].item(), gradients[0] if single else tuple(gradients)
 
     @functools.wraps(f)
-    @outside_inference
     def call(*args: Any, **kwargs: Any) -> Any:
+        if known and not kwargs:
+            key = dtypes.default.floating, *[
+                (each.shape, each.dtype) if each.__class__ is numpy.ndarray else None for each in args
+            ]
+            if key in known and not active_levels():
+                program, chosen = known[key]
+                return results(program(args), args, chosen)
+        return general(args, kwargs)
+
+    @outside_inference
+    def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         chosen = [place + len(args) if place < 0 else place for place in places]
         if not all(0 <= place < len(args) for place in chosen):
-            raise TypeError(f"value_and_grad: argnums is {argnums}, but the call has {len(args)} positional arguments")
+            raise TypeError(f"{name}: argnums is {argnums}, but the call has {len(args)} positional arguments")
         given = [
-            _floating(each) if place in chosen else _native(each) if isinstance(each, _ARRAYS) else each
+            _floating(each, name) if place in chosen else _native(each, name) if isinstance(each, _ARRAYS) else each
             for place, each in enumerate((*args, *kwargs.values()))
         ]
         called = functools.partial(_call, f, len(args), tuple(kwargs))
@@ -75,15 +127,12 @@ def value_and_grad(
         if pure and not active_levels():
             key = _key(given, tuple(kwargs))
             if key is not None:
-                program = _program(called, given, different, programs, key)
+                program = _program(name, called, given, different, programs, (dtypes.default.floating, *key))
         if program is None:
-            value, found = _eager(called, given, different)
-        else:
-            value, *found = program([each for each in given if each.__class__ is numpy.ndarray])
-            value = value.item()
-        of = dict(zip(different, found, strict=True))
-        gradients = [_like(of[place], args[place]) for place in chosen]
-        return value, gradients[0] if single else tuple(gradients)
+            return results(_EAGER[name](called, given, different), args, chosen)
+        if not kwargs and all(each is old and each.__class__ is numpy.ndarray for each, old in zip(given, args, strict=True)):
+            known[dtypes.default.floating, *[(each.shape, each.dtype) for each in args]] = program, chosen
+        return results(program([each for each in given if each.__class__ is numpy.ndarray]), args, chosen)
 
     return call
 
@@ -120,7 +169,7 @@ def _key(given: Sequence[Any], names: tuple[str, ...]) -> Any:
 
 
 def _program(
-    f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], programs: dict[Any, _Program | None], key: Any
+    name: str, f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], programs: dict[Any, _Program | None], key: Any
 ) -> _Program | None:
     """Return the program of the pure function ``f`` for arguments like ``given``, which is compiled if necessary.
 
@@ -129,7 +178,7 @@ def _program(
     if key not in programs:
         if len(programs) >= MOST:
             return None
-        programs[key] = load_part("compiler.pure_gradients").value_and_gradients(f, given, chosen)
+        programs[key] = getattr(load_part("compiler.pure_gradients"), name)(f, given, chosen)
     return programs[key]
 
 
@@ -137,34 +186,34 @@ def _program(
 _SHARED = frozenset(map(numpy.dtype, ("f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "?")))
 
 
-def _native(value: Any) -> Any:
+def _native(value: Any, name: str) -> Any:
     """Return a contiguous array of a supported dtype with the elements of ``value``, an array or a scalar."""
     if isinstance(value, numpy.ma.MaskedArray):
-        raise TypeError("value_and_grad: a masked array cannot become a tensor")
+        raise TypeError(f"{name}: a masked array cannot become a tensor")
     array = value if value.__class__ is numpy.ndarray else numpy.asarray(value)
     if array.dtype not in _SHARED:
         if array.dtype.kind not in "fciu":
-            raise TypeError(f"value_and_grad: an array of {array.dtype} cannot become a tensor")
+            raise TypeError(f"{name}: an array of {array.dtype} cannot become a tensor")
         if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-            raise OverflowError("value_and_grad: an element of an array of uint64 is too large for int64")
+            raise OverflowError(f"{name}: an element of an array of uint64 is too large for int64")
         array = array.astype({"f": numpy.float64, "c": numpy.complex128}.get(array.dtype.kind, numpy.int64))
     return array if array.flags.c_contiguous else numpy.ascontiguousarray(array)
 
 
-def _floating(given: Any) -> Any:
+def _floating(given: Any, name: str) -> Any:
     """Return the argument of a gradient as an array of floating or complex numbers."""
     if not isinstance(given, (*_ARRAYS, float, int, complex, list, tuple)):
-        raise TypeError(f"value_and_grad: expected an array or a number, but got {type(given).__name__}")
+        raise TypeError(f"{name}: expected an array or a number, but got {type(given).__name__}")
     array = given if isinstance(given, numpy.ndarray) else numpy.asarray(given)
-    return _native(array.astype(numpy.float64) if array.dtype.kind in "iub" else array)
+    return _native(array.astype(numpy.float64) if array.dtype.kind in "iub" else array, name)
 
 
-def _like(gradient: Any, given: Any) -> Any:
-    """Return ``gradient`` as a number if the argument ``given`` is one, else as an array that the caller may change."""
-    return gradient.item() if isinstance(given, (float, int, complex)) else numpy.array(gradient)
+def _like(found: Any, *given: Any) -> Any:
+    """Return ``found`` as a number if all of the arguments ``given`` are numbers."""
+    return found.item() if all(isinstance(each, (float, int, complex)) for each in given) else found
 
 
-def _eager(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> tuple[Any, list[Any]]:
+def _value_and_gradients(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
     """Return the value of ``f`` and the gradients of the arguments ``chosen``, by recording the call."""
     tensors = [wrap(each) if each.__class__ is numpy.ndarray else each for each in given]
     leaves = [leaf_from_array(given[place]) for place in chosen]
@@ -172,31 +221,61 @@ def _eager(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -
         tensors[place] = leaf
     with enable_grad():
         result = f(*tensors)
-        _check(result)
-        if not result.requires_grad:
-            return result._array.item(), [numpy.zeros_like(given[place]) for place in chosen]
-        found = gradients_of_tensors([result], leaves, [None], False, False)
-    return result._array.item(), [
-        numpy.zeros_like(given[place]) if each is None else each._array
+        _check(result, "value_and_grad")
+        found: list[Any] = [None] * len(leaves)
+        if result.requires_grad:
+            found = gradients_of_tensors([result], leaves, [None], False, False)
+    gradients = [
+        numpy.zeros_like(given[place]) if each is None else numpy.array(each._array)
         for place, each in zip(chosen, found, strict=True)
     ]
+    return [result._array, *gradients]
 
 
-def _check(result: Any) -> None:
-    """Raise an error if ``result`` is not a real tensor with one element."""
+def second_derivatives(f: Callable[..., Any], tensors: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+    """Return the second derivatives of ``f`` with respect to each pair of the arguments ``chosen``, row by row."""
+
+    def element(*given: Any) -> Any:
+        result = f(*given)
+        _check(result, "hessian", within=True)
+        return result.reshape(())
+
+    rows = of_tensors(element, tuple(chosen))(*tensors)
+    return [each for row in rows for each in row]
+
+
+def _hessian(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+    """Return the second derivatives of ``f`` as arrays."""
+    tensors = [wrap(each) if each.__class__ is numpy.ndarray else each for each in given]
+    found = second_derivatives(f, tensors, chosen)
+    for each in found:
+        _check_plain(each, "hessian")
+    return [numpy.array(each._array) for each in found]
+
+
+_EAGER = {"value_and_grad": _value_and_gradients, "hessian": _hessian}
+
+
+def _check(result: Any, name: str, within: bool = False) -> None:
+    """Raise an error if ``result`` is not a real tensor with one element; ``within`` is true in a transform."""
     if not isinstance(result, Tensor):
-        raise TypeError(f"value_and_grad: expected the function to return a tensor, but got {type(result).__name__}")
-    if innermost([result]) is not None:
-        raise RuntimeError(
-            "value_and_grad: the function uses a tensor of a transform such as vmap, inside of which it is called; "
-            "use torch.func.grad_and_value there"
-        )
+        raise TypeError(f"{name}: expected the function to return a tensor, but got {type(result).__name__}")
+    if not within:
+        _check_plain(result, name)
     if result.numel() != 1:
-        raise RuntimeError(
-            f"value_and_grad: expected the function to return one element, but got shape {tuple(result.shape)}"
-        )
+        raise RuntimeError(f"{name}: expected the function to return one element, but got shape {tuple(result.shape)}")
     if result.is_complex():
-        raise RuntimeError("value_and_grad: expected the function to return a real number, but got a complex one")
+        raise RuntimeError(f"{name}: expected the function to return a real number, but got a complex one")
 
 
-__all__ = ["value_and_grad"]
+def _check_plain(result: Tensor, name: str) -> None:
+    """Raise an error if ``result`` belongs to a transform inside of which the function of arrays is called."""
+    if innermost([result]) is not None:
+        inside = {"value_and_grad": "grad_and_value"}.get(name, name)
+        raise RuntimeError(
+            f"{name}: the function uses a tensor of a transform such as vmap, inside of which it is called; "
+            f"use torch.func.{inside} there"
+        )
+
+
+__all__ = ["hessian", "value_and_grad"]

@@ -80,6 +80,8 @@ def _expand_for_vmap(x: Any, around: Sequence[TransformLevel]) -> Any:
     if isinstance(x, TransformTensor) and x._run is run:
         if isinstance(x, Batch):
             return batch(x._run, _expand_for_vmap(x._inner, rest), x._dim)
+        if not isinstance(x, Dual):  # a traced tensor of the compiler
+            return x
         return make_dual_tensor(run, _expand_for_vmap(x._inner, rest), _expand_for_vmap(x._tangent, rest))
     if isinstance(run, VmapRun):
         return batch(run, _expand_for_vmap(expand_over_slices(x, run), rest))

@@ -1,4 +1,4 @@
-"""Machine code of regions: their source text is translated to LLVM instructions, one for each operator.
+"""Machine code of regions (``compiler/regions.py``): their text is translated to LLVM instructions, one by one.
 
 Numba could compile the text itself, but infers types of each statement: 2.5 ms each, or seconds for a region of hundreds
 of steps, of which the translation takes a tenth. Numba compiles only the function around it, which converts arrays of
@@ -11,16 +11,13 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
-from zlib import crc32
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, typing
 from numba.extending import intrinsic
 
-from .loop_codegen import compile_cached
 
 INT, DOUBLE, BYTE = ir.IntType(64), ir.DoubleType(), ir.IntType(8)
 #: Most statements of loops that are written one after another.
@@ -40,35 +37,27 @@ INTRINSICS = {
 }  # fmt: skip
 COMPARED = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
-_compiled: dict[str, Callable[..., None]] = {}
 
+def body_of(tree: Any) -> Any:
+    """Return the intrinsic of Numba that runs the function ``tree`` on a tuple of C-contiguous arrays."""
+    names = [each.arg for each in tree.args.args]
 
-def compiled_region(source: str) -> Callable[..., None]:
-    """Return the function whose text is ``source``, compiled when it is first called, for C-contiguous arrays."""
-    if source not in _compiled:
-        tree: Any = ast.parse(source).body[0]
-        names = [each.arg for each in tree.args.args]
+    @intrinsic
+    def body(context: Any, arrays: Any) -> Any:
+        if any(each.layout != "C" or not each.aligned for each in arrays):
+            raise TypeError("an array that is not C-contiguous or aligned")
 
-        @intrinsic
-        def body(context: Any, arrays: Any) -> Any:
-            if any(each.layout != "C" or not each.aligned for each in arrays):
-                raise TypeError("an array that is not C-contiguous or aligned")
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            given = {}
+            for place, (name, kind) in enumerate(zip(names, arrays, strict=True)):
+                array = context.make_array(kind)(context, builder, builder.extract_value(args[0], place))
+                given[name] = _Buffer(array.data, kind.dtype == types.boolean)
+            Translator(context, builder, given).run(tree.body)
+            return context.get_dummy_value()
 
-            def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                given = {}
-                for place, (name, kind) in enumerate(zip(names, arrays, strict=True)):
-                    array = context.make_array(kind)(context, builder, builder.extract_value(args[0], place))
-                    given[name] = _Buffer(array.data, kind.dtype == types.boolean)
-                Translator(context, builder, given).run(tree.body)
-                return context.get_dummy_value()
+        return types.void(arrays), generate
 
-            return types.void(arrays), generate
-
-        name = f"region_{crc32(source.encode()):08x}"
-        text = f"def {name}({', '.join(names)}):\n    body(({', '.join(names)},))\n"
-        options: dict[str, object] = {"nogil": True, "error_model": "numpy"}
-        _compiled[source] = compile_cached(name, text, {"body": body, "__name__": __name__}, options, "\n\n" + source + "\n")
-    return _compiled[source]
+    return body
 
 
 class _Buffer:
