@@ -76,7 +76,7 @@ def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen
     """Record ``f`` and return its program (helper of :func:`program_of`, run in an empty context)."""
     places = [place for place, each in enumerate(given) if isinstance(each, numpy.ndarray)]
     set_recording(True)
-    recorder = Recorder()
+    recorder = Recorder(guarded=True)
     arguments = list(given)
     for place in places:
         array = numpy.array(given[place])
@@ -87,17 +87,21 @@ def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen
     if recorder.has_hooks():
         raise Unrecorded("registers hooks")
     outs = [each._value for each in results]
+    checks = [(name, check) for _, check, name in recorder.checks]
+    asked = [*outs, *[value for value, _, _ in recorder.checks]]
     steps, instead = eliminate_common_subexpressions(recorder.tape.steps, ())
-    outs = [instead.get(each, each) for each in outs]
-    program = Program("pure", inputs, eliminate_dead_code(steps, outs), outs, regions=True)
+    asked = [instead.get(each, each) for each in asked]
+    program = Program("pure", inputs, eliminate_dead_code(steps, asked), asked, regions=True)
     recorder.release()
     own = {each for step in program.steps if isinstance(step, Region) for each in step.results}
-    copied = [outs.index(each) < k or each not in own for k, each in enumerate(outs)]
+    copied = [asked.index(each) < k or each not in own for k, each in enumerate(asked[: len(outs)])]
     forward = program.run
 
     def run(arrays: Sequence[Array]) -> list[Array]:
         found = forward(*[each if each.flags.carray else each.copy() for each in arrays])
-        return [each.copy() if copy else each for each, copy in zip(found, copied, strict=True)]
+        for (name, check), array in zip(checks, found[len(copied) :], strict=True):
+            check(name, array)
+        return [each.copy() if copy else each for each, copy in zip(found, copied, strict=False)]
 
     run.program = program  # type: ignore[attr-defined]
     return run

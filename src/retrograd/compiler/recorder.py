@@ -22,7 +22,7 @@ from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.generic_path import apply
 from ..dispatch.op import TENSORS
-from ..dispatch.transform_tensor import TransformLevel, TransformTensor, wrap_in
+from ..dispatch.transform_tensor import INTERNAL_LEAVES, TransformLevel, TransformTensor, wrap_in
 from ..kernels import indexing
 from ..operations.creation.random import default_generator
 from ..operations.indexing.getitem import MASK_DTYPES
@@ -74,6 +74,7 @@ class Traced(TransformTensor):
     sliced = True  # functions that read elements in Python then call by_slices
     _run: Recorder
     _value: Value
+    _unread: Array | None = None
 
     def process(self, op: Operation, tensors: Operands, params: Params, in_place: bool) -> Results:
         return self._run.process(op, tensors, params, in_place)
@@ -106,8 +107,15 @@ class Traced(TransformTensor):
     def spread_as(self, made: Tensor) -> Tensor:
         return made
 
+    @property
+    def _array(self) -> Array:  # type: ignore[override]
+        return self._inner._array if self._unread is None else self._unread
+
+    def check_elements(self, check: Function, name: str) -> None:
+        self._run.checks.append((self._value, check, name))
+
     def blank(self, members: Members, shape: Shape, dtype: ArrayDType) -> Tensor:
-        return wrap(numpy.zeros(shape, dtype))._set_requires_grad()
+        return self._run.blank(shape, dtype)
 
     def gradients(
         self, outs: Members, inputs: Members, grads: Members, solve: Function, record: bool
@@ -142,7 +150,7 @@ class Traced(TransformTensor):
 def _refusing(name: str) -> Function:
     """Return a method ``name`` that raises :class:`Unrecorded`, because it reads elements."""
 
-    def refuse(self: Traced, *args: object, **kwargs: object) -> object:
+    def refuse(self: object, *args: object, **kwargs: object) -> object:
         raise Unrecorded(f"reads elements by {name}()")
 
     return refuse
@@ -155,6 +163,26 @@ for _name in (
     setattr(Traced, _name, _refusing(_name))
 
 Traced.__name__ = Traced.__qualname__ = "Tensor"
+
+
+class Unread(numpy.ndarray):
+    """Array of a traced tensor of which only the shape, the strides and the dtype may be read.
+
+    A public function that reads elements, as to check them, then raises :class:`Unrecorded`.
+    """
+
+    def __array_ufunc__(self, *args: object, **kwargs: object) -> object:
+        raise Unrecorded("reads elements")
+
+    __array_function__ = __array_ufunc__  # type: ignore[assignment]
+
+
+for _name in (
+    "item", "tolist", "tobytes", "__bool__", "__float__", "__int__", "__complex__", "__index__", "__iter__",
+    "__contains__", "any", "all", "max", "min", "sum", "prod", "mean", "argmax", "argmin", "nonzero", "astype", "copy",
+    "fill", "sort", "argsort", "take", "dot", "__setitem__",
+):  # fmt: skip
+    setattr(Unread, _name, _refusing(_name))
 
 
 # -- Operations that exist only in recordings --------------------------------------------------------------------------
@@ -221,6 +249,7 @@ def _index_again(given: Operands, params: Params) -> Tensor:
 
 INDEX, INDEX_BACKWARD = ExtraOp("index", _index_kernel, _index_rule), ExtraOp("index_backward", _index_backward_kernel)
 INDEX.again = _index_again
+ZEROS = ExtraOp("zeros", lambda np, shape, dtype: np.zeros(shape, dtype))
 #: A view without a gradient, also if it requires gradients afterwards.
 DETACH = ExtraOp("detach", lambda np, x: x.view())
 DETACH.again = lambda given, params: given[0].detach()
@@ -231,13 +260,17 @@ class Recorder(TransformLevel):
 
     ``standing`` has the traced tensor of each recorded value. ``reads`` has the values that the gradient rules of a step
     have read; the dictionary is empty if they have read only numbers. ``count`` is the number of the first new value.
+    With ``guarded``, public functions cannot read elements in their own code, except by :func:`check_elements`:
+    ``checks`` has the value, the function and the name of each such check, to be repeated in each run.
     """
 
     strict = False
     size = 1
 
-    def __init__(self, count: int = 0) -> None:
+    def __init__(self, count: int = 0, guarded: bool = False) -> None:
         super().__init__()
+        self.guarded = guarded
+        self.checks: list[tuple[Value, Function, str]] = []
         self.tape = Tape()
         self.tape.count = count
         self.standing: dict[Value, Traced] = {}
@@ -315,6 +348,10 @@ class Recorder(TransformLevel):
             raise Unrecorded("complex numbers")
         made: Traced = wrap_in(Traced, self, inner)
         made._value = value
+        if self.guarded:
+            made._unread = inner._array.view(Unread)
+            self._arrays[id(made._unread)] = value
+            self._kept.append((inner, made._unread))
         self._arrays[id(inner._array)] = value
         self._kept.append((inner, inner._array))
         self.standing[value] = made
@@ -337,6 +374,14 @@ class Recorder(TransformLevel):
         if made.requires_grad:
             raise Unrecorded("uses a tensor that requires gradients and is not an input")
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
+
+    def blank(self, shape: Shape, dtype: ArrayDType) -> Tensor:
+        """Return a new tensor of zeros that requires gradients; those with respect to it do not depend on its elements."""
+        inner = wrap(numpy.zeros(shape, dtype))._set_requires_grad()
+        INTERNAL_LEAVES.add(inner._grad_edge)  # type: ignore[arg-type]
+        value = self.tape.value(RESULT, inner._array, True)
+        self.tape.steps.append(Step(ZEROS, (), (shape, dtype), (value,), False))
+        return self.traced(inner, value)
 
     def detached(self, x: Traced) -> Tensor:
         """Return a tensor that shares the memory of ``x`` and has no gradient, and record the operation."""
@@ -419,7 +464,7 @@ class Recorder(TransformLevel):
         ``value`` describes ``array``, and ``tensors`` are the operands of the operation that returned ``array``.
         """
         for each in tensors:
-            if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, each._array):
+            if isinstance(each, Tensor) and array.size and numpy.may_share_memory(array, plain(each)._array):
                 value.root = self.operand(each).root
                 return
 

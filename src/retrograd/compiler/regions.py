@@ -16,16 +16,16 @@ text is also valid Python, which computes the same from lists.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zlib import crc32
 
 import numpy
 
 from ..dispatch.operand_promotion import F64
 from ..kernels import numba_dispatch
 from ..kernels.scalar_code import SmallElement, element_text, scalar_literal
+from ..runtime.codegen import parse_module
 from .fusion import MEANS, SUMS, decompose, fuse
 from .ir import CONSTANT, RESULT, Step, Value
 from .loop_codegen import compile_cached
@@ -47,7 +47,7 @@ LITERAL_ELEMENTS = 128
 #: Operations whose results have only elements of the operands, and zeros; views are added to them.
 MOVES = frozenset(
     """
-    detach slice_backward select_backward diagonal_backward split_backward tril triu cat stack clone_block reshape_copy
+    zeros detach slice_backward select_backward diagonal_backward split_backward tril triu cat stack clone_block reshape_copy
     unsafe_view flip_block roll_block rot90_block repeat_block diag_embed_block constant_pad_nd_block same
     """.split()  # noqa: SIM905
 )
@@ -95,9 +95,9 @@ _compiled: dict[str, Function] = {}
 def compiled_region(source: str) -> Function:
     """Return the function whose text is ``source``, which is compiled when it is first called, for contiguous arrays."""
     if source not in _compiled:
-        tree: Any = ast.parse(source).body[0]
+        tree: Any = parse_module(source).body[0]
         names = ", ".join(each.arg for each in tree.args.args)
-        name = f"region_{crc32(source.encode()):08x}"
+        name = f"region_{sha256(source.encode()).hexdigest()[:20]}"
         space = {"body": numba_dispatch.loops("straight_line").body_of(tree), "__name__": __name__}
         text = f"def {name}({names}):\n    body(({names},))\n"
         _compiled[source] = compile_cached(
@@ -469,7 +469,7 @@ class _RegionSource:
         inner = _index(place.offset, [place.strides[axis] for axis in (*kept, *over)])
         mean = step.op.name in MEANS
         self._reduce(
-            [x.shape[axis] for axis in kept], [x.shape[axis] for axis in over], total, "-0.0" if x.size else "0.0",
+            [x.shape[axis] for axis in kept], [x.shape[axis] for axis in over], total,
             f"plus({total}[0], {place.array.name}[{inner}])", result, strides,
             f" / F({x.size // result.size})" * mean,
         )  # fmt: skip
@@ -507,12 +507,12 @@ class _RegionSource:
             self.stored.add(result)
             return
         self._reduce(
-            counts, [sizes["k"]], total, "0.0", f"plus({total}[0], {texts[0]} * {texts[1]})",
+            counts, [sizes["k"]], total, f"plus({total}[0], {texts[0]} * {texts[1]})",
             result, _strides(result.shape), "",
         )  # fmt: skip
 
     def _reduce(
-        self, kept: Sequence[int], over: Sequence[int], total: str, start: str, added: str, result: Value,
+        self, kept: Sequence[int], over: Sequence[int], total: str, added: str, result: Value,
         strides: tuple[int, ...], end: str,
     ) -> None:  # fmt: skip
         """Append loops over ``kept`` that compute an element of ``result``, by loops over ``over`` that compute ``added``."""
@@ -521,7 +521,7 @@ class _RegionSource:
         for number, size in enumerate(kept):
             lines.append(f"{space}for i{number} in range({size}):")
             space += "    "
-        lines.append(f"{space}{total}[0] = F({start})")
+        lines.append(f"{space}{total}[0] = F(0.0)")
         deep = space
         for number, size in enumerate(over):
             lines.append(f"{deep}for i{len(kept) + number} in range({size}):")

@@ -258,6 +258,10 @@ class TransformTensor(WrapperTensor):
         """
         raise NotImplementedError
 
+    def check_elements(self, check: Function, name: str) -> None:
+        """Call ``check(name, array)`` for the array of this tensor, and in each run of a program that is recorded."""
+        check_elements(self._inner, check, name)
+
     @abstractmethod
     def merged(self, members: OperandSequence, build: Function) -> Result:
         """Return a tensor of this level that wraps the result of ``build`` for the inner tensors of ``members``.
@@ -265,6 +269,14 @@ class TransformTensor(WrapperTensor):
         ``build`` has one parameter for each of ``members``. At a level of forward mode, ``build`` is also called with
         the tangents of ``members``, to compute the tangent of the result.
         """
+
+
+def check_elements(x: Tensor, check: Function, name: str) -> None:
+    """Call ``check(name, array)``, which may raise an error, for the array of ``x``, an integer tensor."""
+    if isinstance(x, TransformTensor):
+        x.check_elements(check, name)
+    else:
+        check(name, x._array)
 
 
 def innermost(tensors: OperandSequence) -> Wrapped:

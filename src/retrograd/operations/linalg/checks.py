@@ -143,9 +143,9 @@ def first_failure(info: Any) -> tuple[str, int] | None:
     return None
 
 
-def codes_on_cpu(info: Tensor) -> Any:
-    """Return the array of ``info``, which the program asks to check: if it is on a GPU, a copy on the CPU."""
-    return info.cpu()._array if on_gpu(info._array) else info._array
+def codes_on_cpu(info: Tensor) -> Tensor:
+    """Return ``info``, which the program asks to check: if it is on a GPU, a copy on the CPU."""
+    return info.cpu() if on_gpu(info._array) else info
 
 
 # -- Helper functions of rules: they take F, and arrays or Tensors ----------------------------------------------------

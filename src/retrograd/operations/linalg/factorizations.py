@@ -9,6 +9,7 @@ from ...core.devices import on_gpu
 from ...core.tensor import Tensor, normalize_dim
 from ...dispatch.declare import exported, public, shared
 from ...dispatch.return_types import named
+from ...dispatch.transform_tensor import check_elements
 from ...kernels import lapack
 from .checks import (
     LinAlgError,
@@ -102,7 +103,7 @@ def cholesky(input: Tensor, *, upper: bool = False, out: Any = None) -> Tensor:
             [1., 2.]])
     """
     result, info = cholesky_ex_block(input, upper)
-    _check_positive("linalg.cholesky", info._array)
+    check_elements(info, _check_positive, "linalg.cholesky")
     return result
 
 
@@ -124,7 +125,7 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
     """
     result = _CholeskyEx(cholesky_ex_block(input, upper))
     if check_errors:
-        _check_positive("linalg.cholesky_ex", codes_on_cpu(result.info))
+        check_elements(codes_on_cpu(result.info), _check_positive, "linalg.cholesky_ex")
     return result
 
 
@@ -558,7 +559,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """
     _check_pivoting(pivot)
     factors, pivots, info = lu_factor_block(A)
-    _check_regular("linalg.lu_factor", info._array)
+    check_elements(info, _check_regular, "linalg.lu_factor")
     result = (factors, pivots)
     return _LuFactor(result)
 
@@ -578,7 +579,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     _check_pivoting(pivot)
     result = _LuFactorEx(lu_factor_block(A))
     if check_errors:
-        _check_regular("linalg.lu_factor_ex", codes_on_cpu(result.info))
+        check_elements(codes_on_cpu(result.info), _check_regular, "linalg.lu_factor_ex")
     return result
 
 
@@ -827,7 +828,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
     tensor([1, 2], dtype=torch.int32)
     """
     factors, pivots, info = ldl_factor_block(input, hermitian)
-    _check_no_zero_block("linalg.ldl_factor", info._array)
+    check_elements(info, _check_no_zero_block, "linalg.ldl_factor")
     result = (factors, pivots)
     return _LdlFactor(result)
 
@@ -847,7 +848,7 @@ def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool 
     """
     result = _LdlFactorEx(ldl_factor_block(input, hermitian))
     if check_errors:
-        _check_no_zero_block("linalg.ldl_factor_ex", codes_on_cpu(result.info))
+        check_elements(codes_on_cpu(result.info), _check_no_zero_block, "linalg.ldl_factor_ex")
     return result
 
 

@@ -13,6 +13,7 @@ from ...core.tensor import Tensor
 from ...dispatch.declare import TENSORS, exported, public, rule_function, shared
 from ...dispatch.operand_promotion import broadcast_mismatch
 from ...dispatch.return_types import named
+from ...dispatch.transform_tensor import check_elements
 from ...kernels import lapack
 from ..reductions.scan import product_of_others
 from ..shape.join import where_
@@ -137,7 +138,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """
     result = _InvEx(inv_ex_block(A))
     if check_errors:
-        _check_not_singular("linalg.inv_ex", codes_on_cpu(result.info))
+        check_elements(codes_on_cpu(result.info), _check_not_singular, "linalg.inv_ex")
     return result
 
 
@@ -243,7 +244,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Any = None) -> Tensor
     tensor([1.0000, 0.5000])
     """
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
-    _check_solvable("linalg.solve", info._array)
+    check_elements(info, _check_solvable, "linalg.solve")
     return result
 
 
@@ -263,7 +264,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     result, _, _, info = solve_block(A, B, left, _check_right_side(A, B, left))
     named_result = _SolveEx((result, info))
     if check_errors:
-        _check_solvable("linalg.solve_ex", codes_on_cpu(named_result.info))
+        check_elements(codes_on_cpu(named_result.info), _check_solvable, "linalg.solve_ex")
     return named_result
 
 
