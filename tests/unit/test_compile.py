@@ -1581,3 +1581,64 @@ def test_long_functions_are_recorded_in_linear_time() -> None:
         places.add(a * each)  # freed at once: the next tensor has the same identity
     assert len(places._by_id) < 100
     assert places.find(a, [a]) == 2000
+
+
+# -- Whole calls -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transform", [torch.func.hessian, torch.func.grad, torch.func.jacrev, torch.func.jacfwd])
+def test_pure_transforms_are_replayed_without_their_python(transform: Any) -> None:
+    calls = []
+
+    def f(x: Any, power: int = 2) -> Any:
+        calls.append(power)
+        return (x**power).sum() * x[0].exp() + x.sin().prod()
+
+    derivative = torch.compile(transform(f), pure=True)
+    x = torch.linspace(-1, 1, 5, dtype=torch.float64)
+    derivative(x)
+    count = len(calls)
+    for point in (x, x * 2, x + 1):
+        found, expected = derivative(point), transform(f)(point)
+        assert found.stride() == expected.stride() and not found.requires_grad and type(found) is torch.Tensor
+        torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-13)
+        assert derivative(point).data_ptr() != found.data_ptr()
+    assert len(calls) == count + 3  # those without compilation
+    torch.testing.assert_close(derivative(x, 3), transform(f)(x, 3), rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(derivative(x), transform(f)(x), rtol=1e-13, atol=1e-13)
+
+
+def test_whole_calls_see_changes_of_tensors_and_modes() -> None:
+    scale = torch.ones(3)
+    frozen = torch.nn.Linear(3, 3).requires_grad_(False)
+
+    def f(x: Any) -> Any:
+        return (frozen(x * scale).tanh() ** 2).sum()
+
+    derivative = torch.compile(torch.func.hessian(f), pure=True)
+    x = torch.tensor([0.5, -1.0, 2.0])
+    for change in (lambda: None, lambda: scale.mul_(2), lambda: frozen.weight.mul_(0.5), lambda: None):
+        change()
+        for _ in range(2):
+            torch.testing.assert_close(derivative(x), torch.func.hessian(f)(x))
+    with torch.no_grad():
+        torch.testing.assert_close(derivative(x), torch.func.hessian(f)(x))
+    for batch in (
+        torch.func.vmap(derivative)(torch.stack([x, x])),
+        torch.func.vmap(torch.func.hessian(f))(torch.stack([x, x])),
+    ):
+        torch.testing.assert_close(batch[0], torch.func.hessian(f)(x))
+
+
+def test_whole_calls_keep_the_graph() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    derivative = torch.compile(torch.func.grad(lambda x: (weight * x**3).sum()), pure=True)
+    for _ in range(3):
+        found = derivative(torch.ones(3))
+        assert found.requires_grad
+        assert torch.autograd.grad(found.sum(), weight)[0].tolist() == [3.0] * 3
+    leaf = torch.ones(3, requires_grad=True)
+    cubes = torch.compile(torch.func.grad(lambda x: (x**3).sum()), pure=True)
+    cubes(torch.ones(3))
+    for _ in range(2):
+        assert torch.autograd.grad(cubes(leaf).sum(), leaf)[0].tolist() == [6.0] * 3

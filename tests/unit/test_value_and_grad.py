@@ -219,3 +219,182 @@ def test_large_integers_and_complex_results(pure: bool) -> None:
     with pytest.raises(TypeError, match="a masked array cannot become a tensor"):
         torch.value_and_grad(lambda x: x.sum(), pure=pure)(np.ma.masked_array([1.0], [True]))
     assert torch.value_and_grad(lambda z: (z * z.conj()).real.sum(), pure=pure)(1 + 2j) == (5.0, 2 + 4j)
+
+
+# -- Hessians ----------------------------------------------------------------------------------------------------------
+
+
+@pure
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_hessians(name: str, pure: bool) -> None:
+    function, start = FUNCTIONS[name]
+    second, gradient = torch.hessian(function, pure=pure), torch.value_and_grad(function)
+    for point in (start, start + 0.125):
+        found = second(point)
+        assert type(found) is np.ndarray and found.dtype == np.float64 and found.shape == point.shape * 2
+        expected = torch.func.hessian(function)(torch.from_numpy(point)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * abs(expected).max())
+        step = 1e-6
+        differences = [
+            (gradient(point + step * unit)[1] - gradient(point - step * unit)[1]) / (2 * step)
+            for unit in np.eye(len(point))
+        ]
+        np.testing.assert_allclose(found, differences, rtol=1e-4, atol=1e-5 * abs(expected).max())
+        found += 1  # belongs to the caller
+        assert np.array_equal(second(point) + 1, found)
+
+
+def test_a_pure_hessian_is_compiled_once() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(x.shape)
+        return (x**3).sum()
+
+    second = torch.hessian(f, pure=True)
+    for count in (2, 2, 3, 2):
+        assert np.array_equal(second(np.ones(count)), 6 * np.eye(count))
+    assert len(calls) == 2
+
+
+@pure
+def test_hessians_of_several_arguments_and_of_numbers(pure: bool) -> None:
+    def f(x: Any, y: Any, power: int) -> Any:
+        return (x**power * y).sum()
+
+    x, y = np.array([1.0, 2.0]), np.array(3.0)
+    second = torch.hessian(f, (0, 1), pure=pure)
+    for _ in range(2):
+        (xx, xy), (yx, yy) = second(x, y, 2)
+        assert (xx.tolist(), xy.tolist(), yx.tolist(), yy.tolist()) == ([[6, 0], [0, 6]], [2, 4], [2, 4], 0.0)
+        assert torch.hessian(f, 1, pure=pure)(x, 3.0, 2) == 0.0
+        assert torch.hessian(lambda x: x**3, pure=pure)(2.0) == 12.0
+        assert torch.hessian(lambda x: (x * 2).sum(), pure=pure)(x).tolist() == [[0, 0], [0, 0]]
+        assert torch.hessian(lambda x: (x * x).sum()[None], pure=pure)(x).tolist() == [[2, 0], [0, 2]]
+
+
+@pure
+def test_errors_of_hessian(pure: bool) -> None:
+    with pytest.raises(
+        RuntimeError, match=r"hessian: expected the function to return one element, but got shape \(2,\)"
+    ):
+        torch.hessian(lambda x: x * 2, pure=pure)(np.ones(2))
+    with pytest.raises(TypeError, match="hessian: expected the function to return a tensor, but got float"):
+        torch.hessian(lambda x: 1.0, pure=pure)(np.ones(2))
+    with pytest.raises(TypeError, match="hessian: argnums is 1, but the call has 1 positional"):
+        torch.hessian(lambda x: x, 1, pure=pure)(np.ones(2))
+    with pytest.raises(RuntimeError, match=r"hessian: .* inside of which it is called; use torch.func.hessian there"):
+        torch.func.vmap(lambda s: torch.hessian(lambda x: (x * x * s).sum(), pure=pure)(np.ones(2)))(torch.ones(2))
+
+
+@pure
+def test_scipy_uses_hessians(pure: bool) -> None:
+    value, second = torch.value_and_grad(rosenbrock, pure=pure), torch.hessian(rosenbrock, pure=pure)
+    found = scipy.optimize.minimize(value, np.zeros(5), jac=True, hess=second, method="trust-exact")
+    assert found.success and np.allclose(found.x, 1, atol=1e-5)
+
+
+# -- What a program depends on -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("derivative", [torch.value_and_grad, torch.hessian])
+def test_a_pure_function_sees_changes_of_tensors_that_it_uses(derivative: Any) -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)).double()
+    scale = torch.ones(3, dtype=torch.float64)
+
+    def f(x: Any) -> Any:
+        return (model(x) * (scale * 2).sum()).sum()
+
+    compiled, x = derivative(f, pure=True), np.array([0.1, -0.2, 0.3])
+    for change in [lambda: None, lambda: scale.mul_(3), lambda: model[0].weight.detach().mul_(2)] * 3:
+        change()
+        for _ in range(2):
+            found, expected = compiled(x), derivative(f)(x)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_a_failed_factorization_is_an_error_in_each_call() -> None:
+    def f(x: Any) -> Any:
+        return torch.linalg.cholesky(x * torch.eye(2, dtype=x.dtype)).log1p().sum()
+
+    for derivative in (torch.value_and_grad(f, pure=True), torch.hessian(f, pure=True)):
+        for _ in range(2):
+            derivative(np.array(4.0))
+            with pytest.raises(RuntimeError, match="not positive-definite"):
+                derivative(np.array(-4.0))
+
+
+def test_functions_that_check_elements_are_called_each_time() -> None:
+    both = torch.value_and_grad(lambda x: torch.nn.functional.gaussian_nll_loss(x, x * 2, x), pure=True)
+    assert both(np.array([1.0, 2.0]))[0] > 0
+    with pytest.raises(ValueError, match="negative"):
+        both(np.array([1.0, -2.0]))
+
+
+def test_default_dtype_is_part_of_the_key() -> None:
+    both = torch.value_and_grad(lambda x: x.sum() * torch.tensor(0.1), pure=True)
+    before = both(np.ones(2))[0]
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert both(np.ones(2))[0] == 0.2 != before
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert both(np.ones(2))[0] == before
+
+
+@pure
+def test_derivatives_within_the_function(pure: bool) -> None:
+    def by_func(x: Any) -> Any:
+        return (torch.func.grad(lambda y: (y**3).sum())(x) * x).sum() + torch.func.vmap(torch.sin)(x).sum()
+
+    def by_autograd(x: Any) -> Any:
+        (slope,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        return (slope * x).sum() + x.sin().sum()
+
+    def of_detached(x: Any) -> Any:
+        y = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad((y**3).sum(), y)
+        return (slope * x).sum() + x.sin().sum()
+
+    def by_backward(x: Any) -> Any:
+        y = x.detach().requires_grad_()
+        (y**3).sum().backward()
+        return (y.grad * x).sum() + x.sin().sum()
+
+    for f, factor in ((by_func, 9), (by_autograd, 9), (of_detached, 3), (by_backward, 3)):
+        both = torch.value_and_grad(f, pure=pure)
+        for x in (np.array([1.0, 2.0]), np.array([0.5, -3.0])):
+            value, gradient = both(x)
+            assert value == pytest.approx((3 * x**3 + np.sin(x)).sum(), rel=1e-14)
+            np.testing.assert_allclose(gradient, factor * x**2 + np.cos(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("outer", [torch.func.jacrev, torch.func.jacfwd])
+@pytest.mark.parametrize("inner", [torch.func.jacrev, torch.func.jacfwd, torch.func.grad])
+def test_nested_transforms_in_a_pure_function(outer: Any, inner: Any) -> None:
+    def f(x: Any) -> Any:
+        return (x**3).prod() + torch.softmax(x, 0)[0] * x.norm()
+
+    def whole(x: Any) -> Any:
+        return (outer(inner(f))(x) * torch.arange(9.0, dtype=x.dtype).view(3, 3)).sum()
+
+    pure, eager = torch.value_and_grad(whole, pure=True), torch.value_and_grad(whole)
+    for x in (np.array([0.5, -1.0, 2.0]), np.array([1.5, 0.25, -0.75])):
+        for a, b in zip(pure(x), eager(x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-11)
+
+
+@pure
+def test_hooks_in_a_hessian(pure: bool) -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        y.register_hook(lambda g: g * 10)
+        return (y * y).sum()
+
+    with torch.no_grad():
+        expected = torch.func.hessian(f)(torch.ones(2, dtype=torch.float64)).numpy()
+    second = torch.hessian(f, pure=pure)
+    for _ in range(2):
+        assert second(np.ones(2)).tolist() == expected.tolist()

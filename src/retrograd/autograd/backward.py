@@ -488,7 +488,11 @@ def gradients_of_tensors(
         before = set_recording(True)  # the transform's operations on the outputs belong to the graph
         try:
             return special.gradients(
-                outs, inputs, grads, lambda o, i, g, last: gradients_of_tensors(o, i, g, keep or not last, record), record
+                outs,
+                inputs,
+                grads,
+                lambda o, i, g, last: gradients_of_tensors(o, i, g, keep or not last, record),
+                record,
             )
         finally:
             restore_recording(before)

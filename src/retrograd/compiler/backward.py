@@ -90,7 +90,7 @@ class GradientType:
 def differentiate(
     recorder: Recorder,
     outs: Sequence[Value],
-    grads: Sequence[Traced],
+    grads: Sequence[Gradient],
     wanted: Sequence[Value | None],
     steps: Sequence[Step],
     record: bool = False,

@@ -20,7 +20,7 @@ from ..nn import Module
 from ..runtime import user_frame
 from .cursor import INTERCEPTED, MAX_ENTRIES, Cursor, is_intercepting
 from .entries import Entry, Unsupported, describe, fits
-from .replay import Replay
+from .replay import RecordedCalls, Replay
 
 if TYPE_CHECKING:
     from ..core.typing import Function, PyTree
@@ -40,12 +40,14 @@ def compiled_form(function: Function, fullgraph: bool, pure: bool = False) -> Fu
     is replayed without running the function. The attribute ``_compiled`` of the returned function is its
     :class:`Compiled` object.
     """
-    held = Compiled(function, fullgraph)
+    held, recorded = Compiled(function, fullgraph), RecordedCalls(function)
 
     def compiled(*args: object, **kwargs: object) -> PyTree:
         outer = active_cursor()
         if outer is not None and outer.thread == get_ident():
             return function(*args, **kwargs)  # within another compiled function, which defers its operations
+        if recorded.programs and (found := recorded.run(args, kwargs)):
+            return found[0]
         inputs = [each for each in args if isinstance(each, Tensor)]
         if kwargs:
             inputs += [each for each in kwargs.values() if isinstance(each, Tensor)]
@@ -67,6 +69,8 @@ def compiled_form(function: Function, fullgraph: bool, pure: bool = False) -> Fu
             cursor.finish("the call returns")
             if cursor.steps and not any(map(is_worthwhile, cursor.steps)):
                 root.small = True
+            if pure and not root.replays:
+                recorded.record(args, kwargs)
             return result
         except BaseException:
             cursor.finish("an exception is raised")

@@ -256,7 +256,9 @@ def _compile_loop(source: str, dtype: ArrayDType, parallel: bool) -> Function:
     return compile_cached(name, text, space, options)
 
 
-def compile_cached(name: str, text: str, space: dict[str, object], options: dict[str, object], notes: str = "") -> Function:
+def compile_cached(
+    name: str, text: str, space: dict[str, object], options: dict[str, object], notes: str = ""
+) -> Function:
     """Return the function ``name`` that ``text`` defines, compiled by Numba, with its machine code in a cache folder.
 
     ``space`` has the global names, and ``options`` are those of Numba. ``notes`` are appended to the file in the folder,

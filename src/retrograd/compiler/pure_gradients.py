@@ -21,27 +21,31 @@ from .regions import Region
 if TYPE_CHECKING:
     from ..core.typing import Array
 
-#: Computes the arrays of the results, which belong to the caller, from those of the arguments.
-Run = Callable[[Sequence["Array"]], list["Array"]]
+#: Computes the arrays of the results, which belong to the caller, from those of the arguments. The result is None if a
+#: tensor that the function uses besides its arguments has been modified since the function was recorded.
+Run = Callable[[Sequence["Array"]], "list[Array] | None"]
 
 
 def program_of(
-    f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen: Sequence[int] = ()
+    f: Callable[..., Sequence[Tensor]],
+    given: Sequence[object],
+    chosen: Sequence[int] = (),
+    record: bool = True,
+    detaches: bool = True,
 ) -> Run | None:
     """Return a function that computes the arrays of the tensors that ``f`` returns for arguments like ``given``.
 
     It takes the arrays among ``given``, which must have the same shapes and dtypes. Those at the places ``chosen`` require
-    gradients in ``f``. Return None if ``f`` cannot be recorded, for example because it reads elements or registers hooks.
+    gradients in ``f``, and ``record`` is the grad mode in ``f``. Return None if ``f`` cannot be recorded, for example
+    because it reads elements or registers hooks, or, unless ``detaches``, if it uses other tensors that require gradients.
     """
     try:
-        return Context().run(_compile, f, given, chosen)
+        return Context().run(_compile, f, given, chosen, record, detaches)
     except Exception:  # if it is one of the program, it is raised in eager mode
         return None
 
 
-def value_and_grad(
-    f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[int]
-) -> Run | None:
+def value_and_grad(f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[int]) -> Run | None:
     """Return a function that computes the value of ``f``, and the gradients of the arguments ``chosen``.
 
     See :func:`program_of`.
@@ -72,11 +76,17 @@ def hessian(f: Callable[..., Tensor], given: Sequence[object], chosen: Sequence[
     return program_of(lambda *arguments: second_derivatives(f, arguments, chosen), given)
 
 
-def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen: Sequence[int]) -> Run:
+def _compile(
+    f: Callable[..., Sequence[Tensor]],
+    given: Sequence[object],
+    chosen: Sequence[int],
+    record: bool = True,
+    detaches: bool = True,
+) -> Run:
     """Record ``f`` and return its program (helper of :func:`program_of`, run in an empty context)."""
     places = [place for place, each in enumerate(given) if isinstance(each, numpy.ndarray)]
-    set_recording(True)
-    recorder = Recorder(guarded=True)
+    set_recording(record)
+    recorder = Recorder(guarded=True, detaches=detaches)
     arguments = list(given)
     for place in places:
         array = numpy.array(given[place])
@@ -92,12 +102,18 @@ def _compile(f: Callable[..., Sequence[Tensor]], given: Sequence[object], chosen
     steps, instead = eliminate_common_subexpressions(recorder.tape.steps, ())
     asked = [instead.get(each, each) for each in asked]
     program = Program("pure", inputs, eliminate_dead_code(steps, asked), asked, regions=True)
+    results, arguments = [], []
     recorder.release()
+    captured = recorder.captured()
     own = {each for step in program.steps if isinstance(step, Region) for each in step.results}
     copied = [asked.index(each) < k or each not in own for k, each in enumerate(asked[: len(outs)])]
     forward = program.run
 
-    def run(arrays: Sequence[Array]) -> list[Array]:
+    def run(arrays: Sequence[Array]) -> list[Array] | None:
+        for used, array, version in captured:
+            x = used()
+            if x is not None and (x._array is not array or x._version != version):
+                return None
         found = forward(*[each if each.flags.carray else each.copy() for each in arrays])
         for (name, check), array in zip(checks, found[len(copied) :], strict=True):
             check(name, array)

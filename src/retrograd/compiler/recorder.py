@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy
 
 from ..core import torch_function
 from ..core.grad_mode import HOOKED, recording
-from ..core.graph import OutputEdge
+from ..core.graph import AccumulateGrad, OutputEdge
 from ..core.pytree import tree_leaves, tree_map
 from ..core.tensor import Tensor, wrap
 from ..dispatch.generic_path import apply
 from ..dispatch.op import TENSORS
+from ..dispatch.operand_promotion import PLAIN
 from ..dispatch.transform_tensor import INTERNAL_LEAVES, TransformLevel, TransformTensor, wrap_in
 from ..kernels import indexing
 from ..operations.creation.random import default_generator
@@ -132,13 +134,13 @@ class Traced(TransformTensor):
     data = property(lambda self: self._run.detached(self), doc="Tensor with the same elements and no gradient.")
 
     @property
-    def _grad(self) -> Tensor | None:  # type: ignore[override]
+    def _grad(self) -> Tensor | Array | None:
         if self._inner._grad is not None:
             raise Unrecorded("reads grad")
         return None
 
     @_grad.setter
-    def _grad(self, grad: Tensor | None) -> None:
+    def _grad(self, grad: Tensor | Array | None) -> None:
         raise Unrecorded("writes grad")
 
     def _set_requires_grad(self, requires_grad: bool = True) -> Tensor:
@@ -174,7 +176,7 @@ class Unread(numpy.ndarray):
     def __array_ufunc__(self, *args: object, **kwargs: object) -> object:
         raise Unrecorded("reads elements")
 
-    __array_function__ = __array_ufunc__  # type: ignore[assignment]
+    __array_function__ = __array_ufunc__
 
 
 for _name in (
@@ -261,22 +263,24 @@ class Recorder(TransformLevel):
     ``standing`` has the traced tensor of each recorded value. ``reads`` has the values that the gradient rules of a step
     have read; the dictionary is empty if they have read only numbers. ``count`` is the number of the first new value.
     With ``guarded``, public functions cannot read elements in their own code, except by :func:`check_elements`:
-    ``checks`` has the value, the function and the name of each such check, to be repeated in each run.
+    ``checks`` has the value, the function and the name of each such check, to be repeated in each run. With ``detaches``,
+    tensors that require gradients and are not inputs are constants, because their gradients are not wanted.
     """
 
     strict = False
     size = 1
 
-    def __init__(self, count: int = 0, guarded: bool = False) -> None:
+    def __init__(self, count: int = 0, guarded: bool = False, detaches: bool = False) -> None:
         super().__init__()
-        self.guarded = guarded
+        self.guarded, self.detaches = guarded, detaches
         self.checks: list[tuple[Value, Function, str]] = []
+        self._used: dict[int, tuple[ref[Tensor], Array, int]] = {}
         self.tape = Tape()
         self.tape.count = count
         self.standing: dict[Value, Traced] = {}
         self.reads: dict[Step, dict[Value, None]] = {}
         self._arrays: dict[int, Value] = {}  # by identity of the array
-        self._kept: list[object] = []  # references that keep the identities valid
+        self._kept: list[tuple[Tensor, Array]] = []  # references that keep the identities valid
         self._quiet = False  # whether derivatives are being recorded, which have no user's line
 
     def __enter__(self) -> Recorder:
@@ -314,6 +318,9 @@ class Recorder(TransformLevel):
     ) -> PyTree:
         name = str(getattr(func, "__name__", func))
         given = tree_leaves((args, kwargs))
+        for each in given:
+            if isinstance(each, Tensor) and each.__class__ in PLAIN:
+                self.note_use(each)
         if name == "__getitem__" and any(isinstance(each, Tensor) and each.dtype in MASK_DTYPES for each in given[1:]):
             raise Unrecorded("indexing by a mask, because the result's size depends on its elements")
         result = func(*args, **(kwargs or {}))
@@ -323,9 +330,21 @@ class Recorder(TransformLevel):
                     raise Unrecorded(f"{name}() is not recorded")
         return result
 
+    def note_use(self, x: Tensor) -> None:
+        """Note that the function uses ``x``, which is not traced."""
+        if self.guarded and id(x) not in self._used:
+            self._used[id(x)] = ref(x), x._array, x._version
+
+    def captured(self) -> list[tuple[ref[Tensor], Array, int]]:
+        """Return weak references to the tensors that the function has used and not created, with arrays and versions.
+
+        They are those that exist when the function has returned and the recorder is released.
+        """
+        return [each for each in self._used.values() if each[0]() is not None]
+
     def has_hooks(self) -> bool:
         """Whether hooks have been registered on a recorded tensor or its node."""
-        edges = {id(edge): edge for inner, _ in self._kept if (edge := getattr(inner, "_grad_edge", None)) is not None}
+        edges = {id(edge): edge for inner, _ in self._kept if (edge := inner._grad_edge) is not None}
         nodes = [edge.node if isinstance(edge, OutputEdge) else edge for edge in edges.values()]
         found = [each.hooks for each in (*edges.values(), *nodes) if each.hooks is not None]
         return any(each.tensor or each.before or each.after or each.accumulated for each in found)
@@ -372,7 +391,11 @@ class Recorder(TransformLevel):
     def constant(self, made: Tensor) -> Traced:
         """Return a traced tensor for ``made``, a tensor that has the same elements in every call."""
         if made.requires_grad:
-            raise Unrecorded("uses a tensor that requires gradients and is not an input")
+            if not self.detaches:
+                raise Unrecorded("uses a tensor that requires gradients and is not an input")
+            for each in _leaves(made):  # from which it was computed, perhaps by this function
+                self.note_use(each)
+            made = wrap(made._array)
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
     def blank(self, shape: Shape, dtype: ArrayDType) -> Tensor:
@@ -396,7 +419,11 @@ class Recorder(TransformLevel):
         if not isinstance(x, Tensor):
             return x
         known = self._arrays.get(id(x._array))
-        return self.constant(x)._value if known is None else known
+        if known is not None:
+            return known
+        if x.__class__ in PLAIN:
+            self.note_use(x)
+        return self.constant(x)._value
 
     # -- Operations
 
@@ -444,6 +471,8 @@ class Recorder(TransformLevel):
 
         ``grads`` are the incoming gradients; None means ones. A gradient is None if ``outs`` do not depend on the input.
         """
+        if any(each.requires_grad and not isinstance(each, Traced) for each in (*outs, *inputs)):
+            raise Unrecorded("the gradient of a tensor that is not an input")
         pairs = [
             (out._value, self.ones(out) if grad is None else grad)
             for out, grad in zip(outs, grads, strict=True)
@@ -500,6 +529,23 @@ def _is_traced(x: object) -> bool:
             return True
         x = x._inner
     return x.__class__ is Traced
+
+
+def _leaves(x: Tensor) -> list[Tensor]:
+    """Return the leaves of the graph of ``x``, and ``x``."""
+    found, pending, seen = [x], [x._grad_edge], set[int]()
+    while pending:
+        edge = pending.pop()
+        node = edge.node if isinstance(edge, OutputEdge) else edge
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, AccumulateGrad):
+            leaf = node.variable_ref()
+            found += [] if leaf is None else [leaf]
+        else:
+            pending += [each for each, _ in node.next_functions]
+    return found
 
 
 def plain(tree: PyTree) -> PyTree:

@@ -10,8 +10,8 @@ straight-line function of loops over constant ranges, in a small subset of Pytho
             v3[i] = t1 * t1
         ...
 
-``kernels/numba/straight_line.py`` translates the text to machine code. Views have no code: elements of the viewed array are read. The
-text is also valid Python, which computes the same from lists.
+``kernels/numba/straight_line.py`` translates the text to machine code. Views have no code: elements of the viewed array
+are read. The text is also valid Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
-from ..dispatch.operand_promotion import F64
+from ..dispatch.operand_promotion import F32, F64
 from ..kernels import numba_dispatch
 from ..kernels.scalar_code import SmallElement, element_text, scalar_literal
 from ..runtime.codegen import parse_module
@@ -32,14 +32,16 @@ from .loop_codegen import compile_cached
 from .scalar_code import BOOL, expression_of
 
 if TYPE_CHECKING:
-    from ..core.typing import Function
+    from ..core.typing import Array, ArrayDType, Function
     from .program import Writer
-    from .typing import AnyStep
+    from .typing import AnyStep, Operand
 
 #: Most elements of an array, and most multiplications of a product of matrices, of a step in a region.
 MOST_ELEMENTS, MOST_PRODUCTS = 4096, 4096
 #: Fewest steps of a region, and most elements of the arrays that it has on the stack.
 FEWEST_STEPS, STACK = 3, 16384
+#: Fewest elements of a sum that are added in another order than that of their indices.
+EXACT = 8
 #: Most elements of an array that are moved one by one.
 LISTED = 64
 #: Most elements of a constant that is part of the text.
@@ -118,33 +120,43 @@ def form_regions(steps: Sequence[Step], outputs: Sequence[Value | None]) -> list
     whose results it reads: steps that a region can compute are in odd phases, others in even ones.
     """
     steps = decompose(steps)
-    phase: dict[Value, int] = {}
-    phases: dict[int, list[Step]] = {}
+    phase: dict[Value, tuple[int, bool]] = {}
+    phases: dict[tuple[int, bool], list[Step]] = {}  # by the number of the phase, and whether a region is of float32
     for step in steps:
-        first = max((phase.get(each, 0) for each in step.values()), default=0)
-        number = first + (first % 2 != is_small(step))
-        phase.update(dict.fromkeys(step.results, number))
-        phases.setdefault(number, []).append(step)
+        before = [phase[each] for each in step.values() if each in phase]
+        first, small = max([number for number, _ in before], default=0), is_small(step)
+        logical = all(each.dtype == BOOL for each in (*step.values(), *step.results))
+        single = small and (any(each for _, each in before) if logical else _dtype(step) == F32)
+        number = first + (first % 2 != small)
+        if small and (number, not single) in before:
+            number += 2
+        phase.update(dict.fromkeys(step.results, (number, single)))
+        phases.setdefault((number, single), []).append(step)
     found: list[AnyStep] = []
-    for number in sorted(phases):
-        group = phases[number]
-        used = {each for other, steps in phases.items() if other != number for s in steps for each in s.values()}
+    for key in sorted(phases):
+        group, number = phases[key], key[0]
+        used = {each for other, steps in phases.items() if other != key for s in steps for each in s.values()}
         asked = [*used, *[each for each in outputs if each is not None]]
         if number % 2 and len(group) >= FEWEST_STEPS:
             region = Region(group, {each for step in group for each in step.results}.intersection(asked))
             if region.stack <= STACK:
                 found.append(region)
                 continue
-        found += fuse(group, asked)
+        found += fuse(group, asked) if number % 2 == 0 or len(group) >= FEWEST_STEPS else group
     return found
 
 
 def is_small(step: Step) -> bool:
-    """Whether a region can compute ``step``: its arrays are of float64, or bool, and have few elements."""
+    """Whether a region can compute ``step``: its arrays are of float32 or of float64, or bool, and have few elements."""
     values = [each for each in (*step.operands, *step.results) if each.__class__ is Value]
-    if not all(each.dtype in (F64, BOOL) and each.size <= MOST_ELEMENTS for each in values):
+    if not all(each.dtype in (_dtype(step), BOOL) and each.size <= MOST_ELEMENTS for each in values):
         return False
     return _plan(step) is not None
+
+
+def _dtype(step: Step) -> ArrayDType:
+    """Return the dtype of the numbers of ``step``, of those that a region can have."""
+    return F32 if any(each.dtype == F32 for each in (*step.values(), *step.results)) else F64
 
 
 # -- How a step is computed --------------------------------------------------------------------------------------------
@@ -153,13 +165,13 @@ def is_small(step: Step) -> bool:
 class _Moved(NamedTuple):
     """Result of a step that moves elements: the operand and the index of each, or -1 for a zero."""
 
-    operand: numpy.ndarray
-    index: numpy.ndarray
+    operand: Array
+    places: Array
 
 
 def _plan(step: Step) -> object:
     """Return how a region computes ``step``, or None if it cannot: an expression, a name, or moved elements."""
-    name, floating = step.op.name, all(each.dtype == F64 for each in (*step.values(), *step.results))
+    name, floating = step.op.name, all(each.dtype != BOOL for each in (*step.values(), *step.results))
     if name in SUMS:
         return "sum" if floating else None
     if name in PRODUCTS:
@@ -170,7 +182,7 @@ def _plan(step: Step) -> object:
         return moved
     if step.several or any(each.__class__ not in (Value, int, float) for each in step.operands):
         return None
-    found = expression_of(step, F64, SmallElement)
+    found = expression_of(step, _dtype(step), SmallElement)
     return found if found is not None and found[0].dtype == step.results[0].dtype else None
 
 
@@ -178,10 +190,10 @@ def _moved(step: Step) -> list[_Moved] | None:
     """Return where the elements of the results of ``step`` come from, by its kernel for arrays of their numbers."""
     arrays, count = [], 1
     operands = [each for each in step.operands if each.__class__ is Value]
-    if len(operands) < len(step.operands) or any(each.dtype != F64 for each in (*operands, *step.results)):
+    if len(operands) < len(step.operands) or any(each.dtype == BOOL for each in (*operands, *step.results)):
         return None
     for each in operands:
-        arrays.append(numpy.arange(count, count + each.size, dtype=float).reshape(each.shape))
+        arrays.append(numpy.arange(count, count + each.size, dtype=each.dtype).reshape(each.shape))
         count += each.size
     try:
         positional = getattr(step.op, "positional", len(step.params))
@@ -197,13 +209,13 @@ def _moved(step: Step) -> list[_Moved] | None:
             return None
         operand = numpy.searchsorted(starts, numbers - 1, "right") - 1
         moved = _Moved(numpy.where(numbers > 0, operand, -1), numbers - 1 - starts[operand])
-        if numbers.size > LISTED and numbers.any() and _affine(moved.index) is None and _runs(moved, operands) is None:
+        if numbers.size > LISTED and numbers.any() and _affine(moved.places) is None and _runs(moved, operands) is None:
             return None
         result.append(moved)
     return result
 
 
-def _affine(index: numpy.ndarray) -> tuple[int, tuple[int, ...]] | None:
+def _affine(index: Array) -> tuple[int, tuple[int, ...]] | None:
     """Return the offset and the strides by which ``index`` is computed from the indices of its dimensions, if it is."""
     if not index.size:
         return 0, (0,) * index.ndim
@@ -225,7 +237,7 @@ def _runs(moved: _Moved, operands: Sequence[Value]) -> list[tuple[int, int, tupl
     found = []
     for number, operand in enumerate(operands):
         place = numpy.flatnonzero(moved.operand.reshape(-1) == number)
-        index = moved.index.reshape(-1)[place]
+        index = moved.places.reshape(-1)[place]
         if len(index) != operand.size or len(set(index.tolist())) != operand.size:
             return None
         target = numpy.empty(operand.size, int)
@@ -367,7 +379,12 @@ class _RegionSource:
         """Return where the elements of ``value`` are, which are to be loaded."""
         place = self.places.get(value) or _Place(value, 0, _strides(value.shape))
         array = place.array
-        if array.kind is CONSTANT and array.dtype == F64 and array.size <= LITERAL_ELEMENTS and array.array is not None:
+        if (
+            array.kind is CONSTANT
+            and array.dtype != BOOL
+            and array.size <= LITERAL_ELEMENTS
+            and array.array is not None
+        ):
             self.constants[array] = ", ".join(map(_number, array.array.reshape(-1).tolist()))
         elif array in self.made:
             self.stored.add(array)
@@ -375,13 +392,13 @@ class _RegionSource:
             self.reads[array] = None
         return place
 
-    def _nest(self, sizes: tuple[int, ...], operands: Sequence[object] = ()) -> _Nest:
+    def _nest(self, sizes: tuple[int, ...], operands: Sequence[Operand] = ()) -> _Nest:
         """Return a nest of loops over ``sizes`` for a step with ``operands``: the last one if it can compute the step."""
         last = self.nests[-1] if self.nests else None
         if operands and last is not None and last.sizes == sizes and last.names:
-            arrays = {self.places[each].array for each in operands if each in self.places}  # type: ignore[index]
+            arrays = {self.places[each].array for each in operands if each in self.places}
             made = set(last.names)
-            if not arrays & made and all(each.shape == sizes for each in operands if each in made):  # type: ignore[attr-defined]
+            if not arrays & made and all(each.shape == sizes for each in operands if each in made):
                 return last
         self.nests.append(_Nest(sizes))
         return self.nests[-1]
@@ -392,7 +409,7 @@ class _RegionSource:
             return scalar_literal(value)
         if value in nest.names:
             return nest.names[value]
-        if value.array is not None and value.size == 1 and value.dtype == F64:
+        if value.array is not None and value.size == 1 and value.dtype != BOOL:
             return scalar_literal(float(value.array.reshape(-1)[0]))
         place = self._place(value)
         strides = tuple(0 if size == 1 else each for size, each in zip(value.shape, place.strides, strict=True))
@@ -439,7 +456,7 @@ class _RegionSource:
             return
         if only is not None:
             place = self.places.get(only) or _Place(only, 0, _strides(only.shape))
-            indices = _flat_indices(place, only.shape)[moved.index]
+            indices = _flat_indices(place, only.shape)[moved.places]
             if (at := _affine(indices)) is not None:
                 self.places[value] = _Place(place.array, *at)
                 return
@@ -452,12 +469,12 @@ class _RegionSource:
                     self._copy(operands[number], value, step.operands[number].shape, offset, strides)
             return
         nest = self._nest(())
-        for k, (number, index) in enumerate(zip(moved.operand.flat, moved.index.flat, strict=True)):
+        for k, (number, index) in enumerate(zip(moved.operand.flat, moved.places.flat, strict=True)):
             name = "F(0)"
             if number >= 0:
                 place = operands[number]
-                at = int(_flat_indices(place, step.operands[number].shape)[index])
-                name = self._access(nest, place.array, at, ())
+                offset = int(_flat_indices(place, step.operands[number].shape)[index])
+                name = self._access(nest, place.array, offset, ())
             nest.lines.append(_Access(name, value, k, (), True))
 
     def _sum(self, step: Step) -> None:
@@ -468,9 +485,11 @@ class _RegionSource:
         strides = _strides(tuple(x.shape[axis] for axis in kept))
         inner = _index(place.offset, [place.strides[axis] for axis in (*kept, *over)])
         mean = step.op.name in MEANS
+        element = f"{place.array.name}[{inner}]"
+        exact = x.size < EXACT * result.size  # NumPy adds few numbers in their order, too
         self._reduce(
             [x.shape[axis] for axis in kept], [x.shape[axis] for axis in over], total,
-            f"plus({total}[0], {place.array.name}[{inner}])", result, strides,
+            f"{total}[0] + {element}" if exact else f"plus({total}[0], {element})", result, strides,
             f" / F({x.size // result.size})" * mean,
         )  # fmt: skip
 
@@ -481,10 +500,10 @@ class _RegionSource:
         assert sizes is not None
         places = self._place(a), self._place(b)
         order = [*names, *[each for each in first if each not in names]]
-        texts = [
-            f"{place.array.name}[{_index(place.offset, [place.strides[dims.index(each)] if each in dims else 0 for each in order])}]"
-            for place, dims in zip(places, (first, second), strict=True)
-        ]
+        texts = []
+        for place, dims in zip(places, (first, second), strict=True):
+            strides = [place.strides[dims.index(each)] if each in dims else 0 for each in order]
+            texts.append(f"{place.array.name}[{_index(place.offset, strides)}]")
         total, result = self._variable(), step.results[0]
         counts = [sizes[each] for each in names]
         if names.endswith("j"):  # the elements of a row are computed together
@@ -557,7 +576,7 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found[::-1]) if shape else ()
 
 
-def _flat_indices(place: _Place, shape: tuple[int, ...]) -> numpy.ndarray:
+def _flat_indices(place: _Place, shape: tuple[int, ...]) -> Array:
     """Return the index in the array of ``place`` of each element of a value of ``shape``, in C order."""
     found = numpy.full(shape, place.offset)
     for axis, (size, stride) in enumerate(zip(shape, place.strides, strict=True)):

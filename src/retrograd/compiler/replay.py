@@ -1,20 +1,34 @@
-"""Replay of a call without its Python, for functions compiled with ``pure=True``."""
+"""Replay of a call without its Python, for functions compiled with ``pure=True``: of one segment, or of any operations."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from numpy import argsort, ascontiguousarray, ndarray
+
+from ..core import dtypes
+from ..core.grad_mode import recording
 from ..core.lazy_tensor import Lazy
 from ..core.pytree import tree_flatten
-from ..core.tensor import Tensor, new
-from .entries import Entry, Unsupported, describe, frozen, same_constant
+from ..core.tensor import Tensor, new, wrap
+from ..core.torch_function import HANDLERS
+from ..dispatch.operand_promotion import PLAIN
+from ..dispatch.transform_tensor import active_levels
+from .cursor import is_intercepting
+from .entries import CONSTANTS, Entry, Unsupported, describe, frozen, same_constant
+from .ir import INPUT
+from .pure_gradients import program_of
+from .recorder import Traced, Unrecorded
 from .segments import Segment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..core.typing import Args, Kwargs, PyTree
+    from ..core.pytree import TreeSpec
+    from ..core.typing import Args, Array, Function, Kwargs, PyTree
     from .cursor import Cursor
+    from .pure_gradients import Run
 
 
 class Replay:
@@ -85,6 +99,122 @@ class Replay:
             self.segment.run(values)
         found = [constant if k is None else values[k] for k, constant in self.leaves]
         return found[0] if self.structure.is_leaf() else self.structure.unflatten(found)
+
+
+class RecordedCalls:
+    """Programs of whole calls of ``function``, whose operations need not be one segment, as derivatives by ``torch.func``.
+
+    A program computes the results from the arrays of the arguments, if none requires gradients (``pure_gradients.py``).
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.programs: dict[object, RecordedCall | None] = {}
+        self.renewed: Counter[object] = Counter()
+
+    def record(self, args: Args, kwargs: Kwargs) -> None:
+        """Compile the program of a call with these arguments, if it can be recorded."""
+        key = _key_of((*args, *kwargs.values()), tuple(kwargs))
+        if key is not None and key not in self.programs and len(self.programs) < MAX_PROGRAMS:
+            self.programs[key] = RecordedCall.of(self.function, args, kwargs)
+
+    def run(self, args: Args, kwargs: Kwargs) -> list[PyTree]:
+        """Return a list with the result of the call, or an empty list if there is no program for the arguments."""
+        given = (*args, *kwargs.values())
+        key = _key_of(given, tuple(kwargs))
+        call = self.programs.get(key) if key is not None else None
+        if call is None or active_levels() or (HANDLERS and is_intercepting()):
+            return []
+        arrays = [each._array for each in given if isinstance(each, Tensor)]
+        found = call.program(arrays)
+        if found is None:  # a tensor that the function uses has been modified
+            self.renewed[key] += 1
+            self.programs[key] = None
+            if self.renewed[key] <= RENEWALS:
+                del self.programs[key]
+            return []
+        return [call.result(found)]
+
+
+class RecordedCall:
+    """Program of a call, with the structure of its result.
+
+    ``leaves`` are the items of the result, with ``RESULT`` for a tensor, and ``orders`` the orders of its dimensions.
+    """
+
+    program: Run
+    leaves: list[object]
+    orders: list[tuple[int, ...] | None]
+    structure: TreeSpec
+
+    @staticmethod
+    def of(function: Function, args: Args, kwargs: Kwargs) -> RecordedCall | None:
+        """Return the program of ``function(*args, **kwargs)``, or None if the call cannot be recorded."""
+        call: RecordedCall = new(RecordedCall)
+        given = [*args, *kwargs.values()]
+
+        def flat(*values: object) -> list[Tensor]:
+            result = function(*values[: len(args)], **dict(zip(kwargs, values[len(args) :], strict=True)))
+            call.leaves, call.structure = tree_flatten(result)
+            tensors = [each for each in call.leaves if isinstance(each, Tensor)]
+            if not tensors or any(each.__class__ is not Traced or each.requires_grad for each in tensors):
+                raise Unrecorded("a result that is no new tensor without a gradient")
+            if any(each._value.root.kind is INPUT for each in tensors):
+                raise Unrecorded("a result that is a view of an argument")
+            if len({each._value.root for each in tensors}) < len(tensors):
+                raise Unrecorded("results that share their memory")
+            call.orders = [_order(each._inner._array) for each in tensors]
+            call.leaves = [RESULT if isinstance(each, Tensor) else frozen(each) for each in call.leaves]
+            return tensors
+
+        arrays = [each._array if isinstance(each, Tensor) else each for each in given]
+        program = program_of(flat, arrays, (), bool(recording()), not recording())
+        if program is None:
+            return None
+        call.program = program
+        return call
+
+    def result(self, arrays: Sequence[Array]) -> PyTree:
+        """Return the result of the call, of which ``arrays`` are the arrays."""
+        tensors = iter([
+            array if order is None else ascontiguousarray(array.transpose(order)).transpose(argsort(order))
+            for array, order in zip(arrays, self.orders, strict=True)
+        ])  # fmt: skip
+        leaves = [wrap(next(tensors)) if each is RESULT else each for each in self.leaves]
+        return leaves[0] if self.structure.is_leaf() else self.structure.unflatten(leaves)
+
+
+#: Item of a list of results that stands for a tensor.
+RESULT = object()
+#: Most programs of whole calls of a function, and how often one is compiled again.
+MAX_PROGRAMS, RENEWALS = 32, 3
+
+
+def _order(array: Array) -> tuple[int, ...] | None:
+    """Return the dimensions of ``array`` by decreasing strides, or None if this is their order."""
+    order = tuple(sorted(range(array.ndim), key=lambda axis: (-array.strides[axis], axis)))
+    return None if order == tuple(range(array.ndim)) or array.flags.c_contiguous else order
+
+
+def _key_of(given: Args, names: tuple[str, ...]) -> tuple[object, ...] | None:
+    """Return the key of the program for a call with the arguments ``given``, or None if there can be none."""
+    mode = recording()
+    if mode is not True and mode is not False:  # inference mode, or hooks on saved tensors
+        return None
+    parts: list[object] = [mode, dtypes.default.floating, names]
+    arrays: list[int] = []
+    for each in given:
+        if isinstance(each, Tensor):
+            array = each._array
+            if each.__class__ not in PLAIN or array.__class__ is not ndarray or (mode and each.requires_grad):
+                return None
+            arrays.append(id(each))
+            parts.append((array.shape, array.dtype, arrays.index(id(each))))
+        elif each.__class__ in CONSTANTS:
+            parts.append((each.__class__, repr(each)))
+        else:
+            return None
+    return tuple(parts)
 
 
 def _identities(arguments: Sequence[object]) -> list[int]:

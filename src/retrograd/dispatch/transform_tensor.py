@@ -210,7 +210,12 @@ class TransformTensor(WrapperTensor):
 
     @abstractmethod
     def gradients(
-        self, outs: Sequence[Operand], inputs: Sequence[Operand], grads: Sequence[Operand], solve: Function, record: bool
+        self,
+        outs: Sequence[Operand],
+        inputs: Sequence[Operand],
+        grads: Sequence[Operand],
+        solve: Function,
+        record: bool,
     ) -> list[Gradient]:
         """Return the gradients of ``outs`` with respect to ``inputs``; a gradient that does not exist is None.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
+from copy import copy
 from operator import index
 from typing import Any
 
@@ -19,7 +21,7 @@ from .jacobians import hessian as of_tensors
 from .transforms import outside_inference
 
 #: Computes the arrays of the results from those of the arguments.
-_Program = Callable[[Sequence[Any]], list[Any]]
+_Program = Callable[[Sequence[Any]], list[Any] | None]
 
 
 def value_and_grad(
@@ -87,6 +89,7 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
     places = (index(argnums),) if single else tuple(map(index, argnums))  # type: ignore[arg-type]
     programs: dict[Any, _Program | None] = {}
     known: dict[Any, tuple[_Program, list[int]]] = {}  # of calls with arrays only, by shapes and dtypes
+    renewals: Counter[Any] = Counter()  # how often the program of a key was compiled again
 
     def results(found: list[Any], args: Sequence[Any], chosen: Sequence[int]) -> Any:
         """Return what the caller gets: ``found`` in the structure of ``chosen``, and numbers for numbers."""
@@ -99,17 +102,23 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
             ]
             return pairs[0][0] if single else tuple(map(tuple, pairs))
         gradients = [_like(found[1 + different.index(place)], args[place]) for place in chosen]
+        if len(different) < len(chosen):
+            gradients = list(map(copy, gradients))
         return found[0].item(), gradients[0] if single else tuple(gradients)
 
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         if known and not kwargs:
-            key = dtypes.default.floating, *[
-                (each.shape, each.dtype) if each.__class__ is numpy.ndarray else None for each in args
-            ]
+            key = (
+                dtypes.default.floating,
+                *[(each.shape, each.dtype) if each.__class__ is numpy.ndarray else None for each in args],
+            )
             if key in known and not active_levels():
                 program, chosen = known[key]
-                return results(program(args), args, chosen)
+                found = program(args)
+                if found is not None:
+                    return results(found, args, chosen)
+                del known[key]
         return general(args, kwargs)
 
     @outside_inference
@@ -123,16 +132,24 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
         ]
         called = functools.partial(_call, f, len(args), tuple(kwargs))
         different = list(dict.fromkeys(chosen))
-        program = None
-        if pure and not active_levels():
-            key = _key(given, tuple(kwargs))
-            if key is not None:
-                program = _program(name, called, given, different, programs, (dtypes.default.floating, *key))
-        if program is None:
-            return results(_EAGER[name](called, given, different), args, chosen)
-        if not kwargs and all(each is old and each.__class__ is numpy.ndarray for each, old in zip(given, args, strict=True)):
-            known[dtypes.default.floating, *[(each.shape, each.dtype) for each in args]] = program, chosen
-        return results(program([each for each in given if each.__class__ is numpy.ndarray]), args, chosen)
+        found = None
+        if pure and not active_levels() and (part := _key(given, tuple(kwargs))) is not None:
+            key = dtypes.default.floating, *part
+            program = _program(name, called, given, different, programs, key)
+            if program is not None:
+                found = program([each for each in given if each.__class__ is numpy.ndarray])
+                if found is None:  # a tensor that f uses has been modified
+                    renewals[key] += 1
+                    programs[key] = None
+                    if renewals[key] <= RENEWALS:
+                        del programs[key]
+                elif not kwargs and all(
+                    each is old and each.__class__ is numpy.ndarray for each, old in zip(given, args, strict=True)
+                ):
+                    known[key[0], *[(each.shape, each.dtype) for each in args]] = program, chosen
+        if found is None:
+            found = _EAGER[name](called, given, different)
+        return results(found, args, chosen)
 
     return call
 
@@ -140,6 +157,8 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
 _ARRAYS = (numpy.ndarray, numpy.generic)
 #: The most programs of one pure function. Further calls with other shapes, or other numbers as arguments, are recorded.
 MOST = 32
+#: How often a program is compiled again because a tensor that the function uses was modified.
+RENEWALS = 3
 #: Classes of arguments that are constants of a program. They are compared by their text: 1, 1.0 and True are equal, as
 #: are 0.0 and -0.0, but nan is not equal to itself.
 _CONSTANTS = (int, float, complex, bool, str, bytes, type(None), dtypes.dtype, devices.device)
@@ -169,7 +188,12 @@ def _key(given: Sequence[Any], names: tuple[str, ...]) -> Any:
 
 
 def _program(
-    name: str, f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], programs: dict[Any, _Program | None], key: Any
+    name: str,
+    f: Callable[..., Any],
+    given: Sequence[Any],
+    chosen: Sequence[int],
+    programs: dict[Any, _Program | None],
+    key: Any,
 ) -> _Program | None:
     """Return the program of the pure function ``f`` for arguments like ``given``, which is compiled if necessary.
 

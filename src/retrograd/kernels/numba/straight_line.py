@@ -18,8 +18,7 @@ from numba import types
 from numba.core import cgutils, typing
 from numba.extending import intrinsic
 
-
-INT, DOUBLE, BYTE = ir.IntType(64), ir.DoubleType(), ir.IntType(8)
+INT, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
 #: Most statements of loops that are written one after another.
 UNROLLED = 64
 #: Functions that Numba has for numbers, by their names in the text.
@@ -49,10 +48,11 @@ def body_of(tree: Any) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             given = {}
+            dtype = next((kind.dtype for kind in arrays if kind.dtype != types.boolean), types.float64)
             for place, (name, kind) in enumerate(zip(names, arrays, strict=True)):
                 array = context.make_array(kind)(context, builder, builder.extract_value(args[0], place))
                 given[name] = _Buffer(array.data, kind.dtype == types.boolean)
-            Translator(context, builder, given).run(tree.body)
+            Translator(context, builder, given, dtype).run(tree.body)
             return context.get_dummy_value()
 
         return types.void(arrays), generate
@@ -61,17 +61,21 @@ def body_of(tree: Any) -> Any:
 
 
 class _Buffer:
-    """Memory of an array: a pointer to its first element, which is a float64, or a bool in a byte."""
+    """Memory of an array: a pointer to its first element, which is a number, or a bool in a byte."""
 
     def __init__(self, pointer: Any, is_bool: bool) -> None:
         self.pointer, self.is_bool = pointer, is_bool
 
 
 class Translator:
-    """Translator of statements to instructions, which ``builder`` appends; ``names`` has the value of each variable."""
+    """Translator of statements to instructions, which ``builder`` appends; ``names`` has the value of each variable.
 
-    def __init__(self, context: Any, builder: Any, names: dict[str, Any]) -> None:
+    ``dtype`` is the type of numbers, float32 or float64.
+    """
+
+    def __init__(self, context: Any, builder: Any, names: dict[str, Any], dtype: Any) -> None:
         self.context, self.builder, self.names = context, builder, {"inf": math.inf, "nan": math.nan, **names}
+        self.dtype, self.kind = dtype, context.get_value_type(dtype)
 
     def run(self, statements: list[Any]) -> None:
         """Translate ``statements``."""
@@ -109,12 +113,12 @@ class Translator:
         return self.names[node.id]
 
     def _constant(self, node: Any) -> Any:
-        return ir.IntType(1)(node.value) if isinstance(node.value, bool) else node.value
+        return BIT(node.value) if isinstance(node.value, bool) else node.value
 
     def _subscript(self, node: Any) -> Any:
         source, index = self._element(node)
         value = self.builder.load(self.builder.gep(source.pointer, [index]))
-        return self.builder.trunc(value, ir.IntType(1)) if source.is_bool else value
+        return self.builder.trunc(value, BIT) if source.is_bool else value
 
     def _binop(self, node: Any) -> Any:
         a, b, kind = self._expression(node.left), self._expression(node.right), type(node.op)
@@ -134,7 +138,7 @@ class Translator:
 
     def _compare(self, node: Any) -> Any:
         a, b, sign = self._expression(node.left), self._expression(node.comparators[0]), COMPARED[type(node.ops[0])]
-        if a.type == ir.IntType(1):
+        if a.type == BIT:
             return self.builder.icmp_unsigned(sign, a, b)
         return (self.builder.fcmp_unordered if sign == "!=" else self.builder.fcmp_ordered)(sign, a, b)
 
@@ -150,30 +154,30 @@ class Translator:
     def _call(self, node: Any) -> Any:
         name, builder = node.func.id, self.builder
         if name == "empty":
-            kind = BYTE if len(node.args) > 1 else DOUBLE
+            kind = BYTE if len(node.args) > 1 else self.kind
             return _Buffer(cgutils.alloca_once(builder, kind, INT(node.args[0].value)), kind is BYTE)
         args = [self._expression(each) for each in node.args]
         if name == "F":
-            return DOUBLE(float(args[0]))
+            return self.kind(float(args[0]))
         if name == "constant":
-            data = ir.Constant(ir.ArrayType(DOUBLE, len(args)), [DOUBLE(float(each)) for each in args])
+            data = ir.Constant(ir.ArrayType(self.kind, len(args)), [self.kind(float(each)) for each in args])
             variable = cgutils.global_constant(builder, "constant", data)
             return _Buffer(builder.gep(variable, [INT(0), INT(0)]), False)
         if name == "plus":
             return builder.fadd(*args, flags=("reassoc",))
         if name in INTRINSICS:
-            form = ir.FunctionType(DOUBLE, [DOUBLE] * len(args))
-            return builder.call(builder.module.declare_intrinsic(INTRINSICS[name], [DOUBLE], form), args)
+            form = ir.FunctionType(self.kind, [self.kind] * len(args))
+            return builder.call(builder.module.declare_intrinsic(INTRINSICS[name], [self.kind], form), args)
         if name == "sigmoid":
             grown = self._function(math.exp, [builder.fneg(args[0])])
-            return builder.fdiv(DOUBLE(1.0), builder.fadd(DOUBLE(1.0), grown))
+            return builder.fdiv(self.kind(1.0), builder.fadd(self.kind(1.0), grown))
         if name == "normal_cdf":
-            tail = self._function(math.erfc, [builder.fmul(builder.fneg(args[0]), DOUBLE(math.sqrt(0.5)))])
-            return builder.fmul(DOUBLE(0.5), tail)
+            tail = self._function(math.erfc, [builder.fmul(builder.fneg(args[0]), self.kind(math.sqrt(0.5)))])
+            return builder.fmul(self.kind(0.5), tail)
         return self._function(FUNCTIONS[name], args)
 
     def _function(self, function: Any, args: list[Any]) -> Any:
-        signature = typing.signature(types.float64, *[types.float64] * len(args))
+        signature = typing.signature(self.dtype, *[self.dtype] * len(args))
         if function is math.pow:
             function = operator.pow
         return self.context.get_function(function, signature)(self.builder, args)
