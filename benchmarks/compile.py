@@ -1,4 +1,4 @@
-"""Benchmarks of compiled functions beside PyTorch's eager ones: pointwise chains and perceptron steps."""
+"""Benchmarks of compiled functions beside PyTorch's eager ones: pointwise chains, perceptron steps, scientific functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
+from .live import gaussian_process, kepler, least_squares, rosenbrock
 from .row import Row, size
 
 
@@ -90,6 +93,54 @@ def perceptron(sizes: tuple[int, int, int], samples: int, whole: bool, kind: str
     return program
 
 
+def pure_gradient(function: Callable[[Any, Any], Any], start: list[float]) -> Callable[[Any], Callable[[], Any]]:
+    """Return a program that computes a function and its gradient in float64 from an array, as SciPy's optimizers do."""
+
+    def program(torch: Any) -> Callable[[], Any]:
+        point = np.array(start)
+
+        def both(point: Any) -> Any:
+            x = torch.from_numpy(point).requires_grad_()
+            value = function(torch, x)
+            (gradient,) = torch.autograd.grad(value, x)
+            return value.item(), gradient.numpy()
+
+        if torch.__name__ == "retrograd":
+            both = torch.value_and_grad(lambda x: function(torch, x), pure=True)
+
+        def work() -> Any:
+            value, gradient = both(point)
+            return torch.tensor(value, dtype=torch.float64), torch.from_numpy(gradient)
+
+        return work
+
+    return program
+
+
+def potential(torch: Any, x: Any) -> Any:
+    """Return the output of a small network in float64."""
+    for weight in _WEIGHTS[:-1]:
+        x = torch.tanh(x @ torch.from_numpy(weight))
+    return x @ torch.from_numpy(_WEIGHTS[-1])
+
+
+_WEIGHTS = [
+    np.random.default_rng(seed).standard_normal(shape) * 0.4 for seed, shape in enumerate([(8, 16), (16, 16), (16,)])
+]
+
+
+def pure_hessian(function: Callable[[Any, Any], Any]) -> Callable[[Any], Callable[[], Any]]:
+    """Return a program that computes the Hessian of a function of 8 numbers by ``torch.func.hessian``."""
+
+    def program(torch: Any) -> Callable[[], Any]:
+        run, x = torch.func.hessian(lambda x: function(torch, x)), torch.linspace(-1, 1, 8, dtype=torch.float64)
+        if torch.__name__ == "retrograd":
+            run = torch.compile(run, pure=True)
+        return lambda: run(x)
+
+    return program
+
+
 def rows() -> Iterator[Row]:
     """Yield the rows of the group "compile"."""
     for name, function in (
@@ -105,3 +156,13 @@ def rows() -> Iterator[Row]:
             what = f"perceptron {', '.join(map(str, sizes))} on {samples}, {kind}"
             yield Row(f"{what}, the loss compiled", perceptron(sizes, samples, False, kind), 2, tolerance=1e-3)
             yield Row(f"{what}, the step compiled", perceptron(sizes, samples, True, kind), 2, tolerance=1e-3)
+    starts: dict[str, tuple[Callable[[Any, Any], Any], list[float]]] = {
+        "Rosenbrock of 8": (rosenbrock, [*np.linspace(-1, 1, 8).tolist()]),
+        "least squares, 50 × 3": (least_squares, [1.0] * 3),
+        "Kepler, 10 steps": (kepler, [1.0, 0.0, 0.0, 1.1]),
+        "Gaussian process of 50 points": (gaussian_process, [-1.0, 0.0, -2.0]),
+    }
+    for name, (formula, start) in starts.items():
+        yield Row(f"{name}, value and gradient, pure", pure_gradient(formula, start), 0.5)
+    yield Row("Hessian of Rosenbrock of 8, pure", pure_hessian(rosenbrock), 0.5)
+    yield Row("Hessian of a network of 8, 16, 16 and 1, pure", pure_hessian(potential), 0.5)

@@ -3,7 +3,8 @@
     python -m benchmarks.peers       prints the table, and writes it to benchmarks/results/peers.md
 
 All libraries compute the same formulas from the same data, each in its own process, in turn. A time is that of a loss
-and all its gradients. Libraries that can compile do so before the measurement.
+and all its gradients. Libraries that can compile do so before the measurement. "pure" is retrograd.value_and_grad with
+the promise that the formula is pure, on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ ROUNDS = 7
 THREADS = 2
 #: Required module of each library, by the library's name in the table.
 PEERS = {
-    "retrograd": "retrograd", "compiled": "retrograd", "PyTorch": "torch", "JAX, jit": "jax", "autograd": "autograd",
-    "tinygrad": "tinygrad",
+    "retrograd": "retrograd", "compiled": "retrograd", "pure": "retrograd", "PyTorch": "torch", "JAX, jit": "jax",
+    "autograd": "autograd", "tinygrad": "tinygrad",
 }  # fmt: skip
 
 
@@ -56,6 +57,21 @@ def classify(m: Any, a: Any, b: Any, c: Any, d: Any, x: Any, y: Any) -> Any:
     return (m.logsumexp(scores) - (scores * y).sum(1)).mean()
 
 
+def rosenbrock(m: Any, x: Any) -> Any:
+    """Return Rosenbrock's function of a vector."""
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def kepler(m: Any, x: Any) -> Any:
+    """Return the energy of a body around a centre after 10 steps of leapfrog; ``x`` is position and velocity."""
+    place, speed = x[:2], x[2:]
+    for _ in range(10):
+        place = place + 0.05 * speed
+        speed = speed - 0.1 * place / (place * place).sum() ** 1.5
+        place = place + 0.05 * speed
+    return 0.5 * (speed * speed).sum() - 1 / (place * place).sum() ** 0.5
+
+
 def _network(first: int, middle: int, last: int) -> list[Any]:
     draw = numpy.random.RandomState(0)
     sizes = ((first, middle), (middle,), (middle, last), (last,))
@@ -67,6 +83,8 @@ def _network(first: int, middle: int, last: int) -> list[Any]:
 #: name: (formula, its arguments, number of arguments by which it is differentiated)
 WORKS: dict[str, tuple[Callable[..., Any], Callable[[], list[Any]], int]] = {
     "mean of 3 (x + 2)², 2 × 2": (tutorial, lambda: [numpy.ones((2, 2))], 1),
+    "Rosenbrock's function of 8": (rosenbrock, lambda: [numpy.linspace(-1, 1, 8)], 1),
+    "Kepler's problem, 10 steps": (kepler, lambda: [numpy.array([1.0, 0.0, 0.0, 1.1])], 1),
     "seven operations, 10³": (mixed, lambda: [numpy.random.RandomState(0).randn(1000)], 1),
     "seven operations, 10⁶": (mixed, lambda: [numpy.random.RandomState(0).randn(1000000)], 1),
     "perceptron 32, 64, 1 on 64": (fit, lambda: _network(32, 64, 1), 4),
@@ -101,6 +119,20 @@ def _of_torch(
         value = run(*tensors)
         value.backward()
         return value.detach(), *(each.grad for each in leaves)
+
+    return work
+
+
+def _of_arrays(torch: Any, formula: Callable[..., Any], given: list[Any], count: int) -> Callable[[], Any]:
+    m = SimpleNamespace(
+        **{name: getattr(torch, name) for name in ("sigmoid", "tanh", "abs", "relu")},
+        logsumexp=lambda x: torch.logsumexp(x, 1),
+    )
+    run = torch.value_and_grad(lambda *tensors: formula(m, *tensors), tuple(range(count)), pure=True)
+
+    def work() -> Any:
+        value, gradients = run(*given)
+        return value, *gradients
 
     return work
 
@@ -156,15 +188,15 @@ class Peer(Engine):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(
-            "retrograd" if name in ("retrograd", "compiled") else "torch" if name == "PyTorch" else "", THREADS
-        )
+        super().__init__("retrograd" if PEERS[name] == "retrograd" else "torch" if name == "PyTorch" else "", THREADS)
 
     def prepare(self, work: str) -> list[Any]:  # type: ignore[override]
         """Prepare a work; return its loss and gradients."""
         formula, make, count = WORKS[work]
         given = [numpy.asarray(each, numpy.float32) for each in make()]
-        if self.module is not None:
+        if self.name == "pure":
+            run = _of_arrays(self.module, formula, given, count)
+        elif self.module is not None:
             run = _of_torch(self.module, formula, given, count, self.name == "compiled")
         else:
             run = {"JAX, jit": _of_jax, "autograd": _of_autograd, "tinygrad": _of_tinygrad}[self.name](

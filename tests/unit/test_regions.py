@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as torch
+from retrograd.compiler import pure_gradients
 from retrograd.compiler.pure_gradients import _compile
 from retrograd.compiler.regions import Region
 from retrograd.kernels import numba_dispatch
@@ -23,7 +24,14 @@ F = torch.nn.functional
 
 def program_of(f: Callable[..., Any], *arrays: Any) -> Any:
     """Return the program of ``f``, whose attribute ``program`` has the steps."""
-    return Context().run(_compile, lambda *given: [f(*given)], arrays, ())
+    return compiled(lambda *given: [f(*given)], arrays)
+
+
+def compiled(f: Callable[..., Any], arrays: Any, chosen: Any = ()) -> Any:
+    """Return the program of ``f``, which returns a list of tensors; those of ``chosen`` require gradients."""
+    program = Context().run(_compile, f, arrays, chosen)
+    program.compile()
+    return program
 
 
 def orbit(x: Any) -> Any:
@@ -75,7 +83,7 @@ def test_arithmetic_is_exact() -> None:
 
 
 def test_the_text_is_python() -> None:
-    program = Context().run(_compile, lambda x: torch.autograd.grad(orbit(x), x), [np.ones(4)], [0])
+    program = compiled(lambda x: torch.autograd.grad(orbit(x), x), [np.ones(4)], [0])
     (region,) = program.program.steps
     x, found = [1.0, 0.0, 0.25, 1.1], [0.0] * 4
     space = {
@@ -124,3 +132,14 @@ def test_float32_and_float64_are_in_separate_regions() -> None:
     found = program_of(f, x, y)([x, y])[0]
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_regions_are_compiled_after_calls_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pure_gradients, "FIRST_STEPS", 20)
+    monkeypatch.setattr(pure_gradients.STARTUP, "ready", False)
+    program = Context().run(_compile, lambda x: [((x * 2 + 1) * x - 3) / x], [np.ones(3)], ())
+    kinds = []
+    for _ in range(7):
+        assert program([np.array([1.0, 2.0, 4.0])])[0].tolist() == [0.0, 3.5, 8.25]
+        kinds.append(isinstance(program.program.steps[0], Region))
+    assert kinds == [False] * 4 + [True] * 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy
 
@@ -12,14 +13,16 @@ from ..autograd.backward import gradients_of_tensors
 from ..core.grad_mode import set_recording
 from ..core.tensor import Tensor, leaf_from_array, wrap
 from ..func.numpy_functions import second_derivatives
-from .ir import Value
+from ..kernels import numba_dispatch
+from ..kernels.numba_startup import STARTUP
+from .ir import Step, Value
 from .passes import eliminate_common_subexpressions, eliminate_dead_code
 from .program import Program
 from .recorder import Recorder, Traced, Unrecorded
 from .regions import Region
 
 if TYPE_CHECKING:
-    from ..core.typing import Array
+    from ..core.typing import Array, Function
 
 #: Computes the arrays of the results, which belong to the caller, from those of the arguments. The result is None if a
 #: tensor that the function uses besides its arguments has been modified since the function was recorded.
@@ -82,7 +85,7 @@ def _compile(
     chosen: Sequence[int],
     record: bool = True,
     detaches: bool = True,
-) -> Run:
+) -> PureProgram:
     """Record ``f`` and return its program (helper of :func:`program_of`, run in an empty context)."""
     places = [place for place, each in enumerate(given) if isinstance(each, numpy.ndarray)]
     set_recording(record)
@@ -97,27 +100,70 @@ def _compile(
     if recorder.has_hooks():
         raise Unrecorded("registers hooks")
     outs = [each._value for each in results]
-    checks = [(name, check) for _, check, name in recorder.checks]
     asked = [*outs, *[value for value, _, _ in recorder.checks]]
     steps, instead = eliminate_common_subexpressions(recorder.tape.steps, ())
     asked = [instead.get(each, each) for each in asked]
-    program = Program("pure", inputs, eliminate_dead_code(steps, asked), asked, regions=True)
     results, arguments = [], []
     recorder.release()
-    captured = recorder.captured()
-    own = {each for step in program.steps if isinstance(step, Region) for each in step.results}
-    copied = [asked.index(each) < k or each not in own for k, each in enumerate(asked[: len(outs)])]
-    forward = program.run
+    checks = [(check, name) for _, check, name in recorder.checks]
+    return PureProgram(inputs, eliminate_dead_code(steps, asked), asked, len(outs), checks, recorder.captured())
 
-    def run(arrays: Sequence[Array]) -> list[Array] | None:
-        for used, array, version in captured:
+
+#: Steps that a program runs by NumPy before it compiles regions, unless Numba is in use: about 50 ms. The import of Numba
+#: takes 0.5 s, and the compilation of a region 0.2 s.
+FIRST_STEPS = 100_000
+
+
+class PureProgram:
+    """Program of a pure function: a function that computes the arrays of the results from those of the arguments.
+
+    The first calls run the steps one by one; then regions are compiled, if Numba is there. The number of these calls
+    depends only on the number of steps, so that a repeated program gets the same bits. ``checks`` are the functions that
+    check the results after the first ``count``, and ``captured`` the tensors that must not have changed.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Value],
+        steps: Sequence[Step],
+        asked: Sequence[Value],
+        count: int,
+        checks: Sequence[tuple[Function, str]],
+        captured: Sequence[tuple[ref[Tensor], Array, int]],
+    ) -> None:
+        self.inputs, self.steps, self.asked, self.count = inputs, steps, asked, count
+        self.checks, self.captured = checks, captured
+        permitted = numba_dispatch.permitted()
+        self.left = FIRST_STEPS // max(len(steps), 1) + 1 if permitted else 0
+        if permitted and (STARTUP.ready or STARTUP.deterministic):
+            self.compile()
+        else:
+            self._generate(False)
+
+    def _generate(self, regions: bool) -> None:
+        self.program = program = Program("pure", self.inputs, self.steps, self.asked, regions)
+        own = {each for step in program.steps if isinstance(step, Region) for each in step.results}
+        copied = [self.asked.index(each) < k or each not in own for k, each in enumerate(self.asked[: self.count])]
+        self.copied = copied if any(copied) else None
+
+    def compile(self) -> None:
+        """Compile regions."""
+        self.left = 0
+        self._generate(True)
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array] | None:
+        for used, array, version in self.captured:
             x = used()
             if x is not None and (x._array is not array or x._version != version):
                 return None
-        found = forward(*[each if each.flags.carray else each.copy() for each in arrays])
-        for (name, check), array in zip(checks, found[len(copied) :], strict=True):
-            check(name, array)
-        return [each.copy() if copy else each for each, copy in zip(found, copied, strict=False)]
-
-    run.program = program  # type: ignore[attr-defined]
-    return run
+        if self.left:
+            self.left -= 1
+            if not self.left:
+                self.compile()
+        found = self.program.run(*[each if each.flags.carray else each.copy() for each in arrays])
+        if self.checks:
+            for (check, name), array in zip(self.checks, found[self.count :], strict=True):
+                check(name, array)
+        if self.copied is None:
+            return found
+        return [each.copy() if copy else each for each, copy in zip(found, self.copied, strict=False)]

@@ -257,6 +257,10 @@ DETACH = ExtraOp("detach", lambda np, x: x.view())
 DETACH.again = lambda given, params: given[0].detach()
 
 
+#: Most elements of a result that is computed from constants when a pure function is recorded.
+FOLDED = 64
+
+
 class Recorder(TransformLevel):
     """Recorder of a pure straight-line function; ``tape`` has the recorded steps.
 
@@ -453,7 +457,8 @@ class Recorder(TransformLevel):
         operands = tuple(map(self.operand, tensors))
         several = isinstance(result, tuple)
         outs = result if several else (result,)
-        if all(each.__class__ is not Value or each.kind is CONSTANT for each in operands):
+        constant = all(each.__class__ is not Value or each.kind is CONSTANT for each in operands)
+        if constant and (not self.guarded or all(out._array.size <= FOLDED for out in outs)):
             found = [self.constant(out) for out in outs]
             return tuple(found) if several else found[0]
         values = []

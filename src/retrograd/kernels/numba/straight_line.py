@@ -18,6 +18,8 @@ from numba import types
 from numba.core import cgutils, typing
 from numba.extending import intrinsic
 
+from . import math as polynomials
+
 INT, BIT, BYTE = ir.IntType(64), ir.IntType(1), ir.IntType(8)
 #: Most statements of loops that are written one after another.
 UNROLLED = 64
@@ -28,6 +30,13 @@ FUNCTIONS = {
         "asinh", "acosh", "atanh", "atan2", "hypot", "copysign", "log2", "log10", "pow",
     )},
     "decay": math.exp, "decay_less_one": math.expm1,
+}  # fmt: skip
+#: Polynomials for float32, which compile to vector instructions.
+POLYNOMIALS = {
+    "exp": lambda x: polynomials.exp(x), "log": lambda x: polynomials.log(x), "log1p": lambda x: polynomials.log1p(x),
+    "tanh": lambda x: polynomials.tanh(x), "erf": lambda x: polynomials.erf(x),
+    "sigmoid": lambda x: polynomials.sigmoid(x), "normal_cdf": lambda x: polynomials.normal_cdf(x),
+    "decay": lambda x: polynomials.decay(x), "decay_less_one": lambda x: polynomials.decay_less_one(x),
 }  # fmt: skip
 #: Instructions of LLVM.
 INTRINSICS = {
@@ -168,6 +177,9 @@ class Translator:
         if name in INTRINSICS:
             form = ir.FunctionType(self.kind, [self.kind] * len(args))
             return builder.call(builder.module.declare_intrinsic(INTRINSICS[name], [self.kind], form), args)
+        if name in POLYNOMIALS and self.dtype == types.float32:
+            signature = typing.signature(self.dtype, self.dtype)
+            return self.context.compile_internal(builder, POLYNOMIALS[name], signature, args)
         if name == "sigmoid":
             grown = self._function(math.exp, [builder.fneg(args[0])])
             return builder.fdiv(self.kind(1.0), builder.fadd(self.kind(1.0), grown))
