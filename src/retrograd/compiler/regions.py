@@ -486,7 +486,7 @@ class _RegionSource:
         inner = _index(place.offset, [place.strides[axis] for axis in (*kept, *over)])
         mean = step.op.name in MEANS
         element = f"{place.array.name}[{inner}]"
-        exact = x.size < EXACT * result.size  # NumPy adds few numbers in their order, too
+        exact = x.size < EXACT * result.size  # NumPy adds less than 8 numbers in their order, too
         self._reduce(
             [x.shape[axis] for axis in kept], [x.shape[axis] for axis in over], total,
             f"{total}[0] + {element}" if exact else f"plus({total}[0], {element})", result, strides,

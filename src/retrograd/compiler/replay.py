@@ -184,7 +184,7 @@ class RecordedCall:
         return leaves[0] if self.structure.is_leaf() else self.structure.unflatten(leaves)
 
 
-#: Item of a list of results that stands for a tensor.
+#: Item in a list of results at the place of a tensor.
 RESULT = object()
 #: Most programs of whole calls of a function, and how often one is compiled again.
 MAX_PROGRAMS, RENEWALS = 32, 3

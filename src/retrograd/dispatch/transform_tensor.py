@@ -222,7 +222,7 @@ class TransformTensor(WrapperTensor):
         ``self`` has the innermost level among ``outs`` and ``inputs``. ``grads`` are the incoming gradients of ``outs``
         (None means ones). The method calls ``solve(outs, inputs, grads, last)`` with the inner tensors, which belong to
         outer levels. ``solve`` returns the list of their gradients. ``last`` must be true in the last of these calls,
-        which frees the graph unless it is retained. ``record`` tells whether the result has a graph.
+        which frees the graph unless it is retained. If ``record`` is true, the result has a graph.
         """
 
     @abstractmethod

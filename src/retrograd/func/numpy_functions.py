@@ -38,9 +38,9 @@ def value_and_grad(
     ``pure=True`` is a promise that the result depends on the elements of the array arguments and on what never changes:
     constants, but no global variable or attribute that changes, and no random numbers. Then ``f`` is called once for all
     arguments of the same shapes and dtypes (and the same numbers, for other arguments), and a compiled program computes
-    value and gradient afterwards. If the promise is wrong, so are the results. A function that cannot be compiled is
-    called each time, as one that reads elements (``if x > 0``), registers hooks, or takes other arguments than arrays,
-    numbers and texts.
+    value and gradient afterwards. If the promise is wrong, so are the results, but changes of tensors that ``f`` uses are
+    noticed. A function that cannot be compiled is called each time, as one that reads elements (``if x > 0``), registers
+    hooks, or takes other arguments than arrays, numbers and texts.
 
     Raises RuntimeError if the result of ``f`` does not have one real element, and TypeError if it is not a tensor, or if
     the argument of the gradient is neither an array nor a number.
@@ -72,13 +72,13 @@ def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, pure: bo
     >>> import scipy.optimize
     >>> import retrograd as torch
     >>> def f(x):
-    ...     return ((x - 1) ** 4).sum() + (x[0] - x[1]) ** 2
+    ...     return (x**4).sum() + (x[0] - x[1] - 1) ** 2
     >>> torch.hessian(f)(np.array([1.0, 2.0]))
-    array([[ 2., -2.],
-           [-2., 14.]])
+    array([[14., -2.],
+           [-2., 50.]])
     >>> value, second = torch.value_and_grad(f, pure=True), torch.hessian(f, pure=True)
-    >>> scipy.optimize.minimize(value, np.zeros(2), jac=True, hess=second, method="trust-exact").x.round(2)
-    array([1., 1.])
+    >>> scipy.optimize.minimize(value, np.zeros(2), jac=True, hess=second, method="trust-exact").x.round(3)
+    array([ 0.424, -0.424])
     """
     return _of_arrays(f, argnums, pure, "hessian")
 
