@@ -398,3 +398,22 @@ def test_hooks_in_a_hessian(pure: bool) -> None:
     second = torch.hessian(f, pure=pure)
     for _ in range(2):
         assert second(np.ones(2)).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("second", [torch.func.hessian, lambda f: torch.func.jacrev(torch.func.jacrev(f))])
+@pytest.mark.parametrize("name", ["solve", "slogdet", "inv", "cholesky"])
+def test_second_derivatives_of_factorizations(name: str, second: Any) -> None:
+    def f(x: Any) -> Any:
+        matrix = 2 * torch.eye(3, dtype=x.dtype) + 0.1 * torch.outer(x, x) + torch.diag(x * x)
+        if name == "solve":
+            return torch.linalg.solve(matrix, x).sin().sum()
+        found = getattr(torch.linalg, name)(matrix)
+        return (found[1] if name == "slogdet" else found.sin()).sum()
+
+    def whole(x: Any) -> Any:
+        return (second(f)(x) * torch.arange(9.0, dtype=x.dtype).view(3, 3)).sum()
+
+    pure, eager = torch.value_and_grad(whole, pure=True), torch.value_and_grad(whole)
+    for x in (np.array([0.5, -1.0, 2.0]), np.array([1.5, 0.25, -0.75])):
+        for a, b in zip(pure(x), eager(x), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-8)

@@ -24,7 +24,7 @@ from .errors import Unsupported
 from .ir import ExtraOp, Step, Value
 
 if TYPE_CHECKING:
-    from ..core.typing import Array, ArrayModule, Function, Gradient, Rule
+    from ..core.typing import Array, ArrayModule, Function, Gradient, Rule, RuleNamespace
     from .recorder import Recorder, Traced
     from .typing import RuleArgument
 
@@ -48,6 +48,15 @@ class _Level:
 
 
 F = _Level()
+
+
+def namespace_of(recorder: Recorder) -> RuleNamespace:
+    """Return the namespace of operations for gradient rules.
+
+    The gradients of a whole function may be differentiated again, so that rules must not use what has no derivative,
+    such as the factors of a linear system.
+    """
+    return TENSORS if recorder.guarded else F
 
 
 def _record_array_call(name: str, g: Gradient, rest: tuple[object, ...]) -> list[Traced | None]:
@@ -150,7 +159,7 @@ def _backward_step(recorder: Recorder, step: Step, arrived: dict[Value, Gradient
         return
     g: Gradient = tuple(grads) if op.several or len(grads) > 1 else grads[0]
     if getattr(op, "gradients", None) is not None:
-        found = op.gradients(F, g, step)
+        found = op.gradients(namespace_of(recorder), g, step)
     else:
         found = _apply_rules(recorder, step, g, live)
     for value, grad, wanted in zip(step.operands, found, live, strict=True):
@@ -187,7 +196,7 @@ def _rule_argument(recorder: Recorder, step: Step, name: str, g: Gradient) -> Ru
     the incoming gradient. Any other name is that of an operand, a result or a parameter of the operation.
     """
     if name == "F":
-        return F
+        return namespace_of(recorder)
     if name == "g":
         return g
     saved = next(each for each in step.op.saved() if each.name == name)
