@@ -74,6 +74,22 @@ def test_a_region_computes_the_values_of_eager_mode(name: str, dtype: Any) -> No
         assert np.array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_all_functions_of_the_table(dtype: Any) -> None:
+    names = "sin cos tan sinh cosh expm1 exp2 log2 log10 floor ceil trunc asin acos atan asinh acosh atanh".split()  # noqa: SIM905
+    names += ["erf", "erfc", "exp", "log", "log1p", "sqrt", "tanh", "sigmoid", "abs", "square", "reciprocal", "rsqrt"]
+
+    def f(x: Any) -> Any:
+        found = [getattr(torch, name)(x + 1 if name == "acosh" else x) for name in names]
+        return torch.stack([*found, torch.atan2(x, 1 - x), torch.hypot(x, x + 1), torch.copysign(x, x - 0.5), x**2.5])
+
+    x = np.linspace(0.05, 0.95, 9, dtype=dtype)
+    program = program_of(f, x)
+    assert [type(step) for step in program.program.steps] == [Region]
+    expected = f(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(program([x])[0], expected, rtol=4 * np.finfo(dtype).eps)
+
+
 def test_arithmetic_is_exact() -> None:
     program = program_of(lambda x: (x * 0.1 + x / 3 - x * x) * 7.3 + (x * x + 1).sqrt(), RANDOM.standard_normal(50))
     for _ in range(20):
