@@ -27,7 +27,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from . import footprint, memory, page, trees
+from . import footprint, loader, memory, page, trees
 from .groups import GROUPS
 from .measure import Bench, Result
 from .row import Group
@@ -36,6 +36,7 @@ from .row import Group
 ALONE = {
     "footprint": ("Import, memory and size", footprint.rows),
     "memory": ("Peak memory of training steps", memory.rows),
+    "loader": ("DataLoader with 2 workers", loader.rows),
 }
 #: Pairs of processes, started one after the other, that measure a group in a comparison. One pair is not enough: with
 #: the same tree on both sides its mean was off by up to 3 %, in all rounds alike.

@@ -41,7 +41,7 @@ def test_a_groups_mean_is_computed_in_each_round() -> None:
 
 def test_every_group_has_a_page_and_the_overview_lists_it() -> None:
     pages = {path.stem for path in page.RESULTS.glob("*.md")} - {"README"}
-    alone = ["footprint", "memory", "peers"]
+    alone = ["footprint", "loader", "memory", "peers"]
     assert pages == {*GROUPS, *alone}
     texts = {name: (page.RESULTS / f"{name}.md").read_text(encoding="utf-8") for name in [*GROUPS, *alone]}
     assert page.overview(texts) == (page.RESULTS / "README.md").read_text(encoding="utf-8")

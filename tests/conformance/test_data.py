@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import multiprocessing
 import os
 import pickle
 import signal
 import time
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as torch
-from retrograd.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from retrograd.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info, messages
 from tests.conformance.data_cases import CALLS, answer
 from tests.conformance.golden import load
+from tests.worker_memory import shared_memory
 
 EXPECTED = load("data")["answers"]
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
@@ -139,6 +143,135 @@ def test_large_batches_arrive_complete_and_writable() -> None:
         assert batch["b"].dtype == torch.bfloat16 and batch["b"].item() == index
         assert batch["e"].shape == (0, 2) and batch["t"].tolist() == [[0, 3], [1, 4], [2, 5]]
         assert batch["n"].tolist() == [index] * 3
+
+
+# -- Shared memory (messages.py, Note [Blocks of shared memory]) -------------------------------------------------------
+
+on_linux = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memfd_create")
+
+
+class Images(Dataset[Any]):
+    """Samples of 80 kB; sample number ``at`` does something else, named by ``how``."""
+
+    def __init__(self, length: int = 24, how: str = "", at: int = 21) -> None:
+        self.length, self.how, self.at = length, how, at
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        if index == self.at:
+            if self.how == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "error":
+                raise ValueError("an error")
+            if self.how == "interrupt":
+                os.kill(os.getppid(), signal.SIGINT)
+        return torch.full((100, 200), float(index)), np.full(10, index), index
+
+
+def right(batch: Any) -> bool:
+    x, y, index = batch
+    return bool((x == index[:, None, None]).all() and (y == index[:, None]).all())
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("how", "persistent", "start"),
+    [*product(["", "break", "killed", "error", "interrupt"], [False, True], ["fork"]), ("killed", True, "spawn")],
+)
+def test_shared_memory_is_freed(how: str, persistent: bool, start: str) -> None:
+    loader = DataLoader(Images(how=how), 4, num_workers=2, persistent_workers=persistent, multiprocessing_context=start)
+    raised = {"killed": RuntimeError, "error": ValueError, "interrupt": KeyboardInterrupt}.get(how)
+    shared = 0
+    for _ in range(3 if persistent and not raised else 1):
+        with pytest.raises(raised) if raised else contextlib.nullcontext():
+            for n, batch in enumerate(loader):
+                assert right(batch)
+                shared += batch[0].is_shared()
+                if how == "break" and n == 2:
+                    break
+                if how == "interrupt" and n == 5:
+                    time.sleep(10)
+    assert shared >= (3 if how in ("", "break") else 1)
+    del batch, loader
+    assert nobody_left()
+    assert shared_memory() == []
+
+
+@on_linux
+def test_batch_outlives_its_workers() -> None:
+    first, second = DataLoader(Images(8), 4, num_workers=2)
+    assert nobody_left() and first[0].is_shared()
+    assert right(first) and right(second)
+    del first
+    view = second[0][1:].numpy()
+    del second
+    assert view[0, 0, 0] == 5 and shared_memory() != []
+    del view
+    assert shared_memory() == []
+
+
+@on_linux
+def test_kept_batches_are_not_overwritten() -> None:
+    batches = list(DataLoader(Images(160), 2, num_workers=2))  # more than the workers have blocks
+    assert all(map(right, batches))
+    assert sum(x.is_shared() for x, _, _ in batches) == 2 * messages.LIMIT
+    batches[0][0].add_(1)
+    assert not right(batches[0]) and all(map(right, batches[1:]))
+
+
+@on_linux
+def test_blocks_are_used_again_and_grow() -> None:
+    class Growing(Dataset[Any]):
+        def __len__(self) -> int:
+            return 60
+
+        def __getitem__(self, index: int) -> Any:
+            return torch.full((50_000 + 10_000 * (index % 20),), float(index))
+
+    places = set()
+    for index, x in enumerate(DataLoader(Growing(), None, num_workers=1)):
+        assert x.is_shared() and bool((x == index).all())
+        places.add(x.data_ptr())
+        del x
+    assert 1 <= len(places) <= 12
+
+
+@on_linux
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_copies_in_a_forked_process_are_not_overwritten() -> None:
+    passes = iter(DataLoader(Images(400), 2, num_workers=2))
+    batch = next(passes)
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        os.read(read, 1)
+        os._exit(0 if right(batch) else 1)
+    del batch
+    for batch in passes:
+        assert right(batch)
+    os.write(write, b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    os.close(read), os.close(write)
+
+
+@on_linux
+def test_limit_of_open_files() -> None:
+    resource = pytest.importorskip("resource")
+    gc.collect()  # no file may be closed later
+    passes = iter(DataLoader(Images(), 4, num_workers=2))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, limits[1]))
+    try:
+        with pytest.raises(RuntimeError, match=r"could not map the shared memory of a worker .*`ulimit -n`"):
+            next(passes)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert list(passes) == []
+    assert nobody_left() and shared_memory() == []
 
 
 def test_out_of_order() -> None:

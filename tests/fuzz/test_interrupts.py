@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import multiprocessing
+import os
 import random
 import signal
 import sys
@@ -20,6 +21,7 @@ from retrograd.core import torch_function
 from retrograd.utils.data import dataloader
 from tests.fuzz.allocations import FailingAllocation
 from tests.fuzz.interrupts import MARKED, PROGRAMS, Interrupter, expected, failure, leaf, length, main, modes, seen
+from tests.worker_memory import shared_memory
 
 #: Bytecodes drawn for each program, which take about a minute together. The command tries every bytecode.
 DRAWN = 500
@@ -220,7 +222,7 @@ def test_overrides_are_enabled_after_an_interrupt() -> None:
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 def test_workers_end_after_an_interrupt() -> None:
-    data = torch.utils.data.TensorDataset(torch.arange(6.0))
+    data = torch.utils.data.TensorDataset(torch.ones(6, 20_000))  # batches in shared memory
 
     def act() -> None:
         loader = torch.utils.data.DataLoader(
@@ -239,6 +241,7 @@ def test_workers_end_after_an_interrupt() -> None:
         for process in multiprocessing.active_children():
             process.join(10)
         assert not multiprocessing.active_children(), n
+        assert not hasattr(os, "memfd_create") or not shared_memory(), n
         assert sys.exc_info() == (None, None, None)
 
 
@@ -251,11 +254,11 @@ def test_iterator_ends_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
     batches = iter(loader)
     next(batches)
 
-    def interrupted(pipe: Any) -> Any:
+    def interrupted(receiver: Any) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(dataloader, "receive", interrupted)
+        patch.setattr(dataloader.Receiver, "receive", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(batches)
     assert list(batches) == []

@@ -347,6 +347,8 @@ def _is_mapped(array: Any) -> bool:
     """Whether the memory of ``array`` was allocated by ``mmap``."""
     base = memory_owner(array).base
     owner = base.obj if isinstance(base, memoryview) else base
+    if isinstance(owner, numpy.ndarray):  # a block of a DataLoader's worker
+        return _is_mapped(owner)
     mmap = sys.modules.get("mmap")
     return mmap is not None and isinstance(owner, mmap.mmap)
 

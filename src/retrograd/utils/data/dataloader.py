@@ -19,8 +19,9 @@ from ...runtime.timed_functions import profiled
 from ...runtime.user_frame import warn
 from .collate import default_collate, default_convert
 from .dataset import Dataset, IterableDataset, fetch_samples
+from .messages import Receiver, TransferError
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
-from .worker import BATCH, END, ERROR, READY, EndOfData, Job, get_worker_info, receive, start
+from .worker import BATCH, END, ERROR, READY, EndOfData, Job, get_worker_info, start
 
 Batch = TypeVar("Batch", covariant=True)
 _collate_fn_t: TypeAlias = Callable[[list[Any]], Any]
@@ -431,11 +432,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._owner = os.getpid()
         self._processes: list[Any] = []
         self._pipes: list[Any] = []
+        self._receivers: list[Receiver] = []
         for id in range(loader.num_workers):
             job = Job(self._make(), loader.dataset, self._base_seed, loader.worker_init_fn, id, loader.num_workers)
             process, pipe = start(context, job, self._pipes)
             self._processes.append(process)
             self._pipes.append(pipe)
+            self._receivers.append(Receiver(pipe))
         self._fill()
 
     def again(self) -> None:
@@ -443,7 +446,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         try:
             self._begin()
             for pipe in self._pipes:
-                pipe.send((READY, None))
+                pipe.send((READY, None, []))
             waiting = set(range(len(self._pipes)))
             while waiting:
                 waiting -= {worker for worker, (number, _, _) in self._received(waiting) if number == READY}
@@ -479,14 +482,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         worker = self._turn % len(self._open)
         self._turn += 1
         with contextlib.suppress(OSError):  # the worker has exited: waiting for its result raises the error
-            self._pipes[worker].send((self._sent, index))
+            self._pipes[worker].send((self._sent, index, self._receivers[worker].returned()))
         self._tasks.append((self._sent, worker))
         self._sent += 1
 
     def _next(self) -> Any:
         try:
             return self._next_batch()
-        except KeyboardInterrupt:  # a message may have been received in part
+        except (KeyboardInterrupt, TransferError):  # a message may have been received in part
             self.shut_down()
             raise
 
@@ -554,7 +557,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         for pipe in ready:
             if pipe in pipes:
                 try:
-                    found.append((pipes[pipe], receive(pipe)))  # type: ignore[arg-type]
+                    found.append((pipes[pipe], self._receivers[pipes[pipe]].receive()))
                 except (EOFError, OSError):  # a worker's pipe closes before its sentinel is ready
                     ended.add(pipes[pipe])
         if not found:
@@ -575,7 +578,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             if process.is_alive():
                 process.terminate()
                 process.join(5)
-        self._pipes, self._processes = [], []
+        self._pipes, self._receivers, self._processes = [], [], []
 
     def __del__(self) -> None:
         if (

@@ -22,6 +22,7 @@ import numpy
 
 from ...operations.creation.random import manual_seed
 from ...runtime.blas_threads import set_num_threads
+from .messages import Sender
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection  # not in Pyodide
@@ -116,36 +117,11 @@ def failure(error: BaseException, where: str) -> Failure:
 # -- Sending ---------------------------------------------------------------------------------------------------------
 
 
-def send(pipe: Connection, message: Any) -> None:
-    """Send ``message``, which can be pickled, through ``pipe``; :func:`receive` returns it at the other end.
-
-    The data of NumPy arrays in ``message`` is sent after the pickle, not as a part of it, which avoids a copy.
-    """
-    pieces: list[Any] = []
-    body = pickle.dumps(message, 5, buffer_callback=lambda piece: pieces.append(piece.raw()))
-    pipe.send([len(piece) for piece in pieces])
-    pipe.send_bytes(body)
-    for piece in pieces:
-        pipe.send_bytes(piece)
-
-
-def receive(pipe: Connection) -> Any:
-    """Return the next message from ``pipe``, sent by :func:`send`; NumPy arrays in the message are writable."""
-    lengths = pipe.recv()
-    body = pipe.recv_bytes()
-    pieces = []
-    for length in lengths:
-        piece = bytearray(max(length, 1))
-        pipe.recv_bytes_into(piece)
-        pieces.append(memoryview(piece)[:length])
-    return pickle.loads(body, buffers=pieces)
-
-
-class _Sender:
+class _SendingThread:
     """Thread in a worker that sends the results to the loader."""
 
     def __init__(self, pipe: Connection, where: str) -> None:
-        self.pipe, self.where = pipe, where
+        self.sender, self.where = Sender(pipe), where
         self.waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -154,9 +130,9 @@ class _Sender:
         with contextlib.suppress(OSError):  # the loader has exited
             while (message := self.waiting.get()) is not None:
                 try:
-                    send(self.pipe, message)
+                    self.sender.send(message)
                 except (pickle.PicklingError, TypeError, AttributeError) as error:
-                    send(self.pipe, (message[0], ERROR, failure(error, self.where)))
+                    self.sender.send((message[0], ERROR, failure(error, self.where)))
 
     def close(self) -> None:
         self.waiting.put(None)
@@ -193,7 +169,8 @@ def seed_everything(base_seed: int, id: int) -> int:
 def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
     """Load the batches that the loader requests through ``pipe``; this is the main function of a worker process.
 
-    A request is a pair of the number of a batch and the indices of its samples. The function returns when the request
+    A request is a tuple of the number of a batch, the indices of its samples and the blocks of shared memory that the loader
+    returns. The function returns when the request
     is None or the loader has closed the pipe. ``inherited`` are connections of the loader of which this process has
     copies, because it was forked. The copies are closed first; otherwise the connections would remain open when the
     loader closes them.
@@ -201,13 +178,13 @@ def run(job: Job, pipe: Connection, inherited: list[Connection]) -> None:
     for each in inherited:  # a forked process holds the loader's ends too, and would never see them closed
         each.close()
     where = f"in DataLoader worker process {job.id}"
-    sender = _Sender(pipe, where)
+    sender = _SendingThread(pipe, where)
     with contextlib.suppress(KeyboardInterrupt, EOFError, OSError):
         _serve(job, pipe, sender, where)
     sender.close()
 
 
-def _serve(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
+def _serve(job: Job, pipe: Connection, sender: _SendingThread, where: str) -> None:
     set_num_threads(1)
     seed = seed_everything(job.base_seed, job.id)
     _ProcessState.info = WorkerInfo(job.id, job.count, seed, job.dataset)
@@ -221,7 +198,8 @@ def _serve(job: Job, pipe: Connection, sender: _Sender, where: str) -> None:
         broken = failure(error, where)
     ended = False
     while (task := pipe.recv()) is not None:
-        number, index = task
+        number, index, returned = task
+        sender.sender.release(returned)
         if number == READY:
             fetch, ended = job.fetcher(job.dataset), False
             sender.waiting.put((READY, READY, None))
