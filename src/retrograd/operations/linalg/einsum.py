@@ -120,13 +120,14 @@ def einsum(*args: Any) -> Tensor:
             raise TypeError(f"expected Tensor as element {i} in argument 1, but got {type(each).__name__}")
     if len(operands) == 2:
         return _contract_two(*operands, *_pair_plan(equation, operands[0]._array.shape, operands[1]._array.shape))
-    terms, result, summed = _dimension_names(equation, tuple([each._array.shape for each in operands]))
+    shapes = tuple([each._array.shape for each in operands])
+    terms, result, summed = _dimension_names(equation, shapes)
     layout = [*result, *summed]
     laid = [_in_layout(x, *_layout_plan(tuple(names), tuple(layout))) for x, names in zip(operands, terms, strict=True)]
     if len(laid) == 1:
         axes = tuple(range(len(result), len(layout)))
         return _reduce.sum(laid[0], axes) if axes else laid[0]
-    contracted = _contract(laid, len(result), _contraction_path(equation, operands, terms, result))
+    contracted = _contract(laid, len(result), _contraction_path(equation, shapes))
     return view(contracted, contracted._array.shape[: len(result)]) if summed else contracted
 
 
@@ -445,26 +446,26 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], summed: tuple[int, ...]) ->
 # -- Contraction order -----------------------------------------------------------------------------------------------
 
 
-def _contraction_path(
-    equation: str, operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
-) -> list[tuple[int, int]] | None:
-    """Return the order in which ``einsum`` multiplies its operands, as a list of pairs of indices.
+@lru_cache
+def _contraction_path(equation: str, shapes: tuple[tuple[int, ...], ...]) -> list[tuple[int, int]] | None:
+    """Return the order in which ``einsum`` multiplies operands of these ``shapes``, as a list of pairs of indices.
 
     A pair contains the indices of two operands in the current list of operands. After their multiplication, both are
     removed from the list, and their product is appended. The result is None if the operands are multiplied from left to
-    right. ``terms`` are the dimension names of the operands, and ``result`` are those of the result of ``einsum``.
+    right.
     """
-    if len(operands) < 3:
+    if len(shapes) < 3:
         return None
     try:
         import opt_einsum  # type: ignore[import-not-found]
     except ImportError:
-        return _greedy_path(operands, terms, result)
-    return list(opt_einsum.contract_path(equation, *(each._array for each in operands), optimize="auto")[0])
+        terms, result, _ = _dimension_names(equation, shapes)
+        return _greedy_path(shapes, terms, result)
+    return list(opt_einsum.contract_path(equation, *shapes, optimize="auto", shapes=True)[0])
 
 
 def _greedy_path(
-    operands: tuple[Tensor, ...], terms: list[list[str]], result: list[str]
+    shapes: tuple[tuple[int, ...], ...], terms: list[list[str]], result: list[str]
 ) -> list[tuple[int, int]] | None:
     """Return an order of multiplication for ``einsum``: in each step, the cheapest pair of operands is multiplied.
 
@@ -473,8 +474,8 @@ def _greedy_path(
     are the dimension names of the operands, and ``result`` are those of the result of ``einsum``.
     """
     sizes: dict[str, int] = {}
-    for names, operand in zip(terms, operands, strict=True):
-        for name, size in zip(names, operand._array.shape, strict=True):
+    for names, shape in zip(terms, shapes, strict=True):
+        for name, size in zip(names, shape, strict=True):
             sizes[name] = max(size, sizes.get(name, 1))
 
     def follow(choose: Any, end: bool) -> tuple[int, list[tuple[int, int]]]:
