@@ -26,6 +26,7 @@ import numpy as cpu  # LAPACK's arrays are always on the CPU
 from ..core.devices import on_gpu
 from ..runtime import blas_threads
 from . import numba_dispatch
+from .rearrangement import triangle
 from .thresholds import LAPACK_ROWS, LAPACK_THREADS, LARGE, SOLVE_COLUMNS, SOLVE_ROWS
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -305,6 +306,8 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
 
     The position is counted from 1. It is 0 if no pivot is zero.
     """
+    if np is cpu and use_lu(np, x):
+        return map_matrices(np, _getri, (x, 2))
     if not use_lu(np, x):
         try:
             return column_major(np, np.linalg.inv(x)), np.zeros(x.shape[:-2], np.int32)
@@ -313,6 +316,13 @@ def inverse(np: Any, x: Any) -> tuple[Any, Any]:
     identity = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
     result, _, _, info = solve_system(np, x, identity)
     return result, info
+
+
+def _getri(a: Any) -> tuple[Any, Any]:
+    factors, pivots, info = _getrf(a)
+    if info:  # a pivot is zero: the routine would not compute anything
+        return lu_solve(cpu, factors, pivots, cpu.eye(len(a), dtype=a.dtype), 0), info
+    return routine("getri", a)(factors, pivots - 1, lwork=ROOM * len(a), overwrite_lu=1)[0], info
 
 
 def pivots_of(np: Any, factors: Any, pivots: Any) -> Any:
@@ -434,9 +444,7 @@ def qr(np: Any, x: Any, mode: str) -> tuple[Any, Any]:
 
     def one(a: Any) -> tuple[Any, ...]:
         found, tau, _, _ = routine("geqrf", a)(_overwritable(a), ROOM * m, 1)
-        r = found[:rows].copy(order="F")
-        for k in range(min(rows, m)):
-            r[k + 1 :, k] = 0
+        r = triangle(cpu, found[:rows].T, 0, True).T
         if mode == "r":
             return found[:0, 0], r
         if rows > m:
