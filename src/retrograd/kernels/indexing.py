@@ -196,7 +196,9 @@ def _cut(values: Any, index: Any) -> Any:
     In PyTorch ``values`` may be longer than ``index`` along any dimension; only the leading elements are read. A 0-d
     ``values`` is returned unchanged.
     """
-    return values if values.ndim == 0 else values[tuple(slice(0, n) for n in index.shape)]
+    if values.ndim == 0 or values.shape == index.shape:
+        return values
+    return values[tuple(slice(0, n) for n in index.shape)]
 
 
 def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:

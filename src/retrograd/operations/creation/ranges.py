@@ -128,7 +128,8 @@ def _common_linspace(start: Any, end: Any, steps: Any) -> Any:
         return None
     low, high, half = kind.type(start), kind.type(end), steps // 2
     line = numpy.multiply(_from_both_ends(steps, kind), numpy.asarray((high - low) / kind.type(steps - 1)))
-    line[:half] += low
+    if start or end <= 0:  # otherwise the first half stays as it is: no zero in it is negative
+        line[:half] += low
     line[half:] += high
     return line
 

@@ -21,7 +21,7 @@ from ...dispatch.generic_path import modify
 from ...dispatch.operand_promotion import broadcast_mismatch, plain_number
 from ...dispatch.transform_tensor import TransformTensor
 from ...kernels import copying, indexing
-from ...kernels.gather_scatter import all_in_range, index_fits, take_along, take_axis
+from ...kernels.gather_scatter import all_in_range, index_fits, put_along, take_along, take_axis
 from ...runtime.user_frame import warn
 from ..engine_ops import expand
 
@@ -227,6 +227,9 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 
 @op(
     backward="ScatterBackward0", function=False, method=False, linear=True, vmap="leading",
+    inline=lambda self, index, src, dim: put_along(numpy, copying.c_copy(numpy, self), index, src, dim)
+    if index.dtype is INT and index.shape == self.shape == src.shape and src.dtype is self.dtype and self.ndim
+    and dim.__class__ is int and -self.ndim <= dim < self.ndim and all_in_range(numpy, index, self.shape[dim]) else None,
 )  # fmt: skip
 def scatter_src(np: Any, self: Any, index: Any, src: Any, /, dim: int) -> Any:
     """Return a copy of ``self`` with the elements of ``src`` written at the indices ``index`` along dimension ``dim``.
@@ -344,7 +347,7 @@ def _scatter_reduce(
     return scatter_reduce_block, (input, index, src), (at, reduce, include_self)
 
 
-@public(fast_path=scatter_src, if_arrays=_is_plain_scatter, operands=("input", "index", "src"))
+@public(fast_path=scatter_src, inline_only=True, operands=("input", "index", "src"))
 def scatter(
     input: Tensor,
     dim: int,
