@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from .select import elementwise_loop, kernel
+from .thresholds import LARGE_ERF
 
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
@@ -129,13 +130,13 @@ def _cdf(np: Any, x: Any) -> Any:
     return ndtr(x).astype(x.dtype, copy=False)
 
 
-@kernel(elementwise_loop("gelu"))
+@kernel(elementwise_loop("gelu", least=LARGE_ERF))
 def gelu(np: Any, x: Any) -> Any:
     """Return ``x * P(x)`` elementwise, where P is the standard normal distribution function."""
     return x * _cdf(np, x)
 
 
-@kernel(elementwise_loop("gelu_backward", 2))
+@kernel(elementwise_loop("gelu_backward", 2, least=LARGE_ERF))
 def gelu_gradient(np: Any, grad: Any, x: Any) -> Any:
     """Return the gradient of the input ``x`` of :func:`gelu`, given ``grad``, the gradient of the result."""
     density = np.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))

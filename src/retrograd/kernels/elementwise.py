@@ -17,7 +17,7 @@ from .numba_dispatch import into, looped, multiply, negative
 from .numpy_internals import where
 from .scipy_backend import special
 from .select import NUMBA, at_least, elementwise_loop, kernel
-from .thresholds import LARGE
+from .thresholds import LARGE, LARGE_ERF
 
 # -- Arithmetic ------------------------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ def log1p(np: Any, x: Any) -> Any:
     return np.log1p(x)
 
 
-@kernel(elementwise_loop("erf"))
+@kernel(elementwise_loop("erf", least=LARGE_ERF))
 def erf(np: Any, x: Any) -> Any:
     """Return the error function of each element of ``x``."""
     return special(np, "erf", x)

@@ -92,8 +92,10 @@ def at_least(limit: int, library: str | None = None) -> Callable[[Callable[..., 
     return lambda function: Variant(function, limit, UNLIMITED, library)
 
 
-def elementwise_loop(name: str, arrays: int = 1, *constants: float) -> Variant:
+def elementwise_loop(name: str, arrays: int = 1, *constants: float, least: int = LARGE) -> Variant:
     """Return a variant of a kernel that calls the elementwise Numba loop ``name`` (see :func:`looped`) on large arrays.
+
+    These are arrays of at least ``least`` elements.
 
     The first ``arrays`` arguments of the kernel are arrays. The others are numbers, which are passed to the loop
     together with ``constants``.
@@ -104,7 +106,7 @@ def elementwise_loop(name: str, arrays: int = 1, *constants: float) -> Variant:
             return looped(name, *given, numbers=constants)
         return looped(name, *given[:arrays], numbers=(*given[arrays:], *constants))
 
-    return Variant(loop, LARGE, UNLIMITED, NUMBA)
+    return Variant(loop, least, UNLIMITED, NUMBA)
 
 
 def kernel(*variants: Variant, count: Callable[..., int] | None = None) -> Callable[[Callable[..., Any]], Any]:

@@ -35,6 +35,8 @@ WINDOW_TABLE = 1 << 14
 #: At least so many elements: Numba loops. A sum of two arrays takes as long in NumPy (4 to 8 µs, the loop 6), silu 37 µs,
 #: the loop 26. A program with smaller arrays does not load the compiler (0.3 s). ``core/accumulate.py`` has the same number.
 LARGE = 1 << 15
+#: The same for functions that SciPy computes element by element, erf and gelu: 10⁴ elements of gelu take 120 µs, the loop 14.
+LARGE_ERF = 1 << 13
 #: Below so many elements Numba's own thread pool (workqueue) takes longer to wake up than to do the work.
 WAKE_WORKQUEUE = 1 << 18
 #: At least so many elements: the maximum of all by several threads. On one thread NumPy, which runs many lanes side by
