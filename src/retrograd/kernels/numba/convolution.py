@@ -29,6 +29,9 @@ from .direct_convolution import _clear, _seen
 from .gemm_microkernel import BYTES, ROWS, half_tile, move_rows, thin_rows, tile
 from .jit import loop
 
+#: Kernel elements whose data is read for one tile after the other, so that it stays in a core's first cache.
+SPAN = 128
+
 
 @njit
 def _lay_out(x: Any, n: Any, c: Any, how: Any, top: Any, rows: Any, width: Any, lines: Any) -> None:
@@ -84,11 +87,16 @@ def cut(w: Any, start: Any, steps: Any, sizes: Any, out: Any) -> None:
     for job in prange(groups * tiles):
         g, t = job // tiles, job % tiles
         first, outputs = start + g * steps[0] + t * ROWS * steps[1], min(ROWS, single - t * ROWS)
-        for row in range(channels * tall * wide):
-            c, place, given = row // (tall * wide), row % (tall * wide), out[g, t, row]
-            at = first + c * steps[2] + place // wide * steps[3] + place % wide * steps[4]
-            for r in range(ROWS):
-                given[r] = w[at + r * steps[1]] if r < outputs else 0
+        row = 0
+        for c in range(channels):
+            for i in range(tall):
+                for j in range(wide):
+                    at, given = first + c * steps[2] + i * steps[3] + j * steps[4], out[g, t, row]
+                    for r in range(outputs):
+                        given[r] = w[at + r * steps[1]]
+                    for r in range(outputs, ROWS):
+                        given[r] = 0
+                    row += 1
 
 
 @loop
@@ -124,18 +132,24 @@ def output(
             _lay_out(x, n, g * channels, how, first * how[0] - how[2], below, wide, lines)
             for at in range(0, rows * wide, step):
                 count = min(step, rows * wide - at)
-                for t in range(tiles):
+                whole = single // ROWS if simple and count == step else 0  # tiles that are computed in place
+                for begin in range(0, places if whole else 0, SPAN):
+                    span = (begin, min(begin + SPAN, places))
+                    for t in range(whole):
+                        row, to = (g * tiles + t) * ROWS, corner + t * ROWS * area + at
+                        if begin:
+                            tile(weights, row * places, steps, ROWS, space, at, offsets, span, there, to, area, True, 0)
+                        else:
+                            tile(
+                                weights, row * places, steps, ROWS, space, at, offsets, span, there, to, area, base, row
+                            )
+                for t in range(whole, tiles):
                     row = (g * tiles + t) * ROWS
                     args = (weights, row * places, steps, ROWS, space, at, offsets, (0, places))
-                    whole = simple and count == step and (t + 1) * ROWS <= single
                     if 2 * count <= step:
                         half_tile(*args, space, used, step, base, row)
                     else:
-                        result = there if whole else space
-                        to, lead = (corner + t * ROWS * area + at, area) if whole else (used, step)
-                        tile(*args, result, to, lead, base, row)
-                    if whole:
-                        continue
+                        tile(*args, space, used, step, base, row)
                     for r in range(min(ROWS, single - t * ROWS)):
                         begin = (n * y.shape[1] + g * single + t * ROWS + r) * area
                         _copy_to_image(
