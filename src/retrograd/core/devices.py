@@ -441,7 +441,7 @@ def to_device(array: Array, target: device, non_blocking: bool = False) -> Array
         return gpu.asarray(array)
 
 
-def _to_host(array: Any) -> Array:
+def _to_host(array: Array) -> Array:
     """Return a copy in host memory of ``array`` on the current GPU, whose elements are in the same order if without gaps."""
     asnumpy = sys.modules["cupy"].asnumpy
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
