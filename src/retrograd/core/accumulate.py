@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy
 
+from ..runtime.compiled import compiled
 from ..runtime.forks import replace_in_child
 from ..runtime.interrupts import has_returned
 from . import devices
@@ -38,6 +39,7 @@ replace_in_child(sys.modules[__name__], "accumulation_lock")
 LARGE = 1 << 15
 
 
+@compiled
 def sum_gradients(first: Gradient, second: Gradient) -> Gradient:
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)

@@ -16,12 +16,13 @@ profiler observes the backward pass. For PyTorch's order, the engine counts the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from ..runtime.compiled import compiled
 from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly_mode
 from .accumulate import add_pending, sum_gradients, visit_leaf
@@ -126,9 +127,6 @@ def run_backward(
         _run(roots, keep, record, wanted, write, plan, observer)
         if _final_callbacks:
             _run_final_callbacks(sys._getframe())
-    except Exception as error:
-        _note_origin(error)
-        raise
     finally:
         if _final_callbacks:  # left by an exception
             _final_callbacks.pop(sys._getframe(), None)
@@ -142,21 +140,23 @@ def run_backward(
             observer.end()
 
 
-def _note_origin(error: Exception) -> None:
-    """Add to ``error``, raised in a backward pass, a note with the node that was running.
+def _note_origin(error: Exception, edge: Edge | None) -> None:
+    """Add to ``error``, raised in a backward pass while ``edge`` was visited, a note with the node that was running.
 
-    The node is found in the traceback, as a local variable of :func:`_run` or :func:`visit_leaf`.
+    If a hook or a node has run another backward pass, which failed, that pass has added its note. A leaf is found in the
+    traceback, as a local variable of :func:`visit_leaf`.
     """
-    edge, trace = None, error.__traceback__
+    trace = error.__traceback__
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
-        if frame.f_code is _run.__code__:
-            edge = frame.f_locals.get("current") or frame.f_locals.get("previous")
-        elif frame.f_globals is visit_leaf.__globals__ and "leaf" in frame.f_locals:
+        if frame.f_code is run_backward.__code__:
+            return
+        if frame.f_globals is visit_leaf.__globals__ and "leaf" in frame.f_locals:
             edge = frame.f_locals["leaf"]
     add_origin_note(error, edge)
 
 
+@compiled
 def _run(
     roots: Sequence[Root], keep: bool, record: bool, wanted: Wanted, write: bool, plan: Plan | None,
     observer: Observer | None,
@@ -192,87 +192,104 @@ def _run(
     several: dict[Node, list[Gradient]] = {}  # gradients of all results, by node with several results
     edge: Edge | None
     current: Edge | None = None
+    previous: Edge | None = None
     if len(roots) == 1 and plan is None and roots[0][0].__class__ is not AccumulateGrad:
         ((current, grad),) = roots
     else:
         _enter(roots, flow, pending, leaves, heap)
-    while True:
-        if current is None:
-            if not heap:
-                break
-            current = heappop(heap)[1]
-            grad = pending.pop(current, None)
-        elif heap and heap[0][0] < current.number:
-            pending[current] = grad
-            current = heapreplace(heap, (current.number, current))[1]
-            grad = pending.pop(current, None)
-        if current.hooks is None and grad is not None and current.single and not inner:
-            edges = None if current.lone else current.edges if flow is None else _within(flow, current.edges)
-            grads = current.vjp_recorded(grad, edges, keep) if record else current.vjp(grad, edges, keep)  # type: ignore[arg-type]
-            if edges is None:
-                edge = current.edge
-                if grads is not None and edge not in pending:
-                    array = grads._array if record else grads
-                    shape = (
-                        edge.shape
-                    )  # the node's own tuple is no reason to compare, but all 0-d shapes are one object
+    try:
+        while True:
+            if current is None:
+                if not heap:
+                    break
+                current = heappop(heap)[1]
+                grad = pending.pop(current, None)
+            elif heap and heap[0][0] < current.number:
+                pending[current] = grad
+                current = heapreplace(heap, (current.number, current))[1]
+                grad = pending.pop(current, None)
+            if current.hooks is None and grad is not None and current.single and not inner:
+                edges = None if current.lone else current.edges if flow is None else _within(flow, current.edges)
+                grads = current.vjp_recorded(grad, edges, keep) if record else current.vjp(grad, edges, keep)  # type: ignore[arg-type]
+                if edges is None:
+                    edge = current.edge
+                    if grads is not None and edge not in pending:
+                        array = grads._array if record else grads
+                        shape = (
+                            edge.shape
+                        )  # the node's own tuple is no reason to compare, but all 0-d shapes are one object
+                        if (
+                            (shape is not current.shape or not shape) and array.shape != shape
+                        ) or array.dtype is not edge.dtype:
+                            grads = validate_gradient(grads, edge, current)
+                        if edge.__class__ is not AccumulateGrad:
+                            current, grad, grads, array = edge, grads, None, None
+                            continue
+                        if awaited is None:
+                            pending[edge] = grads
+                            leaves[edge] = None
+                            current = grad = grads = array = None
+                            continue
+                    edges = current.edges
+            else:
+                edges = current.edges if flow is None else _within(flow, current.edges)
+                grads = visit(current, grad, edges, keep, record, several, heap, wanted, inner)
+                if grads is _WAITING:
+                    current = None
+                    continue
+            if len(edges) == 1:
+                grads = (grads,)
+            previous, current, grad = current, None, None
+            for edge, arrived in zip(edges, grads):  # noqa: B905 - a vjp returns one gradient per edge
+                if edge is None:
+                    continue
+                if arrived is not None:
+                    array = arrived._array if record else arrived
+                    shape = edge.shape
                     if (
-                        (shape is not current.shape or not shape) and array.shape != shape
+                        (shape is not previous.shape or not shape) and array.shape != shape
                     ) or array.dtype is not edge.dtype:
-                        grads = validate_gradient(grads, edge, current)
-                    if edge.__class__ is not AccumulateGrad:
-                        current, grad, grads, array = edge, grads, None, None
-                        continue
-                    if awaited is None:
-                        pending[edge] = grads
+                        arrived = validate_gradient(arrived, edge, previous)
+                    if edge is current:
+                        grad = sum_gradients(grad, arrived)
+                    elif edge in pending:
+                        add_pending(pending, owned, edge, arrived)
+                    elif edge.__class__ is AccumulateGrad:
+                        pending[edge] = arrived
                         leaves[edge] = None
-                        current = grad = grads = array = None
-                        continue
-                edges = current.edges
-        else:
-            edges = current.edges if flow is None else _within(flow, current.edges)
-            grads = visit(current, grad, edges, keep, record, several, heap, wanted, inner)
-            if grads is _WAITING:
-                current = None
-                continue
-        if len(edges) == 1:
-            grads = (grads,)
-        previous, current, grad = current, None, None
-        for edge, arrived in zip(edges, grads):  # noqa: B905 - a vjp returns one gradient per edge
-            if edge is None:
-                continue
-            if arrived is not None:
-                array = arrived._array if record else arrived
-                shape = edge.shape
-                if (
-                    (shape is not previous.shape or not shape) and array.shape != shape
-                ) or array.dtype is not edge.dtype:
-                    arrived = validate_gradient(arrived, edge, previous)
-                if edge is current:
-                    grad = sum_gradients(grad, arrived)
-                elif edge in pending:
-                    add_pending(pending, owned, edge, arrived)
-                elif edge.__class__ is AccumulateGrad:
-                    pending[edge] = arrived
-                    leaves[edge] = None
-                elif current is None:
-                    current, grad = edge, arrived
-                else:
-                    pending[edge] = arrived
+                    elif current is None:
+                        current, grad = edge, arrived
+                    else:
+                        pending[edge] = arrived
+                        heappush(heap, (edge.number, edge))
+                elif edge is not current and edge not in pending and edge.__class__ is not AccumulateGrad:
+                    # No gradient arrived at this edge, but the node is visited because it may have hooks.
+                    pending[edge] = None
                     heappush(heap, (edge.number, edge))
-            elif edge is not current and edge not in pending and edge.__class__ is not AccumulateGrad:
-                # No gradient arrived at this edge, but the node is visited because it may have hooks.
-                pending[edge] = None
-                heappush(heap, (edge.number, edge))
-            if awaited is not None and edge.__class__ is AccumulateGrad:
-                awaited[edge] -= 1
-                if not awaited[edge] and (edge in pending or edge.hooks is not None):
-                    array = arrived = None
-                    leaves.pop(edge, None)
-                    finish(edge, pending.pop(edge, None), edge in owned, record, wanted, write)
-        grads = arrived = array = None
+                if awaited is not None and edge.__class__ is AccumulateGrad:
+                    awaited[edge] -= 1
+                    if not awaited[edge] and (edge in pending or edge.hooks is not None):
+                        array = arrived = None
+                        leaves.pop(edge, None)
+                        _visit_leaves((edge,), finish, pending, owned, record, wanted, write)
+            grads = arrived = array = None
+        _visit_leaves(leaves, finish, pending, owned, record, wanted, write)
+    except Exception as error:
+        _note_origin(error, current or previous)
+        raise
+
+
+def _visit_leaves(
+    leaves: Iterable[AccumulateGrad], finish: Callable[..., None], pending: dict[Edge, Gradient], owned: set[Edge],
+    record: bool, wanted: Wanted, write: bool,
+) -> None:  # fmt: skip
+    """Call ``finish``, which is :func:`visit_leaf` or the like, for each of ``leaves`` with its gradient in ``pending``.
+
+    This function is not compiled, because the number of references to the gradient is that of Python's calls
+    (``accumulate.py``). ``owned``, ``record``, ``wanted`` and ``write`` are as for :func:`_run`.
+    """
     for leaf in leaves:
-        finish(leaf, pending.pop(leaf), leaf in owned, record, wanted, write)
+        finish(leaf, pending.pop(leaf, None), leaf in owned, record, wanted, write)
 
 
 def _enter(

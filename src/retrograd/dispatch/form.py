@@ -136,6 +136,8 @@ class FunctionForm:
     tree: Callable[[], ast.FunctionDef]
     #: The generated function.
     function: DeclaredFunction = None
+    #: Function that puts a compiled function in its place, or None.
+    replace: Callable[[Function], None] | None = None
     #: Function of the parts of a call that returns positional and keyword arguments for an equal call.
     call: Callable[..., tuple[Args, Kwargs]]
 
@@ -497,6 +499,7 @@ class VjpForm(FunctionForm):
 
     def __init__(self, op: Op, saved: Sequence[Saved], conjugate: bool, record: bool, only: int | None) -> None:
         self.args: tuple[str, ...] = ("node", "g", "edges", "keep")
+        self.replace = self._replace_vjp
         self.positional, self.argument_defaults = len(self.args), {}
         self.op, self.record, self.only = op, record, only
         self.count, self.rules = len(op.rules), op.rules
@@ -527,6 +530,13 @@ class VjpForm(FunctionForm):
             [k for k, each in enumerate(op.rules) if each is rule] if is_shared(rule) else None for rule in op.rules
         ]
         self.position = [None if each is None else each.index(i) for i, each in enumerate(self.sharing)]
+
+    def _replace_vjp(self, made: Function) -> None:
+        """Put ``made``, a compiled function, in the place of this vjp in the node classes that have it."""
+        for kind in self.op.nodes.values():
+            for name in ("vjp", "vjp_recorded"):
+                if vars(kind).get(name) is self.function:
+                    setattr(kind, name, made)
 
 
 class KernelForm(FunctionForm):

@@ -190,7 +190,7 @@ class Op:
             raise TypeError(f"{self.name}: no tensor can be named out, because callers pass out= for the result")
         self.floats = floats
         self.result = result  # a NumPy dtype, or None: the dtype of the operands
-        self.opmath = opmath
+        self.opmath: bool = opmath
         self.mixes = False  # half-precision operands may be mixed with others, because the kernel does not check that
         self.outputs: tuple[str, ...] = tuple(outputs)
         self.optional: tuple[str, ...] = tuple(optional)

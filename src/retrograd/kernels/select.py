@@ -139,6 +139,7 @@ class Form:
     """
 
     tree: Callable[[], ast.FunctionDef]
+    replace: Callable[[Any], None] | None = None  # see lazy_functions.Form
 
     def __init__(self, kernel: Any, variants: tuple[Variant, ...], count: Callable[..., int]) -> None:
         self.kernel, self.variants, self.count = kernel, variants, count

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
+from .compiled import call_copy
+from .compiled import compiled_copy as compiled_copy
 from .forks import replace_in_child
 from .specialization import specialize
 
@@ -37,6 +39,8 @@ class Form(Protocol):
     function: FunctionType | None
     #: Function that returns the syntax tree of the specialised function.
     tree: Callable[[], ast.FunctionDef]
+    #: Function that puts a compiled function in the place of ``function``, or None if it is the code that is replaced.
+    replace: Callable[[Function], None] | None
 
     def signature(self) -> ast.arguments:
         """Return the parameters of the function."""
@@ -72,19 +76,31 @@ def generated(template: Function, form: Form, name: str, space: Namespace) -> Co
         own = {key: parts[key] for key in names if key in parts}
         return specialize(template, form, name, form.signature(), own, space)
 
+    def specialized() -> Compiled:
+        made = tree()
+        copy = compiled_copy(made, space)
+        if copy is not None:
+            if form.replace is not None:
+                return copy
+            made = call_copy(made, copy, space)
+        return compile_tree(made, code.co_filename, space)
+
     def specialize_now() -> None:
         with _GENERATING:
             try:
-                made = compile_tree(tree(), code.co_filename, space)
+                made = specialized()
             except (RecursionError, MemoryError):  # the template needs less: try again later
                 calls_left[0] = SPECIALIZE_AT
                 return
             assert form.function is not None
-            _replace_code(form.function, made)
+            if made.__class__ is not FunctionType and form.replace is not None:
+                form.replace(made)
+            else:
+                _replace_code(form.function, made)
 
     form.tree = tree
     if SPECIALIZE_AT == 1:
-        return compile_tree(tree(), code.co_filename, space)
+        return specialized()
     values = [parts.get(each, ast.Name(each, ast.Load())) for each in names]
     values = [
         ast.List([ast.Name(one, ast.Load()) for one in each], ast.Load()) if isinstance(each, list) else each
