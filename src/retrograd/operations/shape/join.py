@@ -161,7 +161,11 @@ def _attempt(node_class: Any, kernel: Any, tensors: Any, dim: Any) -> Any:
             node.sizes = sizes
         node.dim = dim if dim >= 0 else dim + joined.ndim
         result._grad_edge = node
-        _complete(node, edges, joined, _getframe(1))
+        try:
+            frame = _getframe(2)
+        except ValueError:  # a thread runs just this function
+            frame = None
+        _complete(node, edges, joined, frame)
     elif not mode and in_inference():
         result._counter = ()
     return result
