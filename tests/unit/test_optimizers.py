@@ -77,6 +77,16 @@ def test_parameters_that_share_memory_are_updated_one_after_the_other() -> None:
     assert memory.tolist() == [-1, -2, -3, -4, -3, -2, -1, 0]
 
 
+def test_a_gradient_in_the_memory_of_another_parameter_is_read_in_order() -> None:
+    params = [torch.ones(3, requires_grad=True) for _ in range(6)]
+    for param in params:
+        param.grad = torch.ones(3)
+    params[2].grad = params[1].detach()
+    params[5].grad = params[2].detach()
+    torch.optim.SGD(params, lr=0.5).step()
+    assert [param[0].item() for param in params] == [0.5, 0.5, 0.75, 0.5, 0.5, 0.625]
+
+
 def test_an_invalid_parameter_changes_nothing() -> None:
     params = [torch.ones(3, requires_grad=True) for _ in range(5)]
     optimizer = torch.optim.Adam(params)

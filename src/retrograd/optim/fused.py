@@ -579,25 +579,53 @@ def apply_rules(steps: Sequence[tuple[Any, ...]]) -> None:
     """Perform the steps of several parameters, of which each is a tuple of arguments of :func:`apply_rule`.
 
     Steps of one rule with equal numbers are performed together: those of small parameters on the CPU as one step of
-    their joined arrays, those on a GPU by a launch for many parameters. Large parameters on the CPU are updated one
-    after the other.
+    their joined arrays, those on a GPU by a launch for many parameters. The other parameters are updated one after the
+    other. If the arrays of a parameter share memory with those of an earlier one, the earlier steps are performed first.
     """
     groups: dict[Any, list[_Step]] = {}
-    owners: set[int] = set()
+    written, read = set[int](), set[int]()  # the ids of the arrays that own memory of the steps in `groups`
     last, common = None, ()  # the numbers of the parameter before, and what its key has of them
     for step in steps:
         rule, param, grad, state, decay, numbers, *_ = step
         arrays = None if recording() else _numbers([param, grad, *state])
-        if arrays is None or not (
-            _may_be_joined(arrays, owners) if arrays[0].__class__ is numpy.ndarray else devices.on_gpu(arrays[0])
-        ):
+        joined = False
+        if arrays is not None and arrays[0].__class__ is numpy.ndarray:
+            owners = [id(each if each.base is None else each.base) for each in arrays]
+            source = owners.pop(1)
+            if source in written or not written.isdisjoint(owners) or not read.isdisjoint(owners):
+                _apply_to_groups(groups)
+                groups, written, read = {}, set(), set()
+            joined = _may_be_joined(arrays)
+            if joined:
+                written.update(owners)
+                read.add(source)
+        if not joined and (arrays is None or not devices.on_gpu(arrays[0])):
             apply_rule(*step)
             continue
+        assert arrays is not None
         device = devices.device_of(param._array) if devices.several_gpus else None
         if numbers is not last:
             last, common = numbers, (decay, *numbers.values())
         key = rule, arrays[0].dtype, len(arrays), device, common
         groups.setdefault(key, []).append((step, arrays))
+    _apply_to_groups(groups)
+
+
+def _may_be_joined(arrays: list[Any]) -> bool:
+    """Whether the arrays of a parameter, its gradient and its state are small, contiguous, and in memory that NumPy owns."""
+    if arrays[0].size > JOINED:
+        return False
+    for each in arrays:
+        base = each.base
+        if not each.flags.c_contiguous or (
+            base is not None and (base.__class__ is not numpy.ndarray or base.base is not None)
+        ):
+            return False
+    return True
+
+
+def _apply_to_groups(groups: dict[Any, list[_Step]]) -> None:
+    """Perform the steps of each of the ``groups`` together, or one after the other if they are few."""
     for group in groups.values():
         on_cpu = group[0][1][0].__class__ is numpy.ndarray
         if len(group) < (JOINED_COUNT if on_cpu else 2):
@@ -607,23 +635,6 @@ def apply_rules(steps: Sequence[tuple[Any, ...]]) -> None:
             _apply_to_joined(group)
         else:
             _apply_to_group(group)
-
-
-def _may_be_joined(arrays: list[Any], owners: set[int]) -> bool:
-    """Whether a parameter on the CPU is small, and contiguous, and no other one in the set ``owners`` has its memory.
-
-    ``arrays`` are those of the parameter, its gradient and its state. ``owners`` has the ``id`` of the array that owns
-    the memory of each parameter for which the result was true; that of this one is added to it.
-    """
-    first = arrays[0]
-    owner = first if first.base is None else first.base
-    if first.size > JOINED or owner.__class__ is not numpy.ndarray or owner.base is not None or id(owner) in owners:
-        return False
-    for each in arrays:
-        if not each.flags.c_contiguous:
-            return False
-    owners.add(id(owner))
-    return True
 
 
 def _apply_to_joined(group: list[_Step]) -> None:
