@@ -105,7 +105,7 @@ def run_programs(programs: Sequence[str]) -> None:
 
 @dataclass
 class Function:
-    """A function to compile: its key in ``runtime/compiled.py``, its syntax tree, and what it is.
+    """A function to compile: its key in ``runtime/extension_module.py``, its syntax tree, and what it is.
 
     ``declines`` is true for the call of an operation, ``module`` is the name of the module of a function that is compiled
     as it stands. ``spaces`` are the globals of the specialised functions with this text, which are copies of each other.
@@ -137,7 +137,7 @@ def value_of(space: dict[str, Any], name: str) -> Any:
 def collected(programs: Sequence[str]) -> list[Function]:
     """Return the functions that ``programs`` specialise."""
     from retrograd.dispatch import form
-    from retrograd.runtime import compiled, lazy_functions
+    from retrograd.runtime import extension_module, lazy_functions
 
     found: dict[str, Function] = {}
 
@@ -146,7 +146,7 @@ def collected(programs: Sequence[str]) -> list[Function]:
         declines = isinstance(described, form.Form)
         if isinstance(described, form.VjpForm) or (declines and is_pure(described)):
             text = ast.unparse(tree)
-            key = compiled.key_of_text(text)
+            key = extension_module.key_of_text(text)
             if key not in found:
                 found[key] = Function(key, ast.parse(text).body[0], declines)  # type: ignore[arg-type]
             found[key].spaces.append(space)
@@ -381,7 +381,7 @@ cdef inline int compare_shape(object x, object shape) except -1:
 
 def module_functions() -> Iterator[Function]:
     """Yield the ``MODULE_FUNCTIONS``."""
-    from retrograd.runtime.compiled import key_of_function
+    from retrograd.runtime.extension_module import key_of_function
 
     for name, functions in MODULE_FUNCTIONS.items():
         module = import_module(name)
@@ -472,10 +472,10 @@ def build(folder: Path, programs: Sequence[str] = PROGRAMS) -> Path:
     """Build the extension module for ``programs``, put it into ``folder``, and return its path."""
     import numpy
 
-    from retrograd.runtime import compiled
+    from retrograd.runtime import extension_module
 
     functions = [*collected(programs), *module_functions()]
-    target = folder / Path(compiled.default_path()).name
+    target = folder / Path(extension_module.default_path()).name
     with tempfile.TemporaryDirectory() as temporary:
         text, code = Path(temporary, "_compiled.pyx"), Path(temporary, "_compiled.c")
         text.write_text(source(functions), encoding="utf-8")
@@ -502,9 +502,9 @@ def build(folder: Path, programs: Sequence[str] = PROGRAMS) -> Path:
 def main() -> None:
     """Run the command."""
     sys.path.insert(0, str(HERE.parent / "src"))
-    from retrograd.runtime import compiled
+    from retrograd.runtime import extension_module
 
-    folder, *programs = sys.argv[1:] or [str(Path(compiled.default_path()).parent)]
+    folder, *programs = sys.argv[1:] or [str(Path(extension_module.default_path()).parent)]
     build(Path(folder), programs or PROGRAMS)
 
 

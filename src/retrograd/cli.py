@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import retrograd
 from retrograd.compat import missing_names
-from retrograd.runtime import compiled
+from retrograd.runtime import extension_module
 from retrograd.version import OWN
 
 from . import runner
@@ -323,7 +323,7 @@ def info() -> str:
         ("platform", platform.platform()),
         *((name, version_of(name)) for name in ("numpy", "scipy", "ml_dtypes")),
         ("extras", ", ".join(extras())),
-        ("compiled", compiled.describe()),
+        ("extension", extension_module.describe()),
         *([("loops", loops())] if importlib.util.find_spec("numba") else []),
         ("processors", str(processors())),
         ("BLAS", blas()),

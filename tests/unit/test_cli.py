@@ -254,7 +254,7 @@ def test_info_lists_versions_and_settings(capsys: pytest.CaptureFixture[str]) ->
         *("retrograd", "pages", "Python", "platform", "numpy", "scipy", "ml_dtypes"),
         *(
             "extras",
-            "compiled",
+            "extension",
             *(["loops"] if importlib.util.find_spec("numba") else []),
             "processors",
             "BLAS",

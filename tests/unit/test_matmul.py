@@ -24,7 +24,7 @@ def test_products_with_a_transposed_matrix_match_float64(rows: int, columns: int
     a, b, bias = _operands(rows, 512, columns)
     exact = a.astype(numpy.float64) @ b.T.astype(numpy.float64)
     usual = TRANSPOSED_ROWS[0] <= rows <= TRANSPOSED_ROWS[1] and rows * b.size >= TRANSPOSED_WORK
-    assert (matmul._turned_product(a, b.T) is not None) is usual
+    assert (matmul._transposed_product(a, b.T) is not None) is usual
     for found, expected in (
         (matmul.dot(numpy, a, b.T), exact),
         (matmul.matrix_product(numpy, a, b.T), exact),
@@ -41,7 +41,7 @@ def test_products_with_a_transposed_matrix_match_float64(rows: int, columns: int
 def test_other_operands_are_multiplied_as_they_are(change: Any) -> None:
     a, b, _ = _operands(16, 512, 700)
     a, b = change(a, b.T)
-    assert matmul._turned_product(a, b) is None
+    assert matmul._transposed_product(a, b) is None
 
 
 def test_summands_and_shapes_that_do_not_fit() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy
 
-from ..runtime.compiled import compiled
+from ..runtime.extension_module import use_compiled_copy
 from ..runtime.forks import replace_in_child
 from ..runtime.interrupts import has_returned
 from . import devices
@@ -39,7 +39,7 @@ replace_in_child(sys.modules[__name__], "accumulation_lock")
 LARGE = 1 << 15
 
 
-@compiled
+@use_compiled_copy
 def sum_gradients(first: Gradient, second: Gradient) -> Gradient:
     if first.__class__ is second.__class__ is numpy.ndarray and first.size >= LARGE:
         return arithmetic.add(first, second)

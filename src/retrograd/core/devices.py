@@ -442,7 +442,7 @@ def to_device(array: Array, target: device, non_blocking: bool = False) -> Array
 
 
 def _to_host(array: Array) -> Array:
-    """Return a copy in host memory of ``array`` on the current GPU, whose elements are in the same order if without gaps."""
+    """Copy ``array`` on the current GPU to host memory, in the same memory order if it has no gaps."""
     asnumpy = sys.modules["cupy"].asnumpy
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])

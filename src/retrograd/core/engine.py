@@ -22,7 +22,7 @@ from heapq import heappop, heappush, heapreplace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ..runtime.compiled import compiled
+from ..runtime.extension_module import use_compiled_copy
 from ..runtime.fp_warnings import IGNORED, errors
 from . import anomaly_mode
 from .accumulate import add_pending, sum_gradients, visit_leaf
@@ -156,7 +156,7 @@ def _note_origin(error: Exception, edge: Edge | None) -> None:
     add_origin_note(error, edge)
 
 
-@compiled
+@use_compiled_copy
 def _run(
     roots: Sequence[Root], keep: bool, record: bool, wanted: Wanted, write: bool, plan: Plan | None,
     observer: Observer | None,
@@ -215,9 +215,8 @@ def _run(
                     edge = current.edge
                     if grads is not None and edge not in pending:
                         array = grads._array if record else grads
-                        shape = (
-                            edge.shape
-                        )  # the node's own tuple is no reason to compare, but all 0-d shapes are one object
+                        # The node's own tuple is no reason to compare, but all 0-d shapes are one object.
+                        shape = edge.shape
                         if (
                             (shape is not current.shape or not shape) and array.shape != shape
                         ) or array.dtype is not edge.dtype:
@@ -285,8 +284,8 @@ def _visit_leaves(
 ) -> None:  # fmt: skip
     """Call ``finish``, which is :func:`visit_leaf` or the like, for each of ``leaves`` with its gradient in ``pending``.
 
-    This function is not compiled, because the number of references to the gradient is that of Python's calls
-    (``accumulate.py``). ``owned``, ``record``, ``wanted`` and ``write`` are as for :func:`_run`.
+    This function has no compiled copy, because ``accumulate.py`` relies on the reference counts of interpreted calls.
+    ``owned``, ``record``, ``wanted`` and ``write`` are as for :func:`_run`.
     """
     for leaf in leaves:
         finish(leaf, pending.pop(leaf, None), leaf in owned, record, wanted, write)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy
 
 from ..runtime import user_frame
-from ..runtime.compiled import compiled
+from ..runtime.extension_module import use_compiled_copy
 from . import anomaly_mode
 from .dtypes import dtype_of, scalar_name
 from .error_context import describe_origin, with_remedy
@@ -544,7 +544,7 @@ def _keep_retaining(x: Tensor, before: Edge | None) -> None:
         hooks.retaining = None
 
 
-@compiled
+@use_compiled_copy
 def view_of(x: Tensor, array: Array, made: int | None = None) -> Tensor:
     """Return a view of ``x`` with the elements of ``array``; the caller sets its gradient edge.
 

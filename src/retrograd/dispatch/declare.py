@@ -269,7 +269,7 @@ def public(
     operands: Sequence[str] = (),
     then_try: Sequence[tuple[Operation, Function | None]] = (),
     array_factory: Function | None = None,
-    attempt: Function | None = None,
+    fast_function: Function | None = None,
     identity_if: Function | None = None,
     **fixed: object,
 ) -> Callable[[Function], Function]:
@@ -295,7 +295,7 @@ def public(
     array_factory  for functions without tensor operands (``zeros``): a function that returns the new tensor's array,
                    or None for arguments that it does not support. It is called with the positional arguments
                    (``*args`` as a tuple) if no keyword argument but ``requires_grad=True`` is passed
-    attempt        a function that returns the result for the usual arguments, and None for arguments that it does not
+    fast_function  a function that returns the result for the usual arguments, and None for arguments that it does not
                    support. It is called before all checks, with the positional arguments, if no keyword argument is
                    passed that the function names after ``*``. It must not change its arguments
     identity_if    a condition like ``if_arrays``; if it holds, the fast path returns its first operand itself
@@ -317,8 +317,8 @@ def public(
             target.front = front  # type: ignore[attr-defined]
         if array_factory is not None:
             target.common = array_factory  # type: ignore[attr-defined]
-        if attempt is not None:
-            target.attempt = attempt  # type: ignore[attr-defined]
+        if fast_function is not None:
+            target.fast_function = fast_function  # type: ignore[attr-defined]
         for each in (called, *aliases):
             if function:
                 FUNCTIONS[each] = shown

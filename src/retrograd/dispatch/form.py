@@ -434,7 +434,7 @@ class PublicForm(FunctionForm):
         }
         self.positional = len(self.args)
         self.array_factory = getattr(target, "common", None)
-        self.attempt = getattr(target, "attempt", None)
+        self.fast_function = getattr(target, "fast_function", None)
         #: NumPy's names of parameters, each with the index of the parameter in ``args``, or with its name.
         self.numpy_names: dict[str, int | str] = {
             other: self.args.index(each) if each in self.args else each

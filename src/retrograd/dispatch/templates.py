@@ -954,9 +954,9 @@ def public(form: PublicForm, args: ArgumentList, rest: tuple[object, ...], unkno
                 array = form.array_factory(*args) if form.args else form.array_factory(rest)
                 if array is not None:
                     return leaf_from_array(array)
-        if form.attempt is not None:
+        if form.fast_function is not None:
             if not rest and not unknown:
-                result = form.attempt(*args)
+                result = form.fast_function(*args)
                 if result is not None:
                     return result
         if form.numpy_names:

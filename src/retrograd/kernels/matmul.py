@@ -27,7 +27,7 @@ from .thresholds import (
 # -- Products --------------------------------------------------------------------------------------------------------
 
 
-def _turned_product(a: Any, b: Any) -> Any:
+def _transposed_product(a: Any, b: Any) -> Any:
     """Return ``a @ b``, stored transposed, if ``a`` has few rows and ``b`` is stored transposed, as in ``linear``.
 
     The result is None for other operands, and for small ones: see ``TRANSPOSED_ROWS`` in ``thresholds.py``.
@@ -48,8 +48,8 @@ def _turned_product(a: Any, b: Any) -> Any:
 
 @at_least(PRODUCT)
 def _product_of_few_rows(np: Any, a: Any, b: Any) -> Any:
-    turned = _turned_product(a, b)
-    return None if turned is None else numpy.ascontiguousarray(turned)
+    transposed = _transposed_product(a, b)
+    return None if transposed is None else numpy.ascontiguousarray(transposed)
 
 
 @at_least(PRODUCT)
@@ -82,10 +82,10 @@ def _add_row(np: Any, x: Any, row: Any) -> Any:
 
 @at_least(TRANSPOSED_WORK)
 def _add_product_of_few_rows(np: Any, summand: Any, a: Any, b: Any) -> Any:
-    turned = _turned_product(a, b)
-    if turned is None:
+    transposed = _transposed_product(a, b)
+    if transposed is None:
         return None
-    return numpy.add(turned, summand, out=numpy.empty(turned.shape, turned.dtype))
+    return numpy.add(transposed, summand, out=numpy.empty(transposed.shape, transposed.dtype))
 
 
 @at_least(BLAS_THREADS)

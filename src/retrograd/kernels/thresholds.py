@@ -70,10 +70,10 @@ THREADED_UFUNC = 1 << 20
 #: Elements of both matrices from which on their product is passed to ``kernels.matmul.product``. Smaller products go to
 #: BLAS without its checks. 32 x 32: 0.7 against 1.1 µs; 64 x 64: 3.5 against 6.3.
 PRODUCT = 3 << 12
-#: Rows (from, to) of a float32 matrix whose product with a transposed one is computed as the transpose of the product
-#: of both in the other order, from so many multiplications on: OpenBLAS packs a transposed second operand slowly. 8 rows
-#: by 512 x 512: 56 against 103 µs, 32 rows by 784 x 256: 92 against 132, 4 rows by 1024 x 1024: 345 against 685 (Intel,
-#: AVX-512); with OpenBLAS's kernels for Haswell and Zen 0.9 to 1.3 times as fast. 64 rows: 0.7 to 1.2 times.
+#: Range of the number of rows of the float32 matrix ``a``, and minimum number of multiplications, for which ``a @ b.T`` is
+#: computed as ``(b @ a.T).T``: OpenBLAS packs a transposed second operand slowly. 8 rows by 512 x 512: 56 against 103 µs,
+#: 32 rows by 784 x 256: 92 against 132, 4 rows by 1024 x 1024: 345 against 685 (Intel, AVX-512); with OpenBLAS's kernels
+#: for Haswell and Zen 0.9 to 1.3 times as fast. 64 rows: 0.7 to 1.2 times.
 TRANSPOSED_ROWS, TRANSPOSED_WORK = (4, 32), 300_000
 #: Multiplications from which on OpenBLAS would use several threads.
 BLAS_THREADS = 1 << 18

@@ -1,7 +1,7 @@
 """Functions that modify several tensors on a GPU by few launches, where in-place operations take one for each tensor.
 
-They return None or false for tensors for which an in-place operation has another effect than on the array: tensors that
-are in a graph, views, subclasses, and tensors of several dtypes or on several GPUs.
+They return None or false for tensors for which an in-place operation does more than modify the array: tensors that are
+in a graph, views, subclasses, and tensors of several dtypes or on several GPUs.
 """
 
 from __future__ import annotations

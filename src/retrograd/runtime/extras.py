@@ -13,6 +13,6 @@ REQUIREMENTS = {
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs what ``extra`` needs, from a checkout, a wheel or without either."""
+    """Return the command that installs what ``extra`` needs; it works without a checkout."""
     packages = " ".join([f'"{each}"' for each in REQUIREMENTS[extra]])
     return f"pip install {packages} (the extra [{extra}])"

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from . import user_frame
 from .codegen import PREFIX, compile_source, compile_tree
-from .compiled import call_copy
-from .compiled import compiled_copy as compiled_copy
+from .extension_module import call_copy, compiled_copy
 from .forks import replace_in_child
 from .specialization import specialize
 

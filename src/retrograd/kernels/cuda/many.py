@@ -18,7 +18,7 @@ from .elements import F32, F64, MODULE, DeviceElement
 from .launch import THREADS, UNKNOWN, elements_for, elementwise_kernel, key_of, raw_kernel
 from .source import TYPES, Elementwise, elementwise, preamble
 
-#: Elements of an array that is computed beside others, and of the copy of several arrays, at most.
+#: Maximum number of elements of an array in a shared launch, and of a concatenated array.
 SMALL, TOGETHER = 2**20, 2**24
 #: Bytes of a table. CUDA passes at most 4,096 bytes of arguments to a kernel.
 TABLE = 3584

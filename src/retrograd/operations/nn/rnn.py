@@ -271,7 +271,7 @@ def gru_cell(
     _check_gates(w_ih, hx, 3)
     of_input, of_state = linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)
     if _is_usual(of_input, of_state, hx):
-        return gru_gates(of_input, of_state, hx)[0]
+        return gru_step(of_input, of_state, hx)[0]
     from_input, from_state = unsafe_chunk(of_input, 3, 1), unsafe_chunk(of_state, 3, 1)
     reset = F.sigmoid(from_state[0] + from_input[0])
     update = F.sigmoid(from_state[1] + from_input[1])
@@ -280,7 +280,7 @@ def gru_cell(
 
 
 def _is_usual(of_input: Any, of_state: Any, hx: Any) -> bool:
-    """Whether :func:`gru_gates` may compute a cell: matrices on the CPU, and nothing observes the single operations."""
+    """Whether :func:`gru_step` may compute a cell: matrices on the CPU, and nothing observes the single operations."""
     if HANDLERS or recording() is HOOKED or not {type(of_input), type(of_state), type(hx)} <= PLAIN:
         return False
     x, s, h = of_input._array, of_state._array, hx._array
@@ -294,11 +294,11 @@ def _is_usual(of_input: Any, of_state: Any, hx: Any) -> bool:
 
 @shared
 def _gates_rule(F: Any, g: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
-    return F.gru_gates_back(g, of_input, of_state, hidden, gates)
+    return F.gru_step_back(g, of_input, of_state, hidden, gates)
 
 
 @op(function=False, method=False, backward="AddBackward0", outputs=("out", "gates"), differentiable=1)
-def gru_gates(np: Any, of_input: Any, of_state: Any, hidden: Any, /) -> tuple[Any, Any]:
+def gru_step(np: Any, of_input: Any, of_state: Any, hidden: Any, /) -> tuple[Any, Any]:
     """Return the new hidden state of a GRU and its gates, as :func:`retrograd.kernels.rnn.gru_step` does.
 
     ``of_input`` and ``of_state`` (N, 3 * hidden) are the products of the input and of ``hidden`` (N, hidden), the state
@@ -308,7 +308,7 @@ def gru_gates(np: Any, of_input: Any, of_state: Any, hidden: Any, /) -> tuple[An
     return rnn.gru_step(np, gates, of_input, of_state, hidden), gates
 
 
-gru_gates.derivative(of_input=_gates_rule, of_state=_gates_rule, hidden=_gates_rule)
+gru_step.derivative(of_input=_gates_rule, of_state=_gates_rule, hidden=_gates_rule)
 
 
 def _gates_back_on_arrays(grad: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
@@ -319,12 +319,12 @@ def _gates_back_on_arrays(grad: Any, of_input: Any, of_state: Any, hidden: Any, 
 
 
 def _gates_back_on_tensors(grad: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
-    """Return the gradients of :func:`gru_gates` by differentiable operations, which compute the gates again."""
+    """Return the gradients of :func:`gru_step` by differentiable operations, which compute the gates again."""
     outer, inner, rest, _ = _step_back("GRU", _gates_of_gru(of_input, of_state), grad, None, hidden, None, None)
     return outer, inner, rest
 
 
-rule_function("gru_gates_back", _gates_back_on_arrays, _gates_back_on_tensors)
+rule_function("gru_step_back", _gates_back_on_arrays, _gates_back_on_tensors)
 
 
 # -- Stacked layers --------------------------------------------------------------------------------------------------

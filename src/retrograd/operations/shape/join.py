@@ -115,7 +115,7 @@ def _gradient_edges(tensors: Sequence[Tensor]) -> list[Any]:
     return [each._grad_edge if each._view is None else current_edge(each) for each in tensors]
 
 
-def _attempt(node_class: Any, kernel: Any, tensors: Any, dim: Any) -> Any:
+def _join(node_class: Any, kernel: Any, tensors: Any, dim: Any) -> Any:
     """Return the result of ``cat`` or ``stack`` if NumPy joins the arrays exactly as PyTorch does, else None.
 
     This is the case if ``tensors`` is a list or tuple of tensors of one dtype on the CPU, without subclasses of Tensor.
@@ -205,11 +205,11 @@ def _common(tensors: Sequence[Tensor]) -> list[Any]:
     return [each._array.astype(target, copy=False) for each in tensors]
 
 
-_attempt_cat = partial(_attempt, CatBackward, rearrangement.concatenate_arrays)
-_attempt_stack = partial(_attempt, StackBackward, rearrangement.stack_arrays)
+_fast_cat = partial(_join, CatBackward, rearrangement.concatenate_arrays)
+_fast_stack = partial(_join, StackBackward, rearrangement.stack_arrays)
 
 
-@public(method=False, aliases=("concat", "concatenate"), attempt=_attempt_cat)
+@public(method=False, aliases=("concat", "concatenate"), fast_function=_fast_cat)
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any) -> Tensor:
     """Return the tensors of the sequence ``tensors`` concatenated along dimension ``dim``.
 
@@ -224,7 +224,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None, **kwargs: Any)
     if HANDLERS and (answer := intercept_locals(cat, locals())) is not GO_ON:
         return answer
     if not kwargs:
-        result = _attempt_cat(tensors, dim)
+        result = _fast_cat(tensors, dim)
         if result is not None:
             return result
     given = _tensors("cat", tensors)
@@ -263,7 +263,7 @@ def _check_sizes(arrays: Sequence[Any], first: Any, dim: int) -> None:
                 )
 
 
-@public(method=False, attempt=_attempt_stack)
+@public(method=False, fast_function=_fast_stack)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the tensors of the sequence ``tensors`` joined along a new dimension ``dim``.
 
@@ -276,7 +276,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """
     if HANDLERS and (answer := intercept_locals(stack, locals())) is not GO_ON:
         return answer
-    joined = _attempt_stack(tensors, dim)
+    joined = _fast_stack(tensors, dim)
     if joined is not None:
         return joined
     given = _tensors("stack", tensors)

@@ -1,9 +1,9 @@
 """Compiled copies of generated functions, if ``scripts/build_compiled.py`` has built the extension module ``_compiled``.
 
 Without the extension module, or with ``RETROGRAD_COMPILED=0``, the package is Python only; ``RETROGRAD_COMPILED`` may also
-be the path of an extension module. A compiled function is a copy of the usual path of a specialised function
-(``runtime/specialization.py``). It is found by the text of the function, so a module that was built from other sources
-is not used. The specialised function stays as it is, and calls its compiled copy first. The copy returns ``DECLINED`` for
+be the path of an extension module. A compiled copy has the usual path of a specialised function
+(``runtime/specialization.py``). It is found by the text of the function, so that a function whose source has changed has
+none. The specialised function stays as it is, and calls its compiled copy first. The copy returns ``DECLINED`` for
 a call that is not on the usual path, and also if the kernel raises an error: then the specialised function runs itself.
 So errors, tracebacks, handlers and frames are those of Python.
 """
@@ -66,8 +66,8 @@ _functions = _load()
 def describe() -> str:
     """Return what ``retrograd info`` prints about compiled functions."""
     if os.environ.get("RETROGRAD_COMPILED") == "0":
-        return "no (RETROGRAD_COMPILED=0)"
-    return f"{len(_functions)} functions" if _functions else "no"
+        return "not used (RETROGRAD_COMPILED=0)"
+    return f"{len(_functions)} functions" if _functions else "not built"
 
 
 def key_of_text(text: str) -> str:
@@ -99,7 +99,7 @@ def compiled_copy(tree: ast.FunctionDef, space: Namespace) -> Function | None:
     return next(filter(None, (bind(space) for bind in binders)), None)
 
 
-def compiled(function: Callee) -> Callee:
+def use_compiled_copy(function: Callee) -> Callee:
     """Return the compiled copy of ``function``, a function at the top level of a module, or else ``function``."""
     if not _functions:
         return function

@@ -52,7 +52,7 @@ import traceback, warnings
 warnings.simplefilter("always")
 import numpy
 import retrograd as torch
-from retrograd.runtime import compiled
+from retrograd.runtime import extension_module
 
 def show(*values):
     for value in values:
@@ -220,15 +220,15 @@ def test_a_copy_is_bound_to_the_globals_of_one_function(extension: Path) -> None
     program = """
 import ast
 import retrograd as torch
-from retrograd.runtime import compiled, lazy_functions
+from retrograd.runtime import extension_module, lazy_functions
 find, found = lazy_functions.compiled_copy, []
 def note(tree, space):
-    found.append((compiled.key_of_text(ast.unparse(tree)), space))
+    found.append((extension_module.key_of_text(ast.unparse(tree)), space))
     return find(tree, space)
 lazy_functions.compiled_copy = note
 torch.ones(3).exp()
-(key, space), = [each for each in found if each[0] in compiled._functions]
-binders = compiled._functions[key]
+(key, space), = [each for each in found if each[0] in extension_module._functions]
+binders = extension_module._functions[key]
 print([bind({**space, "form_ufunc": None}) for bind in binders], any(bind(space) for bind in binders))
 """
     assert printed(extension, program) == "[None] True\n"
@@ -236,7 +236,7 @@ print([bind({**space, "form_ufunc": None}) for bind in binders], any(bind(space)
 
 def test_info_names_the_compiled_functions(extension: Path) -> None:
     program = (
-        "from retrograd.cli import info; print([each for each in info().splitlines() if each.startswith('compiled')])"
+        "from retrograd.cli import info; print([each for each in info().splitlines() if each.startswith('extension')])"
     )
-    assert printed(0, program) == "['compiled    no (RETROGRAD_COMPILED=0)']\n"
-    assert re.fullmatch(r"\['compiled    [1-9]\d* functions'\]\n", printed(extension, program))
+    assert printed(0, program) == "['extension   not used (RETROGRAD_COMPILED=0)']\n"
+    assert re.fullmatch(r"\['extension   [1-9]\d* functions'\]\n", printed(extension, program))
