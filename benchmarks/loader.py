@@ -30,15 +30,18 @@ if __name__ == '__main__':
         for x, y in loader:
             x.sum()
         return time.perf_counter() - start
-    print(1e6 * min(seconds() for _ in range(4)) / {count})
+    print({units} * min(seconds() for _ in range(4)) / {count})
 """
 
-#: name: (bytes of a sample, samples, samples in a batch).
-SIZES = {"1 kB": (1_000, 8_000, 32), "100 kB": (100_000, 1_600, 32), "10 MB": (10_000_000, 32, 4)}
+#: name: (bytes of a sample, samples, samples in a batch, unit of time).
+SIZES = {
+    "1 kB": (1_000, 8_000, 32, "µs"), "100 kB": (100_000, 1_600, 32, "µs"), "10 MB": (10_000_000, 32, 4, "ms"),
+}  # fmt: skip
+UNITS = {"µs": 1e6, "ms": 1e3}
 
 
-def _program(size: int, count: int, batch: int, tensors: bool) -> str:
-    values = {"size": size, "count": count, "batch": batch, "tensors": tensors}
+def _program(size: int, count: int, batch: int, units: float, tensors: bool) -> str:
+    values = {"size": size, "count": count, "batch": batch, "units": units, "tensors": tensors}
     program = _PROGRAM
     for name, value in values.items():
         program = program.replace(f"{{{name}}}", str(value))
@@ -51,9 +54,9 @@ def rows(rounds: int, theirs: bool, against: Path | None = None) -> list[Footpri
     engines = engines_of(theirs, against)
     return [
         Footprint(
-            f"{'tensors' if tensors else 'NumPy arrays'} of {name}, batches of {batch}", "µs per sample",
-            measured(_program(size, count, batch, tensors), engines, rounds),
+            f"{'tensors' if tensors else 'NumPy arrays'} of {name}, batches of {batch}", f"{unit} per sample",
+            measured(_program(size, count, batch, UNITS[unit], tensors), engines, rounds),
         )
-        for name, (size, count, batch) in SIZES.items()
+        for name, (size, count, batch, unit) in SIZES.items()
         for tensors in (True, False)
     ]  # fmt: skip
