@@ -98,3 +98,65 @@ def test_an_invalid_parameter_changes_nothing() -> None:
     with pytest.raises(RuntimeError, match="`requires_grad` is not supported for `step`"):
         optimizer.step()
     assert all(map(torch.equal, before, params))
+
+
+@pytest.mark.parametrize("count", [2, 6])
+def test_options_that_are_lists(count: int) -> None:
+    results = []
+    for betas in ((0.9, 0.99), [0.9, 0.99]):
+        params = [torch.arange(3.0).requires_grad_() for _ in range(count)]
+        for param in params:
+            param.grad = torch.ones(3)
+        optimizer = torch.optim.Adamax(params, lr=0.1, betas=betas)
+        optimizer.step()
+        optimizer.param_groups[0]["numbers"] = 5  # a key of the user
+        optimizer.step()
+        results.append(params[-1].tolist())
+    assert results[0] == results[1]
+
+
+def _updated(count: int, gradient: Callable[[Any, Any], Any], make: Callable[[Any], Any]) -> list[float]:
+    params = [(torch.arange(3.0) + n).requires_grad_() for n in range(count)]
+    optimizer = make(params)
+    for step in range(3):
+        for param in params:
+            param.grad = gradient(optimizer, param) if step else torch.ones(3)
+        optimizer.step()
+    return list(params[0].tolist())
+
+
+@pytest.mark.parametrize(
+    ("gradient", "make"),
+    [
+        (lambda _, param: param.detach(), lambda params: torch.optim.AdamW(params, lr=0.1, weight_decay=1.0, eps=1.0)),
+        (lambda optimizer, param: optimizer.state[param]["momentum_buffer"], OPTIMIZERS["momentum"]),
+        (lambda optimizer, param: optimizer.state[param]["momentum_buffer"], OPTIMIZERS["rmsprop"]),
+    ],
+)
+def test_a_gradient_in_the_memory_of_its_parameter_or_state(gradient: Any, make: Any) -> None:
+    assert _updated(1, gradient, make) == _updated(6, gradient, make)
+
+
+@pytest.mark.parametrize("count", [3, 6])
+def test_a_step_counter_of_several_parameters_counts_each(count: int) -> None:
+    params = [torch.ones(3, requires_grad=True) for _ in range(count)]
+    for param in params:
+        param.grad = torch.ones(3)
+    optimizer = torch.optim.Adam(params)
+    optimizer.step()
+    for param in params:
+        optimizer.state[param]["step"] = optimizer.state[params[0]]["step"]
+    optimizer.step()
+    assert optimizer.state[params[0]]["step"] == 1 + count
+
+
+def test_parameters_that_are_read_only_change_nothing_else() -> None:
+    params = [torch.ones(3, requires_grad=True) for _ in range(5)]
+    for param in params:
+        param.grad = torch.ones(3)
+
+    params[2]._array.flags.writeable = False
+    optimizer = torch.optim.Adam(params)
+    with pytest.raises(ValueError, match="read-only"):
+        optimizer.step()
+    assert [param._version for param in params] == [len(optimizer.state.get(param, ())) // 3 for param in params]

@@ -24,6 +24,10 @@ from .optimizer import Optimizer, check_option, evaluate_closure, step_counter
 _CAPTURABLE = ("cuda", "xpu", "hpu", "privateuseone", "xla")
 
 
+#: Keys of the numbers of a step in the copy of a parameter group: no option has these names.
+LAST_NUMBERS, FIRST_NUMBERS = "\0numbers", "\0numbers of the first step"
+
+
 class PerParameterOptimizer(Optimizer):
     """Base class of optimisers that update one parameter after another.
 
@@ -191,7 +195,8 @@ class ElementwiseOptimizer(PerParameterOptimizer):
                 )
 
     def _move_all(self, group: dict[str, Any], values: dict[str, Any], params: list[Tensor]) -> None:
-        if len(params) < 2 or len(set(map(id, params))) < len(params):
+        steps_counted = [id(state["step"]) for each in params if "step" in (state := self.state.get(each, ()))]
+        if len(params) < 2 or any(len(set(ids)) < len(ids) for ids in (list(map(id, params)), steps_counted)):
             return super()._move_all(group, values, params)
         steps: list[tuple[Any, ...]] = []
         for param in params:
@@ -204,7 +209,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
         stored = self.state[param]
         state = stored or self.fresh(group, param)
         step = next_step(state)
-        last = values.get("numbers")  # of the parameter before this one
+        last = values.get(LAST_NUMBERS)  # of the parameter before this one
         if last is not None and last[0] == step:
             numbers = last[1]
         else:
@@ -212,7 +217,7 @@ class ElementwiseOptimizer(PerParameterOptimizer):
             for name in self._given:
                 numbers.setdefault(name, values[name])
             if self._counts_only_steps:
-                values["numbers"] = step, numbers
+                values[LAST_NUMBERS] = step, numbers
         tensors = [state[name] for name in self.moved if name in state]
         entries = None if state is stored else (stored, state)
         counters: list[Any] = [(state["step"], step)]

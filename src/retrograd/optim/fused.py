@@ -588,35 +588,44 @@ def apply_rules(steps: Sequence[tuple[Any, ...]]) -> None:
     for step in steps:
         rule, param, grad, state, decay, numbers, *_ = step
         arrays = None if recording() else _numbers([param, grad, *state])
-        joined = False
-        if arrays is not None and arrays[0].__class__ is numpy.ndarray:
+        key: Any = None
+        if arrays is not None:
             owners = [id(each if each.base is None else each.base) for each in arrays]
             source = owners.pop(1)
             if source in written or not written.isdisjoint(owners) or not read.isdisjoint(owners):
                 _apply_to_groups(groups)
                 groups, written, read = {}, set(), set()
-            joined = _may_be_joined(arrays)
-            if joined:
-                written.update(owners)
-                read.add(source)
-        if not joined and (arrays is None or not devices.on_gpu(arrays[0])):
+            if source not in owners and _may_be_grouped(arrays):
+                if numbers is not last:
+                    last, common = numbers, (decay, *numbers.values())
+                device = devices.device_of(param._array) if devices.several_gpus else None
+                key = rule, arrays[0].dtype, len(arrays), device, common
+        try:
+            group = None if key is None else groups.setdefault(key, [])
+        except TypeError:  # a list among the numbers
+            group = None
+        if arrays is None or group is None:
             apply_rule(*step)
-            continue
-        assert arrays is not None
-        device = devices.device_of(param._array) if devices.several_gpus else None
-        if numbers is not last:
-            last, common = numbers, (decay, *numbers.values())
-        key = rule, arrays[0].dtype, len(arrays), device, common
-        groups.setdefault(key, []).append((step, arrays))
+        else:
+            group.append((step, arrays))
+            written.update(owners)
+            read.add(source)
     _apply_to_groups(groups)
 
 
-def _may_be_joined(arrays: list[Any]) -> bool:
-    """Whether the arrays of a parameter, its gradient and its state are small, contiguous, and in memory that NumPy owns."""
+def _may_be_grouped(arrays: list[Any]) -> bool:
+    """Whether the arrays of a parameter, its gradient and its state are on a GPU, or small and contiguous.
+
+    The memory of the latter must belong to an array of NumPy and must not be read-only.
+    """
+    if arrays[0].__class__ is not numpy.ndarray:
+        return devices.on_gpu(arrays[0])
     if arrays[0].size > JOINED:
         return False
     for each in arrays:
         base = each.base
+        if not each.flags.writeable:
+            return False
         if not each.flags.c_contiguous or (
             base is not None and (base.__class__ is not numpy.ndarray or base.base is not None)
         ):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..dispatch.operand_promotion import PLAIN
-from .elementwise import ElementwiseOptimizer, as_number, full_like_param, gradient
+from .elementwise import FIRST_NUMBERS, LAST_NUMBERS, ElementwiseOptimizer, as_number, full_like_param, gradient
 from .fused import apply_rule
 from .numba_steps import with_loop
 from .optimizer import options
@@ -83,7 +83,7 @@ class SGD(ElementwiseOptimizer):
         if first:
             buffer = full_like_param(grad if param.__class__ in PLAIN else param.grad)  # type: ignore[arg-type]
             entries = state, {"momentum_buffer": buffer}
-        kind = "numbers of a first step" if first else "numbers"
+        kind = FIRST_NUMBERS if first else LAST_NUMBERS
         numbers = values.get(kind)
         if numbers is None:
             names = ("lr", "momentum", "dampening", "nesterov")
