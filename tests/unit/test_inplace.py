@@ -603,3 +603,12 @@ def test_a_slice_with_a_step_of_a_dimension_of_size_one_can_be_modified() -> Non
         x = torch.zeros(shape)
         x[::2, ::2] += 1
         assert x[::2, ::2].eq(1).all() and x.sum() == x[::2, ::2].numel()
+
+
+def test_the_state_of_a_frozen_gru_cell_may_be_modified() -> None:
+    cell = torch.nn.GRUCell(2, 3).requires_grad_(False)
+    state, x = torch.zeros(1, 3), torch.ones(1, 2, requires_grad=True)
+    after = cell(x, state)
+    expected = torch.autograd.grad(after.sum(), x, retain_graph=True)
+    state.copy_(after.detach())
+    assert torch.equal(torch.autograd.grad(after.sum(), x)[0], expected[0])

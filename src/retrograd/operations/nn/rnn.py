@@ -270,7 +270,8 @@ def gru_cell(
     """
     _check_gates(w_ih, hx, 3)
     of_input, of_state = linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh)
-    if _is_usual(of_input, of_state, hx):
+    # With frozen weights the composition does not save ``hx``, which may then be modified before the backward pass.
+    if (w_hh._grad_edge is not None or not recording()) and _is_usual(of_input, of_state, hx):
         return gru_step(of_input, of_state, hx)[0]
     from_input, from_state = unsafe_chunk(of_input, 3, 1), unsafe_chunk(of_state, 3, 1)
     reset = F.sigmoid(from_state[0] + from_input[0])
