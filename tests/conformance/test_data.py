@@ -324,3 +324,18 @@ def test_iterator_cannot_be_pickled() -> None:
 def test_read_only_attributes() -> None:
     with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
         DataLoader(Squares()).batch_size = 3
+
+
+class _Labelled(Dataset):  # type: ignore[type-arg]
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return torch.ones(100_000), index
+
+
+def test_labels_do_not_keep_the_memory_of_their_batches() -> None:
+    loader = DataLoader(_Labelled(), 2, num_workers=1)
+    batches = list(loader)
+    assert all(x.is_shared() and not y.is_shared() for x, y in batches)
+    assert [y.tolist() for _, y in batches] == [[n, n + 1] for n in range(0, 12, 2)]

@@ -2,7 +2,8 @@
 
 Note [Blocks of shared memory]
 
-On Linux the data of a large message is copied to a block of memory that the worker and the loader share. The arrays of
+On Linux the data of a large message is copied to a block of memory that the worker and the loader share, except that of
+small arrays, because a program that collects labels must not keep the blocks of all batches. The other arrays of
 the received message are views of the block. After the last of them has been deleted, the loader returns the block's
 number with its next request, and the worker uses the block for another message. New memory would cost more than the
 copy, because the system clears its pages.
@@ -13,7 +14,8 @@ process is killed. The number of blocks of a worker is limited, because each tak
 are in use, for example because the loop collects the batches in a list, the data is sent through the socket.
 
 After a fork of the loader's process the child has copies of the received arrays in the same memory, and the loader does
-not know when the child deletes them. A block that is in use during a fork is not used for another message.
+not know when the child deletes them. A block that is in use during a fork is not used for another message. What one of
+both processes writes to the arrays, the other one sees.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Minimum number of bytes of a message's arrays for which a block is used.
 LARGE = 128 * 1024
+#: Minimum number of bytes of an array in a block; smaller ones are sent through the socket.
+SHARED = 16 * 1024
 #: Maximum number of blocks of a worker.
 LIMIT = 16
 #: The offset of an array in a block is a multiple of this number of bytes.
@@ -53,10 +57,13 @@ if hasattr(os, "register_at_fork"):
 
 
 def _offsets(lengths: list[int]) -> list[int]:
-    """Return the offset in a block of each array, given their sizes in bytes, and the size of all."""
+    """Return the offset in a block of each array, given their sizes in bytes, and the size of the block.
+
+    Small arrays are not in the block.
+    """
     offsets = [0]
     for length in lengths:
-        offsets.append(offsets[-1] + -(-length // ALIGNMENT) * ALIGNMENT)
+        offsets.append(offsets[-1] + (-(-length // ALIGNMENT) * ALIGNMENT if length >= SHARED else 0))
     return offsets
 
 
@@ -82,7 +89,8 @@ class Sender:
             if number is not None:
                 block = self._blocks[number]
                 for offset, piece in zip(_offsets(lengths), pieces, strict=False):
-                    numpy.copyto(block[offset : offset + len(piece)], piece)  # other threads run during the copy
+                    if len(piece) >= SHARED:
+                        numpy.copyto(block[offset : offset + len(piece)], piece)  # other threads run during the copy
             self._pipe.send((lengths, number, file is not None))
             if file is not None:
                 from multiprocessing.reduction import send_handle
@@ -92,8 +100,9 @@ class Sender:
             if file is not None:
                 os.close(file)
         self._pipe.send_bytes(body)
-        for piece in pieces if number is None else ():
-            self._pipe.send_bytes(piece)
+        for piece in pieces:
+            if number is None or len(piece) < SHARED:
+                self._pipe.send_bytes(piece)
 
     def release(self, returned: list[tuple[int, bool]]) -> None:
         """Take blocks back that the loader has returned: pairs of a number and whether the block can be used again."""
@@ -160,12 +169,12 @@ class Receiver:
         if new:
             self._map(number)
         body = self._pipe.recv_bytes()
-        if number is not None:
-            view = memoryview(self._lent(number))
-            pieces = [view[start : start + n] for start, n in zip(_offsets(lengths), lengths, strict=False)]
-            return pickle.loads(body, buffers=pieces)
+        block = None if number is None else memoryview(self._lent(number))
         pieces = []
-        for length in lengths:
+        for start, length in zip(_offsets(lengths), lengths, strict=False):
+            if block is not None and length >= SHARED:
+                pieces.append(block[start : start + length])
+                continue
             piece = bytearray(max(length, 1))
             self._pipe.recv_bytes_into(piece)
             pieces.append(memoryview(piece)[:length])
