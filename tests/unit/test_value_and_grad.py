@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 import scipy.optimize
 
 import retrograd as torch
+from retrograd.compiler import pure_gradients
 
 pure = pytest.mark.parametrize("pure", [False, True])
 RANDOM = np.random.default_rng(0)
@@ -292,6 +296,44 @@ def test_scipy_uses_hessians(pure: bool) -> None:
     value, second = torch.value_and_grad(rosenbrock, pure=pure), torch.hessian(rosenbrock, pure=pure)
     found = scipy.optimize.minimize(value, np.zeros(5), jac=True, hess=second, method="trust-exact")
     assert found.success and np.allclose(found.x, 1, atol=1e-5)
+
+
+FIRST_CALLS = """
+import sys
+import numpy as np
+import retrograd as torch
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+value, second = torch.value_and_grad(rosenbrock, pure=True), torch.hessian(rosenbrock, pure=True)
+compiled = torch.compile(torch.func.hessian(rosenbrock), pure=True)
+for _ in range(3):
+    value(np.ones(12)), second(np.ones(12)), compiled(torch.ones(12))
+print("numba" in sys.modules)
+for _ in range(100_000):
+    value(np.ones(12))
+    if "numba" in sys.modules:
+        break
+print("numba" in sys.modules)
+"""
+
+
+def test_the_first_calls_do_not_import_numba() -> None:
+    pytest.importorskip("numba")
+    environment = {name: value for name, value in os.environ.items() if name != "RETROGRAD_FAST"}
+    command = [sys.executable, "-c", FIRST_CALLS]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_large_arrays_are_compiled_after_fewer_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pure_gradients.STARTUP, "ready", False)
+    monkeypatch.setattr(pure_gradients.STARTUP, "never", False)
+    small, large = (
+        pure_gradients.program_of(lambda x: [(x * 2 + 1).sin()], [np.ones(size)]) for size in (10, 1_000_000)
+    )
+    assert 0 < large.left < 20 < small.left  # type: ignore[union-attr]
 
 
 # -- What a program depends on -----------------------------------------------------------------------------------------

@@ -90,6 +90,7 @@ class Program:
 
     ``source`` is the text of the function, and ``title`` its name. ``steps`` are the recorded operations and fused
     loops that the function runs. With ``regions``, steps on small arrays are compiled together (``compiler/regions.py``).
+    Unless ``compiled``, no step is compiled, so that the function does not need Numba.
     """
 
     def __init__(
@@ -99,10 +100,11 @@ class Program:
         steps: Sequence[Step],
         outputs: Sequence[Value | None],
         regions: bool = False,
+        compiled: bool = True,
     ) -> None:
         self.title, self.inputs, self.outputs = title, tuple(inputs), tuple(outputs)
         self.steps: list[AnyStep] = list(steps)
-        if numba_dispatch.permitted():
+        if compiled and numba_dispatch.permitted():
             self.steps = form_regions(steps, self.outputs) if regions else fuse(steps, self.outputs)
         writer = Writer()
         last = _last_uses(self.steps, self.outputs)

@@ -109,17 +109,21 @@ def _compile(
     return PureProgram(inputs, eliminate_dead_code(steps, asked), asked, len(outs), checks, recorder.captured())
 
 
-#: Steps that a program runs by NumPy before it compiles regions, unless Numba is in use: about 50 ms. The import of Numba
-#: takes 0.5 s, and the compilation of a region 0.2 s.
+#: Steps on small arrays that a program runs by NumPy before it is compiled, unless loops are in use: about 50 ms. The
+#: import of Numba takes 0.5 s, and the compilation of a region 0.2 s.
 FIRST_STEPS = 100_000
+#: Number of elements on which NumPy computes in the time that it needs for a step on a small array: 500 ns.
+STEP_ELEMENTS = 500
 
 
 class PureProgram:
     """Program of a pure function: a function that computes the arrays of the results from those of the arguments.
 
-    The first calls run the steps one by one; then regions are compiled, if Numba is there. The number of these calls
-    depends only on the number of steps, so that a repeated program gets the same bits. ``checks`` are the functions that
-    check the results after the first ``count``, and ``captured`` the tensors that must not have changed.
+    It runs the steps one by one, by NumPy, in the first calls. Then it compiles them to regions and loops if Numba is
+    permitted. The number of the first calls depends on the steps and the sizes of their arrays, so that a repeated
+    program gets the same bits. It is 0 if loops are in use, and under ``torch.use_deterministic_algorithms``.
+    ``checks`` are the functions that check the results after the first ``count``, and ``captured`` the tensors that must
+    not have changed.
     """
 
     def __init__(
@@ -134,20 +138,20 @@ class PureProgram:
         self.inputs, self.steps, self.asked, self.count = inputs, steps, asked, count
         self.checks, self.captured = checks, captured
         permitted = numba_dispatch.permitted()
-        self.left = FIRST_STEPS // max(len(steps), 1) + 1 if permitted else 0
+        self.left = FIRST_STEPS // max(sum(map(_cost, steps)), 1) + 1 if permitted else 0
         if permitted and (STARTUP.ready or STARTUP.deterministic):
             self.compile()
         else:
             self._generate(False)
 
-    def _generate(self, regions: bool) -> None:
-        self.program = program = Program("pure", self.inputs, self.steps, self.asked, regions)
+    def _generate(self, compiled: bool) -> None:
+        self.program = program = Program("pure", self.inputs, self.steps, self.asked, compiled, compiled)
         own = {each for step in program.steps if isinstance(step, Region) for each in step.results}
         copied = [self.asked.index(each) < k or each not in own for k, each in enumerate(self.asked[: self.count])]
         self.copied = copied if any(copied) else None
 
     def compile(self) -> None:
-        """Compile regions."""
+        """Compile regions and loops."""
         self.left = 0
         self._generate(True)
 
@@ -167,3 +171,9 @@ class PureProgram:
         if self.copied is None:
             return found
         return [each.copy() if copy else each for each, copy in zip(found, self.copied, strict=False)]
+
+
+def _cost(step: Step) -> int:
+    """Return the time that NumPy needs for ``step``, as a multiple of that of a step on a small array."""
+    size = max([each.size for each in (*step.values(), *step.results)], default=0)
+    return 1 + size // STEP_ELEMENTS
