@@ -15,6 +15,7 @@ from ..core.tensor import Tensor, new, wrap
 from ..core.torch_function import HANDLERS
 from ..dispatch.operand_promotion import PLAIN
 from ..dispatch.transform_tensor import active_levels
+from ..func.numpy_functions import MAX_PROGRAMS, RENEWALS
 from .cursor import is_intercepting
 from .entries import CONSTANTS, Entry, Unsupported, describe, frozen, same_constant
 from .ir import INPUT
@@ -102,9 +103,10 @@ class Replay:
 
 
 class RecordedCalls:
-    """Programs of whole calls of ``function``, whose operations need not be one segment, as derivatives by ``torch.func``.
+    """Programs of whole calls of ``function``, whose operations need not be one segment.
 
-    A program computes the results from the arrays of the arguments, if none requires gradients (``pure_gradients.py``).
+    They may be, for example, derivatives by ``torch.func``. A program computes the results from the arrays of the
+    arguments, if none requires gradients (``pure_gradients.py``).
     """
 
     def __init__(self, function: Function) -> None:
@@ -139,7 +141,7 @@ class RecordedCalls:
 class RecordedCall:
     """Program of a call, with the structure of its result.
 
-    ``leaves`` are the items of the result, with ``RESULT`` for a tensor, and ``orders`` the orders of its dimensions.
+    ``leaves`` are the items of the result, with ``TENSOR_ITEM`` for a tensor, and ``orders`` the orders of its dimensions.
     """
 
     program: Run
@@ -164,7 +166,7 @@ class RecordedCall:
             if len({each._value.root for each in tensors}) < len(tensors):
                 raise Unrecorded("results that share their memory")
             call.orders = [_order(each._inner._array) for each in tensors]
-            call.leaves = [RESULT if isinstance(each, Tensor) else frozen(each) for each in call.leaves]
+            call.leaves = [TENSOR_ITEM if isinstance(each, Tensor) else frozen(each) for each in call.leaves]
             return tensors
 
         arrays = [each._array if isinstance(each, Tensor) else each for each in given]
@@ -180,14 +182,12 @@ class RecordedCall:
             array if order is None else ascontiguousarray(array.transpose(order)).transpose(argsort(order))
             for array, order in zip(arrays, self.orders, strict=True)
         ])  # fmt: skip
-        leaves = [wrap(next(tensors)) if each is RESULT else each for each in self.leaves]
+        leaves = [wrap(next(tensors)) if each is TENSOR_ITEM else each for each in self.leaves]
         return leaves[0] if self.structure.is_leaf() else self.structure.unflatten(leaves)
 
 
 #: Item in a list of results at the place of a tensor.
-RESULT = object()
-#: Most programs of whole calls of a function, and how often one is compiled again.
-MAX_PROGRAMS, RENEWALS = 32, 3
+TENSOR_ITEM = object()
 
 
 def _order(array: Array) -> tuple[int, ...] | None:

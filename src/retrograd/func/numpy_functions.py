@@ -27,20 +27,21 @@ _Program = Callable[[Sequence[Any]], list[Any] | None]
 def value_and_grad(
     f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, pure: bool = False
 ) -> Callable[..., Any]:
-    """Return a function of NumPy arrays that returns the value of ``f`` and its gradient, as a float and an array.
+    """Return a function of NumPy arrays that returns the value of ``f``, a float, and its gradient.
 
     ``f`` is written with tensors and returns a real tensor with one element. The returned function converts NumPy arrays
-    to tensors, which share their memory, and passes other arguments unchanged. ``argnums`` is the position of the
-    argument of the gradient, an array of any shape, a number or a sequence of numbers; integers are converted to float64.
-    The gradient has the shape and the dtype of this argument, and is a number for a number. ``argnums`` may be a sequence
-    of positions: then a tuple of gradients is returned. A gradient is zero if ``f`` does not depend on the argument.
+    to tensors, which share their memory, and passes other arguments unchanged. ``f`` must convert other arrays that it
+    uses, by ``torch.from_numpy``. ``argnums`` is the position of the argument of the gradient, an array of any shape, a
+    number or a sequence of numbers; integers are converted to float64. The gradient has the shape and the dtype of this
+    argument, and is a number for a number. ``argnums`` may be a sequence of positions: then a tuple of gradients is
+    returned. A gradient is zero if ``f`` does not depend on the argument.
 
     ``pure=True`` is a promise that the result depends on the elements of the array arguments and on what never changes:
     constants, but no global variable or attribute that changes, and no random numbers. Then ``f`` is called once for all
     arguments of the same shapes and dtypes (and the same numbers, for other arguments), and a compiled program computes
     value and gradient afterwards. If the promise is wrong, so are the results, but changes of tensors that ``f`` uses are
-    noticed. A function that cannot be compiled is called each time, as one that reads elements (``if x > 0``), registers
-    hooks, or takes other arguments than arrays, numbers and texts.
+    noticed. A function that cannot be compiled is called each time, for example one that reads elements (``if x > 0``),
+    registers hooks, or takes other arguments than arrays, numbers and texts.
 
     Raises RuntimeError if the result of ``f`` does not have one real element, and TypeError if it is not a tensor, or if
     the argument of the gradient is neither an array nor a number.
@@ -64,9 +65,16 @@ def value_and_grad(
 def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, pure: bool = False) -> Callable[..., Any]:
     """Return a function of NumPy arrays that returns the Hessian (the second derivatives) of ``f``, as an array.
 
-    ``f``, its arguments, ``argnums`` and the promise ``pure=True`` are those of :func:`value_and_grad`. For an argument
-    of shape ``s`` the result has the shape ``(*s, *s)``. If ``argnums`` is a sequence of positions, the result is a tuple
+    ``f``, its arguments, ``argnums`` and the promise ``pure=True`` are those of :func:`value_and_grad`, but the arguments
+    ``argnums`` must be real. For an argument of shape ``s`` the result has the shape ``(*s, *s)``, and it is a number for
+    a number. If ``argnums`` is a sequence of positions, the result is a tuple
     of tuples: item ``[i][j]`` has the derivatives with respect to the arguments ``argnums[i]`` and ``argnums[j]``.
+
+    The Hessian is computed as by ``torch.func.hessian``. If ``f`` does what transforms do not support (it reads elements,
+    or calls an ``autograd.Function`` without ``setup_context``), it is called again, and a backward pass for each element
+    of the gradient computes the Hessian.
+
+    Raises the errors of :func:`value_and_grad`, and RuntimeError if one of the arguments ``argnums`` is complex.
 
     >>> import numpy as np
     >>> import scipy.optimize
@@ -125,7 +133,8 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
     def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         chosen = [place + len(args) if place < 0 else place for place in places]
         if not all(0 <= place < len(args) for place in chosen):
-            raise TypeError(f"{name}: argnums is {argnums}, but the call has {len(args)} positional arguments")
+            remedy = "; pass the argument by position" if kwargs else ""
+            raise TypeError(f"{name}: argnums is {argnums}, but the call has {len(args)} positional arguments{remedy}")
         given = [
             _floating(each, name) if place in chosen else _native(each, name) if isinstance(each, _ARRAYS) else each
             for place, each in enumerate((*args, *kwargs.values()))
@@ -148,15 +157,20 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
                 ):
                     known[key[0], *[(each.shape, each.dtype) for each in args]] = program, chosen
         if found is None:
-            found = _EAGER[name](called, given, different)
+            try:
+                found = _EAGER[name](called, given, different)
+            except (RuntimeError, TypeError) as error:
+                _advise(error, name)
+                raise
         return results(found, args, chosen)
 
     return call
 
 
 _ARRAYS = (numpy.ndarray, numpy.generic)
-#: The most programs of one pure function. Further calls with other shapes, or other numbers as arguments, are recorded.
-MOST = 32
+#: Maximum number of programs of one pure function. Further calls with other shapes, or other numbers as arguments, run in
+#: eager mode.
+MAX_PROGRAMS = 32
 #: How often a program is compiled again because a tensor that the function uses was modified.
 RENEWALS = 3
 #: Classes of arguments that are constants of a program. They are compared by their text: 1, 1.0 and True are equal, as
@@ -197,10 +211,10 @@ def _program(
 ) -> _Program | None:
     """Return the program of the pure function ``f`` for arguments like ``given``, which is compiled if necessary.
 
-    Return None if the function cannot be compiled, or for more than ``MOST`` programs.
+    Return None if the function cannot be compiled, or for more than ``MAX_PROGRAMS`` programs.
     """
     if key not in programs:
-        if len(programs) >= MOST:
+        if len(programs) >= MAX_PROGRAMS:
             return None
         programs[key] = getattr(load_part("compiler.pure_gradients"), name)(f, given, chosen)
     return programs[key]
@@ -229,6 +243,8 @@ def _floating(given: Any, name: str) -> Any:
     if not isinstance(given, (*_ARRAYS, float, int, complex, list, tuple)):
         raise TypeError(f"{name}: expected an array or a number, but got {type(given).__name__}")
     array = given if isinstance(given, numpy.ndarray) else numpy.asarray(given)
+    if name == "hessian" and array.dtype.kind == "c":
+        raise RuntimeError("hessian: expected a real argument, but got a complex one")
     return _native(array.astype(numpy.float64) if array.dtype.kind in "iub" else array, name)
 
 
@@ -239,21 +255,35 @@ def _like(found: Any, *given: Any) -> Any:
 
 def _value_and_gradients(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
     """Return the value of ``f`` and the gradients of the arguments ``chosen``, by recording the call."""
-    tensors = [wrap(each) if each.__class__ is numpy.ndarray else each for each in given]
-    leaves = [leaf_from_array(given[place]) for place in chosen]
-    for place, leaf in zip(chosen, leaves, strict=True):
-        tensors[place] = leaf
     with enable_grad():
-        result = f(*tensors)
-        _check(result, "value_and_grad")
-        found: list[Any] = [None] * len(leaves)
-        if result.requires_grad:
-            found = gradients_of_tensors([result], leaves, [None], False, False)
+        result, leaves = _recorded(f, given, chosen, "value_and_grad")
+        found = _gradients(result, leaves)
     gradients = [
         numpy.zeros_like(given[place]) if each is None else numpy.array(each._array)
         for place, each in zip(chosen, found, strict=True)
     ]
     return [result._array, *gradients]
+
+
+def _recorded(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int], name: str) -> tuple[Any, list[Any]]:
+    """Return the result of ``f``, and leaves with the arguments ``chosen``, of which it was computed."""
+    tensors = [wrap(each) if each.__class__ is numpy.ndarray else each for each in given]
+    leaves = [leaf_from_array(given[place]) for place in chosen]
+    for place, leaf in zip(chosen, leaves, strict=True):
+        tensors[place] = leaf
+    result = f(*tensors)
+    _check(result, name)
+    return result, leaves
+
+
+def _gradients(result: Any, leaves: list[Any], grad: Any = None, keep: bool = False, record: bool = False) -> list[Any]:
+    """Return the gradients of ``result``, which may be None, with respect to each of ``leaves``; None for zeros.
+
+    The other parameters are those of :func:`gradients_of_tensors`.
+    """
+    if result is None or not result.requires_grad:
+        return [None] * len(leaves)
+    return gradients_of_tensors([result], leaves, [grad], keep, record)
 
 
 def second_derivatives(f: Callable[..., Any], tensors: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
@@ -271,10 +301,46 @@ def second_derivatives(f: Callable[..., Any], tensors: Sequence[Any], chosen: Se
 def _hessian(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
     """Return the second derivatives of ``f`` as arrays."""
     tensors = [wrap(each) if each.__class__ is numpy.ndarray else each for each in given]
-    found = second_derivatives(f, tensors, chosen)
+    try:
+        found = second_derivatives(f, tensors, chosen)
+    except (RuntimeError, TypeError):  # transforms do not support f, or it has an error, which is raised again
+        return _hessian_by_rows(f, given, chosen)
     for each in found:
         _check_plain(each, "hessian")
     return [numpy.array(each._array) for each in found]
+
+
+def _hessian_by_rows(f: Callable[..., Any], given: Sequence[Any], chosen: Sequence[int]) -> list[Any]:
+    """Return the second derivatives of ``f`` as arrays, by a backward pass for each element of the gradients.
+
+    ``f`` may read elements, and call any ``autograd.Function``.
+    """
+    blocks = []
+    with enable_grad():
+        result, leaves = _recorded(f, given, chosen, "hessian")
+        for leaf, gradient in zip(leaves, _gradients(result, leaves, keep=True, record=True), strict=True):
+            units = numpy.eye(leaf.numel(), dtype=leaf._array.dtype).reshape(-1, *leaf.shape)
+            rows = [_gradients(gradient, leaves, wrap(unit), keep=True) for unit in units]
+            for column, other in enumerate(leaves):
+                block = numpy.zeros((len(units), *other.shape), leaf._array.dtype)
+                for k, row in enumerate(rows):
+                    if row[column] is not None:
+                        block[k] = row[column]._array
+                blocks.append(block.reshape(*leaf.shape, *other.shape))
+    return blocks
+
+
+REMEDY = (
+    "Remedy: the function computes with tensors; convert its arrays by torch.from_numpy, and call functions such as "
+    "torch.sin instead of numpy.sin."
+)
+
+
+def _advise(error: Exception, name: str) -> None:
+    """Add how to convert arrays to the message of ``error``, if it is that of NumPy's use with tensors."""
+    text, _, detach = str(error).partition(" Use tensor.detach()")
+    if error.__class__ in (RuntimeError, TypeError) and (detach or "ndarray" in text) and REMEDY not in text:
+        error.args = (f"{name}: {text.removeprefix(f'{name}: ').strip().rstrip('.')}. {REMEDY}",)
 
 
 _EAGER = {"value_and_grad": _value_and_gradients, "hessian": _hessian}
