@@ -261,8 +261,8 @@ def compile_cached(
 ) -> Function:
     """Return the function ``name`` that ``text`` defines, compiled by Numba, with its machine code in a cache folder.
 
-    ``space`` has the global names, and ``options`` are those of Numba. ``notes`` are appended to the file in the folder,
-    of which ``name`` must contain a checksum.
+    ``space`` has the global names, and ``options`` are those of Numba. ``notes`` are appended to the text in the file.
+    ``name`` must contain a checksum of the text and the notes.
     """
     from numba import njit
 

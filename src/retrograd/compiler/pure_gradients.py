@@ -109,11 +109,11 @@ def _compile(
     return PureProgram(inputs, eliminate_dead_code(steps, asked), asked, len(outs), checks, recorder.captured())
 
 
-#: Steps on small arrays that a program runs by NumPy before it is compiled, unless loops are in use: about 50 ms. The
+#: Steps on small arrays that a program runs by NumPy before it is compiled, unless loops are in use: 0.1 to 0.2 s. The
 #: import of Numba takes 0.5 s, and the compilation of a region 0.2 s.
 FIRST_STEPS = 100_000
-#: Number of elements on which NumPy computes in the time that it needs for a step on a small array: 500 ns.
-STEP_ELEMENTS = 500
+#: Number of elements on which NumPy computes in the time that it needs for a step on a small array, 1 to 2 µs.
+STEP_ELEMENTS = 1000
 
 
 class PureProgram:

@@ -403,7 +403,10 @@ class Recorder(TransformLevel):
         return self.traced(made, self.tape.value(CONSTANT, made._array.copy()))
 
     def blank(self, shape: Shape, dtype: ArrayDType) -> Tensor:
-        """Return a new tensor of zeros that requires gradients; those with respect to it do not depend on its elements."""
+        """Return a new tensor of zeros that requires gradients.
+
+        The gradients with respect to it do not depend on its elements.
+        """
         inner = wrap(numpy.zeros(shape, dtype))._set_requires_grad()
         INTERNAL_LEAVES.add(inner._grad_edge)  # type: ignore[arg-type]
         value = self.tape.value(RESULT, inner._array, True)

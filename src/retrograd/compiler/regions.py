@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from .program import Writer
     from .typing import AnyStep, Operand
 
-#: Most elements of an array, and most multiplications of a product of matrices, of a step in a region.
+#: Maximum number of elements of an array, and of multiplications of a product of matrices, of a step in a region.
 MOST_ELEMENTS, MOST_PRODUCTS = 4096, 4096
-#: Fewest steps of a region, and most elements of the arrays that it has on the stack.
+#: Minimum number of steps of a region, and maximum number of elements of the arrays that it has on the stack.
 FEWEST_STEPS, STACK = 3, 16384
-#: Fewest elements of a sum that are added in another order than that of their indices.
+#: Minimum number of elements of a sum that are added in another order than that of their indices.
 EXACT = 8
-#: Most elements of an array that are moved one by one.
+#: Maximum number of elements of an array that are moved one by one.
 LISTED = 64
-#: Most elements of a constant that is part of the text.
+#: Maximum number of elements of a constant that is part of the text.
 LITERAL_ELEMENTS = 128
 #: Operations whose results have only elements of the operands, and zeros; views are added to them.
 MOVES = frozenset(
@@ -155,7 +155,7 @@ def is_small(step: Step) -> bool:
 
 
 def _dtype(step: Step) -> ArrayDType:
-    """Return the dtype of the numbers of ``step``, of those that a region can have."""
+    """Return the dtype of the numbers of ``step``."""
     return F32 if any(each.dtype == F32 for each in (*step.values(), *step.results)) else F64
 
 
@@ -376,7 +376,7 @@ class _RegionSource:
         return f"t{self.count}"
 
     def _place(self, value: Value) -> _Place:
-        """Return where the elements of ``value`` are, which are to be loaded."""
+        """Return the location of the elements of ``value``, and mark its array as read."""
         place = self.places.get(value) or _Place(value, 0, _strides(value.shape))
         array = place.array
         if (

@@ -194,7 +194,7 @@ SMALL_FUNCTIONS = {
 
 
 class SmallElement(Element):
-    """One element of an array in a region of small arrays, which is compiled without vector instructions for functions."""
+    """One element of an array in a region of small arrays, which may call the functions in :data:`SMALL_FUNCTIONS`."""
 
     functions: ClassVar[dict[str, str]] = {**ARITHMETIC, **SMALL_FUNCTIONS}
     flags = SimpleNamespace(c_contiguous=True, carray=True, f_contiguous=True, writeable=True)

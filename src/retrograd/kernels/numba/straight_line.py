@@ -1,9 +1,9 @@
 """Machine code of regions (``compiler/regions.py``): their text is translated to LLVM instructions, one by one.
 
 Numba could compile the text itself, but infers types of each statement: 2.5 ms each, or seconds for a region of hundreds
-of steps, of which the translation takes a tenth. Numba compiles only the function around it, which converts arrays of
-NumPy to pointers. Operations are those of IEEE 754, and no product and sum are rounded once; only sums are computed in
-another order than NumPy's.
+of steps. This translation takes a tenth of that time. Numba compiles only the function around it, which converts arrays
+of NumPy to pointers. Operations are those of IEEE 754. There is no fused multiply-add. Sums are computed in another order
+than NumPy's.
 """
 
 from __future__ import annotations
