@@ -63,12 +63,12 @@ def value_and_grad(
 
 
 def hessian(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, pure: bool = False) -> Callable[..., Any]:
-    """Return a function of NumPy arrays that returns the Hessian (the second derivatives) of ``f``, as an array.
+    """Return a function of NumPy arrays that returns the Hessian (the second derivatives) of ``f``.
 
     ``f``, its arguments, ``argnums`` and the promise ``pure=True`` are those of :func:`value_and_grad`, but the arguments
     ``argnums`` must be real. For an argument of shape ``s`` the result has the shape ``(*s, *s)``, and it is a number for
-    a number. If ``argnums`` is a sequence of positions, the result is a tuple
-    of tuples: item ``[i][j]`` has the derivatives with respect to the arguments ``argnums[i]`` and ``argnums[j]``.
+    a number. If ``argnums`` is a sequence of positions, the result is a tuple of tuples: item ``[i][j]`` has the
+    derivatives with respect to the arguments ``argnums[i]`` and ``argnums[j]``.
 
     The Hessian is computed as by ``torch.func.hessian``. If ``f`` does what transforms do not support (it reads elements,
     or calls an ``autograd.Function`` without ``setup_context``), it is called again, and a backward pass for each element
