@@ -1642,3 +1642,14 @@ def test_whole_calls_keep_the_graph() -> None:
     cubes(torch.ones(3))
     for _ in range(2):
         assert torch.autograd.grad(cubes(leaf).sum(), leaf)[0].tolist() == [6.0] * 3
+
+
+def test_results_of_pure_functions_have_the_order_of_the_arguments() -> None:
+    def f(a: torch.Tensor) -> torch.Tensor:
+        return (a * 2 + 1) * a
+
+    compiled = torch.compile(f, pure=True)
+    rows = torch.arange(6.0).reshape(2, 3)
+    for given in (rows, rows.t().contiguous().t(), rows):
+        for _ in range(3):
+            assert compiled(given).stride() == f(given).stride() and torch.equal(compiled(given), f(given))

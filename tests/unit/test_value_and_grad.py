@@ -526,3 +526,10 @@ def test_second_derivatives_of_factorizations(name: str, second: Any) -> None:
     for x in (np.array([0.5, -1.0, 2.0]), np.array([1.5, 0.25, -0.75])):
         for a, b in zip(pure(x), eager(x), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_blocks_of_a_hessian_do_not_share_memory(pure: bool) -> None:
+    blocks = torch.hessian(lambda x: (x**3).sum(), (0, 0), pure=pure)(np.ones(2))
+    blocks[0][0][:] = 7
+    assert blocks[0][1].tolist() == blocks[1][1].tolist() == [[6, 0], [0, 6]]

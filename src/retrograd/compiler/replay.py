@@ -209,7 +209,8 @@ def _key_of(given: Args, names: tuple[str, ...]) -> tuple[object, ...] | None:
             if each.__class__ not in PLAIN or array.__class__ is not ndarray or (mode and each.requires_grad):
                 return None
             arrays.append(id(each))
-            parts.append((array.shape, array.dtype, arrays.index(id(each))))
+            strides = None if array.flags.c_contiguous else array.strides  # results have the order of the arguments
+            parts.append((array.shape, array.dtype, arrays.index(id(each)), strides))
         elif each.__class__ in CONSTANTS:
             parts.append((each.__class__, repr(each)))
         else:

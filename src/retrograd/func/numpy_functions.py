@@ -108,6 +108,8 @@ def _of_arrays(f: Callable[..., Any], argnums: int | Sequence[int], pure: bool, 
             pairs = [
                 [_like(rows[different.index(a)][different.index(b)], args[a], args[b]) for b in chosen] for a in chosen
             ]
+            if len(different) < len(chosen):
+                pairs = [list(map(copy, each)) for each in pairs]
             return pairs[0][0] if single else tuple(map(tuple, pairs))
         gradients = [_like(found[1 + different.index(place)], args[place]) for place in chosen]
         if len(different) < len(chosen):
