@@ -12,6 +12,7 @@ missing, because NumPy is as fast.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -172,11 +173,15 @@ class Element(NDArrayOperatorsMixin):
         return cls.combined(kinds[0], cls.functions[name], [each.astype(kinds[0]) for each in given])
 
 
+#: Text of a number without a sign. The text of other expressions may begin in the same way: ``F(1) / {0}``.
+POSITIVE_NUMBER = re.compile(r"F\([\d.]+(e[-+]?\d+)?\)")
+
+
 def _is_never_positive(element: Element) -> bool:
     """Whether ``element`` is ``-abs(x)``, or a minimum with 0, perhaps multiplied by a positive number."""
     if element.text == ARITHMETIC["negative"]:
         return element.operands[0].text == ARITHMETIC["absolute"]
-    if element.text == ARITHMETIC["multiply"] and (element.operands[1].text or "-")[:3] in ("F(0", "F(1", "F(2"):
+    if element.text == ARITHMETIC["multiply"] and POSITIVE_NUMBER.fullmatch(element.operands[1].text or ""):
         element = element.operands[0]
     return element.text == ARITHMETIC["minimum"] and element.operands[1].text in ("F(0)", "F(0.0)")
 
