@@ -103,10 +103,10 @@ def test_choice_takes_nanoseconds() -> None:
     choose = declared(at_most(4096)(small), operands=3)
 
     def duration(function: Any) -> float:
-        started = time.perf_counter()
+        started = time.thread_time()
         for _ in range(20_000):
             function(numpy, x, 0, 1)
-        return (time.perf_counter() - started) / 20_000
+        return (time.thread_time() - started) / 20_000
 
     gap = min(duration(choose) for _ in range(15)) - min(duration(small) for _ in range(15))
     assert gap < (300e-9 if SPECIALIZE_AT == 1 else 2e-6)
