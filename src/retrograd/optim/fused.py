@@ -623,12 +623,10 @@ def _may_be_grouped(arrays: list[Any]) -> bool:
     if arrays[0].size > JOINED:
         return False
     for each in arrays:
-        base = each.base
-        if not each.flags.writeable:
+        base, flags = each.base, each.flags
+        if not (flags.c_contiguous and flags.writeable):
             return False
-        if not each.flags.c_contiguous or (
-            base is not None and (base.__class__ is not numpy.ndarray or base.base is not None)
-        ):
+        if base is not None and (base.__class__ is not numpy.ndarray or base.base is not None):
             return False
     return True
 

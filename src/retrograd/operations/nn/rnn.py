@@ -148,7 +148,7 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
     reset gate. An RNN has no gates: the result is a tuple with only its new hidden state.
     """
     if kind == "GRU":
-        return _gates_of_gru(linear(x, w_ih, b_ih), linear(h, w_hh, b_hh))
+        return _gates_of_gru(linear(x, w_ih, b_ih).chunk(3, 1), linear(h, w_hh, b_hh).chunk(3, 1))
     total = _sum_of_products(x, h, w_ih, w_hh, b_ih, b_hh)
     if kind == "LSTM":
         enter, keep, new, leave = total.chunk(4, 1)
@@ -156,9 +156,11 @@ def _gates(kind: str, x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
     return (F.tanh(total) if kind == "RNN_TANH" else F.relu(total),)
 
 
-def _gates_of_gru(of_input: Any, of_state: Any) -> tuple[Any, ...]:
-    """Return the gates of a GRU as :func:`_gates` does, from the products of the input and the state with the weights."""
-    of_input, of_state = of_input.chunk(3, 1), of_state.chunk(3, 1)
+def _gates_of_gru(of_input: Sequence[Any], of_state: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the gates of a GRU as :func:`_gates` does.
+
+    ``of_input`` and ``of_state`` are the three parts of the products of the input and the state with their weights.
+    """
     reset, update = F.sigmoid(of_state[0] + of_input[0]), F.sigmoid(of_state[1] + of_input[1])
     return reset, update, F.tanh(of_input[2] + of_state[2] * reset), of_state[2]
 
@@ -273,11 +275,8 @@ def gru_cell(
     # With frozen weights the composition does not save ``hx``, which may then be modified before the backward pass.
     if (w_hh._grad_edge is not None or not recording()) and _is_usual(of_input, of_state, hx):
         return gru_step(of_input, of_state, hx)[0]
-    from_input, from_state = unsafe_chunk(of_input, 3, 1), unsafe_chunk(of_state, 3, 1)
-    reset = F.sigmoid(from_state[0] + from_input[0])
-    update = F.sigmoid(from_state[1] + from_input[1])
-    new = F.tanh(from_input[2] + from_state[2] * reset)
-    return (hx - new) * update + new
+    gates = _gates_of_gru(unsafe_chunk(of_input, 3, 1), unsafe_chunk(of_state, 3, 1))
+    return _next_state("GRU", gates, hx, None)[0]
 
 
 def _is_usual(of_input: Any, of_state: Any, hx: Any) -> bool:
@@ -321,7 +320,9 @@ def _gates_back_on_arrays(grad: Any, of_input: Any, of_state: Any, hidden: Any, 
 
 def _gates_back_on_tensors(grad: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
     """Return the gradients of :func:`gru_step` by differentiable operations, which compute the gates again."""
-    outer, inner, rest, _ = _step_back("GRU", _gates_of_gru(of_input, of_state), grad, None, hidden, None, None)
+    outer, inner, rest, _ = _step_back(
+        "GRU", _gates_of_gru(of_input.chunk(3, 1), of_state.chunk(3, 1)), grad, None, hidden, None, None
+    )
     return outer, inner, rest
 
 
