@@ -78,3 +78,39 @@ def test_child_of_a_process_with_busy_threads(kind: str) -> None:
         [sys.executable, "-W", "ignore", "-c", SCRIPT, kind], capture_output=True, text=True, timeout=150, check=False
     )
     assert done.stdout.endswith("done\n"), done.stderr[-3000:]
+
+
+LATE = """
+import _imp, os, threading, time
+import retrograd
+from retrograd.runtime import forks
+
+lock = None
+forks.hold_while_forking(lambda: lock)
+started = threading.Event()
+
+def importing():
+    global lock
+    _imp.acquire_lock()
+    started.set()
+    time.sleep(0.3)  # meanwhile the main thread begins the fork
+    lock = threading.RLock()
+    with lock:
+        _imp.release_lock()
+        time.sleep(0.3)
+
+thread = threading.Thread(target=importing)
+thread.start()
+started.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if lock.acquire(timeout=2) else 1)
+print(os.waitpid(child, 0)[1])
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_lock_that_is_created_while_the_fork_waits_for_an_import_is_held() -> None:
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "0\n", done.stderr[-3000:]

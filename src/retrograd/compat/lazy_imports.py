@@ -170,6 +170,9 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     if "__all__" in namespace and module.__name__.split(".")[1] not in INTERNAL:
         namespace.setdefault("__getattr__", module_getattr(module.__name__))
         namespace["__dir__"] = module_dir(namespace)
+    # The package silences the modules that it imports at its end, because the scan takes 0.2 ms.
+    if not (_thread.executing or fp_warnings.initializing(sys.modules[__package__.partition(".")[0]])):
+        fp_warnings.silence_numpy_warnings(module)
 
 
 #: Folders of the package for internal use. They are no attributes of the package.
@@ -227,15 +230,14 @@ ON_LOAD: list[Callable[[], None]] = []
 
 
 def _complete(namespace: dict[str, Any]) -> None:
-    """Mark a module that has been loaded as part of retrograd, and silence NumPy's warnings.
+    """Mark a module that has been loaded as part of retrograd; if it is the package, silence NumPy's warnings.
 
-    ``namespace`` is the namespace of the module. Tracebacks leave out the frames of marked modules. The warnings are
-    silenced in all modules of retrograd. This takes time, so it is done only for packages and top-level modules.
+    ``namespace`` is the namespace of the module. Tracebacks leave out the frames of marked modules.
     """
     namespace[user_frame.MARK] = True
     for call in ON_LOAD:
         call()
-    if "__path__" in namespace or namespace["__name__"].count(".") == 1:
+    if "." not in namespace["__name__"]:
         fp_warnings.silence_numpy_warnings()
 
 

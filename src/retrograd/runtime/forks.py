@@ -4,8 +4,8 @@ The child process has only the thread that forked. A lock that another thread he
 module that it was importing stays half imported; using either would deadlock. Note [Forks with threads]:
 
 * A fork waits until no other thread is importing a module of the package or of a library that it uses, compiling a
-  loop, or holds one of the locks of :func:`hold_while_forking`. Threads do not switch between the last look and the
-  fork, because the thread has just received the global interpreter lock and keeps it for at least some milliseconds.
+  loop, or holds one of the locks of :func:`hold_while_forking`. From the check to the fork, the thread holds these locks
+  and Python's import lock, so that no other thread can start an import or a compilation.
 * If another thread may be computing, the fork waits until the products on several threads have finished, and matrix
   products of the child run on one thread (``runtime/blas_threads.py``). OpenBLAS does not support a fork meanwhile.
 * Thread pools of the package are created again in the child, or loops run on one thread (``kernels/numba_dispatch.py``).
@@ -15,6 +15,7 @@ If another thread has not finished after :data:`LOCK_TIMEOUT` seconds, a warning
 
 from __future__ import annotations
 
+import _imp
 import importlib
 import os
 import sys
@@ -35,7 +36,8 @@ LOCK_TIMEOUT = 30.0
 IMPORTED = frozenset({__name__.partition(".")[0], "llvmlite", "ml_dtypes", "numba", "numpy", "scipy"})
 _FIND_AND_LOAD = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 _locks: list[Callable[[], Lock | None]] = []
-_held: list[Lock] = []
+#: Functions that release the locks held by this thread, in the order in which it has acquired them.
+_held: list[Callable[[], object]] = []
 
 
 def hold_while_forking(lock: Callable[[], Lock | None]) -> None:
@@ -81,13 +83,18 @@ def _others_import() -> bool:
 
 
 def _hold(timeout: float) -> bool:
-    """Acquire the locks of :func:`hold_while_forking`, and return whether all could be acquired in time."""
+    """Acquire the import lock and those of :func:`hold_while_forking`; return whether all could be acquired in time.
+
+    Python holds the import lock only while it finds the lock of a module, not while it imports the module.
+    """
+    _imp.acquire_lock()
+    _held.append(_imp.release_lock)
     held = True
     for each in _locks:
         lock = each()
         if lock is not None:
             if lock.acquire(timeout=timeout):
-                _held.append(lock)
+                _held.append(lock.release)
             else:
                 held = False
     return held
@@ -96,19 +103,20 @@ def _hold(timeout: float) -> bool:
 def _before() -> None:
     end = time.monotonic() + LOCK_TIMEOUT
     while not _hold(0.01) or _others_import():
+        _release()  # printing a warning may import a module
         if time.monotonic() >= end:
             warn(
                 "forking while another thread imports a module, compiles a loop or holds a lock; the child process may "
                 "deadlock. Remedy: use the multiprocessing start method 'spawn'."
             )
+            _hold(0.01)
             return
-        _release()
         time.sleep(0.002)
 
 
 def _release() -> None:
     while _held:
-        _held.pop().release()
+        _held.pop()()
 
 
 hold_while_forking(_compiler_lock)

@@ -48,16 +48,22 @@ class SilencedModule(ModuleType):
     __name__ = property(lambda module: module.__spec__.name)
 
 
-def silence_numpy_warnings() -> None:
-    """Silence NumPy's warnings in the modules of retrograd that have been imported completely.
+def silence_numpy_warnings(executed: ModuleType | None = None) -> None:
+    """Silence NumPy's warnings in the modules of retrograd that have been imported completely, and in ``executed``.
 
-    A module that is still being imported cannot be silenced, because class definitions in it need the module's name.
+    ``executed`` is a module whose code has run, but whose import has not finished. Another module that is still being
+    imported cannot be silenced, because class definitions in it need the module's name.
     """
     for name, module in list(sys.modules.items()):
         computes = name.startswith(COMPUTING) and not name.startswith(COMPILED)
-        if computes and module is not None and not getattr(module.__spec__, "_initializing", False):
+        if computes and module is not None and (module is executed or not initializing(module)):
             module.__class__ = SilencedModule
             module.__dict__["__name__"] = None
+
+
+def initializing(module: ModuleType) -> bool:
+    """Return whether ``module`` is still being imported."""
+    return getattr(module.__spec__, "_initializing", False)
 
 
 class _Errstate:
