@@ -118,6 +118,15 @@ def _programs() -> Iterator[Program]:
         backward(F.linear(F.dropout(table), torch.ones(256, 64, dtype=dtype, requires_grad=True)))
         torch.cat([table, table.detach()]).t().contiguous()
 
+    def recurrent(torch: Any, dtype: Any) -> None:
+        for units in (16, 512):  # states of up to 8192 elements are computed on one thread
+            x, h = torch.ones(4, 32, 8, dtype=dtype), torch.zeros(1, 32, units, dtype=dtype)
+            for run, gates, state in ((torch.lstm, 4, (h, h)), (torch.gru, 3, h)):
+                rows = gates * units
+                shapes = (rows, 8), (rows, units), (rows,), (rows,)
+                weights = [torch.full(each, 0.1, dtype=dtype, requires_grad=True) for each in shapes]
+                backward(run(x, state, weights, True, 1, 0.0, True, False, False)[0])
+
     def random_numbers(torch: Any, dtype: Any) -> None:
         generator = torch.Generator().manual_seed(0)  # the program's own generator is not used
         torch.rand(100000, dtype=dtype, generator=generator)
@@ -139,7 +148,7 @@ def _programs() -> Iterator[Program]:
                 optimizer.step()
 
     yield from (
-        arithmetic, functions, normalization, optimizers, convolution, attention, reductions, random_numbers,
+        arithmetic, functions, normalization, optimizers, convolution, attention, recurrent, reductions, random_numbers,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ import numpy
 import pytest
 
 import retrograd as torch
-from retrograd.kernels import matmul, numba_dispatch
+from retrograd.kernels import matmul, numba_dispatch, rnn
 from retrograd.runtime import blas_threads
 from tests.loops import use_loops
 
@@ -237,6 +237,59 @@ def test_random_numbers_match_small_arrays() -> None:
         assert torch.allclose(many, expected, rtol=1e-6, atol=1e-6) and torch.equal(after, torch.rand(3))
     torch.manual_seed(1)
     assert torch.equal(torch.randperm(40_000).sort()[0], torch.arange(40_000))
+
+
+RECURRENT = {
+    "lstm": lambda dtype: torch.nn.LSTM(5, 7, 2, bidirectional=True, dtype=dtype),
+    "lstm without biases": lambda dtype: torch.nn.LSTM(5, 7, bias=False, dtype=dtype),
+    "lstm with projection": lambda dtype: torch.nn.LSTM(5, 7, proj_size=3, dtype=dtype),
+    "lstm on all threads": lambda dtype: torch.nn.LSTM(5, 1100, dtype=dtype),
+    "gru": lambda dtype: torch.nn.GRU(5, 7, 2, bidirectional=True, dtype=dtype),
+    "gru on all threads": lambda dtype: torch.nn.GRU(5, 1100, dtype=dtype),
+    "gru cell": lambda dtype: torch.nn.GRUCell(5, 7, dtype=dtype),
+}
+
+
+def run_recurrent(name: str, dtype: Any, packed: bool) -> list[Any]:
+    """Return the results and the gradients of a recurrent layer for eight sequences of at most three steps."""
+    torch.manual_seed(0)
+    layer = RECURRENT[name](dtype)
+    with torch.no_grad():
+        for each in layer.parameters():
+            each.copy_(torch.randn(each.shape, generator=torch.Generator().manual_seed(each.numel())) / 5)
+    x = torch.tensor(GRADIENT[: 3 * 8 * 5].reshape(3, 8, 5), dtype=dtype, requires_grad=True)
+    if name == "gru cell":
+        h = torch.zeros(8, 7, dtype=dtype)
+        for step in x:
+            h = layer(step, h)
+        results = [h]
+    else:
+        given = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([3, 3, 3, 2, 2, 1, 1, 1])) if packed else x
+        out, last = layer(given)
+        results = [out.data if packed else out, *(last if isinstance(last, tuple) else (last,))]
+    weighted = sum(
+        (each * torch.linspace(-1, 1, each.numel(), dtype=dtype).reshape(each.shape)).sum() for each in results
+    )
+    gradients = torch.autograd.grad(weighted, [x, *layer.parameters()])
+    return [each.detach().numpy() for each in (*results, *gradients)]
+
+
+@compiled
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers(name: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = run_recurrent(name, torch.float64, packed)
+    called = []
+    with monkeypatch.context() as patch:
+        use_loops(patch, True)
+        patch.setattr(rnn, "step_loop", lambda *given, plain=rnn.step_loop: called.append(plain(*given)) or called[-1])
+        by_loops = run_recurrent(name, torch.float32, packed)
+    use_loops(monkeypatch, False)
+    by_numpy = run_recurrent(name, torch.float32, packed)
+    assert len(called) >= 2 and None not in called
+    for loop, array, expected in zip(by_loops, by_numpy, exact, strict=True):
+        bound = 100 * UNIT * max(1, numpy.abs(expected).max())
+        assert numpy.abs(loop - expected).max() < bound and numpy.abs(array - expected).max() < bound
 
 
 @compiled

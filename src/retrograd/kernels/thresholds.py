@@ -57,6 +57,10 @@ LOOP_ROW = 16
 #: Rows, and elements of a row, from which on the loop may take rows sooner than ``numpy.take``.
 TAKE_ROWS, TAKE_WIDTH = 512, 16
 
+#: Elements of the state of a recurrent layer from which on a loop computes one time step, and from which on it uses all
+#: threads. LSTM of 16 x 64: 8 against 21 µs, and backward 7 against 42; GRU of 64 x 128: 20 µs on one thread, 18 on two.
+RECURRENT, THREADED_STEP = 16, 1 << 13
+
 # -- Threads of NumPy, where Numba does not support the arrays or is missing ----------------------------------------
 
 #: At least so many elements: an elementwise formula in slices on all threads. Waking a thread takes as long as half a

@@ -50,7 +50,7 @@ class Loop:
             together, result = RUNNING.together(run, first.size, (first, *rest))
             if together:
                 return result
-            run = self._for_one
+            run = self.for_one
         try:
             return run(first, *rest)
         except KeyboardInterrupt as error:
@@ -63,7 +63,7 @@ class Loop:
         return _compiled(self.function, self.flags, True)
 
     @cached_property
-    def _for_one(self) -> Any:
+    def for_one(self) -> Any:
         """The function compiled for one thread."""
         return _compiled(self.function, self.flags, False)
 
@@ -97,7 +97,7 @@ class InOrder(Loop):
     """Loop that Numba compiles for one thread, because its iterations depend on each other."""
 
     def __call__(self, first: Any, *rest: Any) -> Any:
-        return self._for_one(first, *rest)
+        return self.for_one(first, *rest)
 
 
 def loop_in_order(function: Callable[..., None]) -> InOrder:

@@ -305,7 +305,8 @@ def gru_step(np: Any, of_input: Any, of_state: Any, hidden: Any, /) -> tuple[Any
     before the step, with their weights.
     """
     gates = np.empty((4, *hidden.shape), hidden.dtype)
-    return rnn.gru_step(np, gates, of_input, of_state, hidden), gates
+    loop = rnn.step_loop("gru_step", hidden.size, hidden, of_input, of_state)
+    return rnn.gru_step(np, loop, gates, 0, of_input, of_state, hidden), gates
 
 
 gru_step.derivative(of_input=_gates_rule, of_state=_gates_rule, hidden=_gates_rule)
@@ -314,7 +315,8 @@ gru_step.derivative(of_input=_gates_rule, of_state=_gates_rule, hidden=_gates_ru
 def _gates_back_on_arrays(grad: Any, of_input: Any, of_state: Any, hidden: Any, gates: Any) -> tuple[Any, ...]:
     np = array_module_of(grad)
     outer, inner = np.empty(of_input.shape, grad.dtype), np.empty(of_state.shape, grad.dtype)
-    rest = rnn.gru_back(np, inner, outer, grad, gates, hidden)
+    loop = rnn.step_loop("gru_back", hidden.size, grad, hidden, gates)
+    rest = rnn.gru_back(np, loop, gates, 0, inner, outer, grad, hidden)
     return outer, inner, rest
 
 
