@@ -182,7 +182,7 @@ def test_an_optimizer_step_is_one_kernel(name: str, decay: float) -> None:
                 with launches(cupy) as counts:
                     optimizer.step()
             ends.append([each.detach().cpu() for each in params])
-    assert counts == {"retrograd_step": 2}
+    assert counts.total() == 2
     for got, want in zip(ends[1], ends[0], strict=True):
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-6)
 
@@ -223,7 +223,7 @@ def test_parameters_are_updated_together_as_each_alone(name: str, dtype: Any) ->
             assert "does not support complex" in str(error)
             return
         found, counted, few = trained(True)
-    assert several["retrograd_step"] == count and few["retrograd_step"] <= 6
+    assert several.total() == count and few.total() <= 6
     assert counted == versions
     for got, want in zip(found, alone, strict=True):
         torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
@@ -253,7 +253,7 @@ def test_large_parameters_are_updated_alone(monkeypatch: pytest.MonkeyPatch) -> 
         with launches(cupy) as counts:
             torch.optim.SGD(params, lr=0.5).step()
         assert [set(each.tolist()) for each in params] == [{0.5}] * 4
-    assert counts == {"retrograd_step": 3}
+    assert counts.total() == 3  # kernels of equal expressions share the first name
 
 
 def test_numbers_are_arguments_of_one_kernel() -> None:
