@@ -15,11 +15,12 @@ import pytest
 
 import retrograd as torch
 from retrograd.core import accumulate
-from retrograd.kernels import select, thresholds
+from retrograd.kernels import elementwise, numba_dispatch, select, thresholds
 from retrograd.kernels.select import NUMBA, at_least, at_most, elementwise_loop, kernel
 from retrograd.operations.linalg.matmul import mm
 from retrograd.runtime.lazy_functions import SPECIALIZE_AT
 from retrograd.runtime.specialization import returned_expression
+from tests.loops import use_loops
 
 
 def answering(answer: Any) -> Callable[..., Any]:
@@ -167,3 +168,84 @@ print(softmax.softmax(numpy, numpy.zeros((2, 2), numpy.float32), 1).tolist())
         environment = {**os.environ, "RETROGRAD_CODEGEN": setting}
         run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         assert (run.stdout.strip(), run.stderr) == ("[[0.5, 0.5], [0.5, 0.5]]", "")
+
+
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "uint8", "complex64", "bool"]
+
+
+def _elements(name: str, shape: tuple[int, ...]) -> Any:
+    """Return a tensor with all kinds of values: zeros of both signs, nan, infinities, numbers."""
+    values = numpy.random.default_rng(len(shape)).choice([0.0, -0.0, 1.5, -3.0, numpy.nan, numpy.inf, 7.0], shape)
+    dtype = getattr(torch, name)
+    return torch.tensor(
+        values if dtype.is_floating_point or dtype.is_complex else numpy.nan_to_num(values, posinf=9)
+    ).to(dtype)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("form", ["contiguous", "transposed", "step", "expanded", "three axes"])
+def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def laid(x: Any) -> Any:
+        each = {
+            "transposed": x.t(),
+            "step": x[:, ::2],
+            "expanded": x[:1].expand(80, 80),
+            "three axes": x.reshape(16, 5, 80),
+        }
+        return each.get(form, x)
+
+    use_loops(monkeypatch, False)
+    x, y = laid(_elements(name, (80, 80))), laid(_elements(name, (80, 80)).flip(0))
+    mask = laid(torch.tensor(numpy.random.default_rng(1).random((80, 80)) < 0.5))
+    value = True if name == "bool" else 3
+    calls = (
+        lambda: torch.where(mask, x, y),
+        lambda: x.masked_fill(mask, value),
+        lambda: x.clone().masked_fill_(mask, value),
+        lambda: _assigned(x, mask, value),
+        lambda: torch.autograd.grad(torch.where(mask, z := x.detach().requires_grad_(), y), z, x)[0]
+        if x.is_floating_point() else x,
+    )  # fmt: skip
+    found = [call() for call in calls]
+    with monkeypatch.context() as patch:
+        patch.setattr(elementwise, "_all_bits", lambda *given: None)
+        patch.setattr(elementwise, "BRANCHES", sys.maxsize)
+        expected = [call() for call in calls]
+    for one, other in zip(found, expected, strict=True):
+        assert one.dtype is other.dtype and one.stride() == other.stride()
+        first, second = numpy.ascontiguousarray(one._array), numpy.ascontiguousarray(other._array)
+        assert first.tobytes() == second.tobytes()
+
+
+def _assigned(x: Any, mask: Any, value: Any) -> Any:
+    x = x.clone()
+    x[mask] = value
+    return x
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "elu", "hardswish", "hardtanh", "hardshrink", "softshrink",
+                                  "softplus", "threshold", "hardsigmoid", "prelu", "clamp"])  # fmt: skip
+def test_piecewise_functions_of_many_elements(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    special = torch.tensor(
+        [0.0, -0.0, torch.nan, torch.inf, -torch.inf, 3.0, -3.0, 1.0, -1.0, 0.5, -0.5, 20.0, 21.0, 6.0]
+    )
+    functions = {
+        "threshold": lambda x: torch.nn.functional.threshold(x, 0.1, 5.0),
+        "prelu": lambda x: torch.nn.functional.prelu(x, torch.tensor([0.25])),
+        "clamp": lambda x: x.clamp(-1, 1),
+    }
+    call = functions.get(name) or getattr(torch.nn.functional, name)
+
+    def computed(x: Any) -> list[Any]:
+        x = x.clone().requires_grad_()
+        out = call(x)
+        return [out.detach(), *torch.autograd.grad(out, x, torch.full_like(out, 2.0))]
+
+    few = computed(special)
+    for loops in (False, True):
+        use_loops(monkeypatch, loops and numba_dispatch.permitted())
+        many = computed(special.repeat(400))
+        for one, other in zip(few, many, strict=True):
+            torch.testing.assert_close(
+                other.reshape(400, -1), one.expand(400, -1), rtol=1e-6, atol=1e-6, equal_nan=True
+            )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .elementwise import choose, keep
 from .select import elementwise_loop, kernel
-from .thresholds import LARGE_ERF
+from .thresholds import BRANCHES, LARGE_ERF
 
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
@@ -31,13 +32,13 @@ def leaky_relu(np: Any, x: Any, negative_slope: float) -> Any:
     """Return each element of ``x`` that is positive, and ``negative_slope`` times each other element."""
     if 0 < negative_slope <= 1:
         return np.maximum(x, x * negative_slope)
-    return np.where(x > 0, x, x * negative_slope)
+    return choose(np, x, x * negative_slope, x > 0)
 
 
-@kernel(elementwise_loop("leaky_relu_backward", 2))
+@kernel(elementwise_loop("leaky_relu_backward", 2, least=BRANCHES))
 def leaky_relu_gradient(np: Any, grad: Any, x: Any, negative_slope: float) -> Any:
     """Return ``grad`` where ``x`` is positive, and ``negative_slope * grad`` elsewhere."""
-    return np.where(x > 0, grad, grad * negative_slope)
+    return choose(np, grad, grad * negative_slope, x > 0)
 
 
 # -- Smooth and piecewise smooth -------------------------------------------------------------------------------------
@@ -49,21 +50,21 @@ def hardswish(np: Any, x: Any) -> Any:
     return x * np.minimum(np.maximum(x + 3, 0), 6) / 6
 
 
-@kernel(elementwise_loop("hardswish_backward", 2))
+@kernel(elementwise_loop("hardswish_backward", 2, least=BRANCHES))
 def hardswish_gradient(np: Any, grad: Any, x: Any) -> Any:
     """Return 0 where ``x <= -3``, ``grad`` where ``x >= 3``, and ``grad * (x / 3 + 1 / 2)`` elsewhere."""
-    slope = np.where(x < 3, x / 3 + 0.5, np.ones((), x.dtype))
-    return np.where(x <= -3, np.zeros((), slope.dtype), grad * slope)
+    inner = choose(np, grad * (x / 3 + 0.5), grad, x < 3)
+    return keep(np, inner, np.logical_not(x <= -3))
 
 
-@kernel(elementwise_loop("elu"))
+@kernel(elementwise_loop("elu", least=BRANCHES))
 def elu(np: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     """Return ``scale * x`` where ``x`` is positive, and ``scale * alpha * (exp(input_scale * x) - 1)`` elsewhere."""
     negative = np.expm1(np.minimum(x, 0) * input_scale) * (alpha * scale)
-    return np.where(x > 0, x if scale == 1 else x * scale, negative)
+    return choose(np, x if scale == 1 else x * scale, negative, x > 0)
 
 
-@kernel(elementwise_loop("elu_backward", 2))
+@kernel(elementwise_loop("elu_backward", 2, least=BRANCHES))
 def elu_gradient(np: Any, grad: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     """Return the gradient of the input ``x`` of :func:`elu`, given ``grad``, the gradient of the result."""
     negative = np.exp(np.minimum(x, 0) * input_scale) * (alpha * scale * input_scale)
@@ -96,19 +97,19 @@ def mish_gradient(np: Any, grad: Any, x: Any) -> Any:
     return grad * (share + x * logistic(np, x) * (1 - share * share))
 
 
-@kernel(elementwise_loop("softplus"))
+@kernel(elementwise_loop("softplus", least=BRANCHES))
 def softplus(np: Any, x: Any, beta: float, threshold: float) -> Any:
     """Return ``log(1 + exp(beta * x)) / beta`` elementwise, and ``x`` where ``beta * x > threshold``."""
     scaled = x if beta == 1 else x * beta
     result = np.log1p(np.exp(np.minimum(scaled, threshold)))
-    return np.where(scaled > threshold, x, result if beta == 1 else result / beta)
+    return choose(np, x, result if beta == 1 else result / beta, scaled > threshold)
 
 
-@kernel(elementwise_loop("softplus_backward", 2))
+@kernel(elementwise_loop("softplus_backward", 2, least=BRANCHES))
 def softplus_gradient(np: Any, grad: Any, x: Any, beta: float, threshold: float) -> Any:
     """Return the gradient of the input ``x`` of :func:`softplus`, given ``grad``, the gradient of the result."""
     scaled = x * beta
-    return np.where(scaled > threshold, grad, grad * logistic(np, scaled))
+    return choose(np, grad, grad * logistic(np, scaled), scaled > threshold)
 
 
 @kernel(elementwise_loop("logsigmoid"))

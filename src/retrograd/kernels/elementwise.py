@@ -17,7 +17,7 @@ from .numba_dispatch import into, looped, multiply, negative
 from .numpy_internals import where
 from .scipy_backend import special
 from .select import NUMBA, at_least, elementwise_loop, kernel
-from .thresholds import LARGE, LARGE_ERF
+from .thresholds import BRANCHES, LARGE, LARGE_ERF
 
 # -- Arithmetic ------------------------------------------------------------------------------------------------------
 
@@ -150,10 +150,10 @@ def relu(np: Any, x: Any) -> Any:
     return np.maximum(np.asarray(0, x.dtype), x)  # in this order -0.0 is preserved
 
 
-@kernel(elementwise_loop("above", 2))
+@kernel(elementwise_loop("above", 2, least=BRANCHES))
 def threshold_gradient(np: Any, grad: Any, x: Any, threshold: float) -> Any:
-    """Return ``grad`` where ``x > threshold``, and 0 elsewhere."""
-    return np.where(x <= threshold, np.zeros((), grad.dtype), grad)
+    """Return 0 where ``x <= threshold``, and ``grad`` elsewhere."""
+    return keep(np, grad, np.logical_not(x <= threshold))
 
 
 def bound_of(np: Any, value: Any, dtype: Any) -> Any:
@@ -184,7 +184,7 @@ def clamp(np: Any, x: Any, low: Any, high: Any) -> Any:
     return x if high is None else np.minimum(x, bound_of(np, high, x.dtype))
 
 
-@at_least(LARGE, NUMBA)
+@at_least(BRANCHES, NUMBA)
 def _clamp_gradient_by_loop(np: Any, grad: Any, x: Any, low: Any, high: Any) -> Any:
     return looped("within", grad, x, numbers=_bounds(low, high)) if x.dtype.kind == "f" else None
 
@@ -196,31 +196,83 @@ def clamp_gradient(np: Any, grad: Any, x: Any, low: Any, high: Any) -> Any:
         inside = x <= high
     else:
         inside = (x >= low) if high is None else (x >= low) & (x <= high)
-    return np.where(inside, grad, np.zeros((), grad.dtype))
+    return keep(np, grad, inside)
 
 
 # -- Masks -----------------------------------------------------------------------------------------------------------
 
 
-@kernel(elementwise_loop("choose", 3))
+#: Integers of the size of an element, as which elements are chosen by bitwise operations.
+INTEGERS = {1: numpy.int8, 2: numpy.int16, 4: numpy.int32, 8: numpy.int64}
+
+
+def _all_bits(condition: Any, *arrays: Any) -> Any:
+    """Return an int8 for each element of ``condition``: all bits where it is true (-1), and no bits elsewhere (0).
+
+    The result is None unless ``arrays`` are NumPy arrays of the shape of ``condition`` and of one dtype, whose elements can
+    be read as integers.
+    """
+    dtype, shape = arrays[0].dtype, condition.shape
+    if condition.__class__ is not numpy.ndarray or condition.dtype != bool or dtype.itemsize not in INTEGERS:
+        return None
+    if any(each.__class__ is not numpy.ndarray or each.shape != shape or each.dtype != dtype for each in arrays):
+        return None
+    return numpy.negative(condition.view(numpy.int8))
+
+
+def _chosen(bits: Any, x: Any, y: Any, order: Any = "K") -> Any:
+    """Return the elements of ``x`` where ``bits``, a result of :func:`_all_bits`, are set, and those of ``y`` elsewhere."""
+    kind = INTEGERS[y.dtype.itemsize]
+    found = numpy.bitwise_xor(x.view(kind), y.view(kind), order=order)
+    numpy.bitwise_and(found, bits, out=found)
+    return numpy.bitwise_xor(found, y.view(kind), out=found).view(y.dtype)
+
+
+@at_least(BRANCHES)
+def _choose_by_bits(np: Any, x: Any, y: Any, condition: Any) -> Any:
+    bits = _all_bits(condition, x, y)
+    if bits is None:
+        return None
+    return _chosen(bits, x, y)
+
+
+@kernel(elementwise_loop("choose", 3, least=BRANCHES), _choose_by_bits)
 def choose(np: Any, x: Any, y: Any, condition: Any) -> Any:
     """Return the elements of ``x`` where ``condition`` is true, and those of ``y`` elsewhere."""
     return where(condition, x, y) if np is numpy else np.where(condition, x, y)
 
 
-@kernel(elementwise_loop("keep", 2))
+@at_least(BRANCHES)
+def _keep_by_bits(np: Any, x: Any, condition: Any) -> Any:
+    bits = _all_bits(condition, x)
+    return None if bits is None else numpy.bitwise_and(x.view(INTEGERS[x.dtype.itemsize]), bits).view(x.dtype)
+
+
+@kernel(elementwise_loop("keep", 2, least=BRANCHES), _keep_by_bits)
 def keep(np: Any, x: Any, condition: Any) -> Any:
     """Return ``x`` where ``condition`` is true, and 0 elsewhere."""
     return np.where(condition, x, np.zeros((), x.dtype))
 
 
-@kernel(elementwise_loop("fill_where", 2))
+@at_least(BRANCHES)
+def _fill_by_bits(np: Any, x: Any, mask: Any, value: Any) -> Any:
+    bits = _all_bits(mask, x)
+    return None if bits is None else _chosen(bits, numpy.asarray(value).astype(x.dtype), x)
+
+
+@at_least(BRANCHES)
+def _fill_by_bits_in_c_order(np: Any, x: Any, mask: Any, value: Any) -> Any:
+    bits = _all_bits(mask, x)
+    return None if bits is None else _chosen(bits, numpy.asarray(value).astype(x.dtype), x, "C")
+
+
+@kernel(elementwise_loop("fill_where", 2, least=BRANCHES), _fill_by_bits)
 def fill_where(np: Any, x: Any, mask: Any, value: Any) -> Any:
     """Return ``x`` with the elements where ``mask`` is true replaced by the number ``value``."""
     return np.where(mask, np.asarray(value).astype(x.dtype), x)
 
 
-@kernel(elementwise_loop("fill_where", 2))
+@kernel(elementwise_loop("fill_where", 2, least=BRANCHES), _fill_by_bits_in_c_order)
 def fill_where_equal_shape(np: Any, x: Any, mask: Any, value: Any) -> Any:
     """Return the result of :func:`fill_where` in C order, for a mask of the shape of ``x``."""
     out = np.array(x, order="C")  # a gradient may be a NumPy scalar
@@ -240,3 +292,18 @@ def _convert_by_loop(np: Any, x: Any, kind: Any) -> Any:
 def convert(np: Any, x: Any, kind: Any) -> Any:
     """Return a copy of ``x`` in the dtype ``kind``; that of an expanded array is contiguous."""
     return cast(x, kind) if kind.kind == "V" else x.astype(kind, order="C" if 0 in x.strides else "K")
+
+
+def fill_in_place(x: Any, mask: Any, value: Any) -> None:
+    """Replace the elements of the NumPy array ``x`` where ``mask`` is true by the number ``value``.
+
+    Calling the function a second time, as after an interrupt, has no other effect.
+    """
+    bits = _all_bits(mask, x) if x.size >= BRANCHES else None
+    if bits is None:
+        x[mask] = value
+        return
+    kind = INTEGERS[x.dtype.itemsize]
+    changed = numpy.bitwise_xor(x.view(kind), numpy.asarray(value).astype(x.dtype).view(kind))
+    numpy.bitwise_and(changed, bits, out=changed)
+    numpy.bitwise_xor(x.view(kind), changed, out=x.view(kind))

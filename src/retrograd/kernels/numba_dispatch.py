@@ -30,7 +30,7 @@ from .numba_startup import available as available
 from .numba_startup import permitted as permitted
 from .threaded_ufuncs import by_stretches, by_threads
 from .thresholds import LARGE as LARGE
-from .thresholds import LOOP_ROW, WAKE_WORKQUEUE
+from .thresholds import LOOP_ROW, THREADED_LOOP, WAKE_WORKQUEUE
 
 ndarray, empty = numpy.ndarray, numpy.empty
 F32, F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
@@ -92,7 +92,7 @@ def looped(name: str, *arrays: Any, numbers: tuple[Any, ...] = (), kind: Any = N
         lines, last = [array.reshape(-1) for array in arrays], found.reshape(-1)
     if numbers:
         lines = [*lines, *map(dtype.type, numbers)]
-    run = loop.for_all if RUNNING.simple else loop
+    run = loop.for_one if first.size < THREADED_LOOP else loop.for_all if RUNNING.simple else loop
     try:
         run(*lines, last)
     except KeyboardInterrupt as error:

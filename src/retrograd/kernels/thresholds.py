@@ -37,6 +37,9 @@ WINDOW_TABLE = 1 << 14
 LARGE = 1 << 15
 #: The same for functions that SciPy computes element by element, erf and gelu: 10⁴ elements of gelu take 120 µs, the loop 14.
 LARGE_ERF = 1 << 13
+#: The same for functions that take one of two values: ``numpy.where`` has a branch for each element, which the processor
+#: cannot predict for a random condition. 16384 elements: 89 µs, bitwise operations on the elements 11, the loop 2.5.
+BRANCHES = 1 << 12
 #: Below so many elements Numba's own thread pool (workqueue) takes longer to wake up than to do the work.
 WAKE_WORKQUEUE = 1 << 18
 #: At least so many elements: the maximum of all by several threads. On one thread NumPy, which runs many lanes side by
@@ -57,9 +60,11 @@ LOOP_ROW = 16
 #: Rows, and elements of a row, from which on the loop may take rows sooner than ``numpy.take``.
 TAKE_ROWS, TAKE_WIDTH = 512, 16
 
-#: Elements of the state of a recurrent layer from which on a loop computes one time step, and from which on it uses all
-#: threads. LSTM of 16 x 64: 8 against 21 µs, and backward 7 against 42; GRU of 64 x 128: 20 µs on one thread, 18 on two.
-RECURRENT, THREADED_STEP = 16, 1 << 13
+#: Elements of the state of a recurrent layer from which on a loop computes one time step. LSTM of 16 x 64: 8 against
+#: 21 µs, and backward 7 against 42.
+RECURRENT = 16
+#: Elements from which on a loop uses all threads. GRU of 64 x 128: 20 µs on one thread, 18 on two.
+THREADED_LOOP = 1 << 13
 
 # -- Threads of NumPy, where Numba does not support the arrays or is missing ----------------------------------------
 

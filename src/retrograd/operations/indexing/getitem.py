@@ -8,6 +8,7 @@ dimensions as it has.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import setitem
 from typing import Any
 
 import numpy
@@ -21,7 +22,7 @@ from ...dispatch.generic_path import is_directly_writable, is_untracked
 from ...dispatch.intercept import GO_ON, HANDLERS, OVERRIDING, ask_classes_of, intercept
 from ...dispatch.operand_promotion import NUMBERS, stores_like_pytorch
 from ...dispatch.transform_tensor import active_levels, innermost_batch
-from ...kernels import indexing
+from ...kernels import elementwise, indexing
 from ...runtime.user_frame import strip_frames, warn
 from ..creation.from_data import array_from_data
 from ..engine_ops import expand
@@ -646,11 +647,13 @@ def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
             return False
     counter = x._counter
     version = counter[0] if counter else 0
+    masked = given is value and key.__class__ is numpy.ndarray and key.dtype == bool and key.shape == array.shape
+    write = elementwise.fill_in_place if masked else setitem
     try:
-        array[key] = given
+        write(array, key, given)
         bump_version(x)
     except KeyboardInterrupt:
-        array[key] = given  # writing a second time has no other effect
+        write(array, key, given)  # writing a second time has no other effect
         set_version(x, version + 1)
         raise
     except Exception:  # the generic path raises PyTorch's error

@@ -239,7 +239,7 @@ def _broadcast_shape(mask: Any, x: Any) -> tuple[int, ...]:
     backward="MaskedFillBackward0", function=False, method=False, linear=True, in_order=True,
     write=(
         lambda self, mask, value, _d: mask.dtype.kind == "b" and mask.shape == self.shape and stores_like_pytorch(value, _d),
-        lambda self, mask, value: setitem(self, mask, value),
+        lambda self, mask, value: elementwise.fill_in_place(self, mask, value),
     ), vmap="elementwise",
 )  # fmt: skip
 def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:

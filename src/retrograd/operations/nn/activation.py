@@ -19,7 +19,7 @@ from ...core.tensor import Tensor, normalize_dim, wrap
 from ...dispatch.declare import in_place_form, op, pointwise, public
 from ...dispatch.generic_path import modify
 from ...dispatch.transform_tensor import innermost_batch
-from ...kernels import activations
+from ...kernels import activations, elementwise
 from ...kernels.activations import CUBIC, SQRT_2_OVER_PI, logistic
 from ...kernels.half_precision import upcast_all_half
 from ..creation.conversion import numpy_array_of
@@ -140,8 +140,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 @_gradient_op()
 def hardtanh_backward(np: Any, grad_output: Any, self: Any, /, min_val: float, max_val: float) -> Any:
     """Return ``grad_output * (min_val < self < max_val)``, the gradient of ``hardtanh`` with respect to ``self``."""
-    outside = (self <= min_val) | (self >= max_val)
-    return np.where(outside, np.zeros((), grad_output.dtype), grad_output)
+    return elementwise.keep(np, grad_output, ~((self <= min_val) | (self >= max_val)))
 
 
 hardtanh_backward.derivative(
@@ -197,7 +196,7 @@ def hardshrink_backward(np: Any, grad_output: Any, self: Any, /, lambd: float) -
 
     The gradient is ``grad_output`` where ``abs(self) > lambd``, and 0 elsewhere.
     """
-    return np.where(np.absolute(self) <= lambd, np.zeros((), grad_output.dtype), grad_output)
+    return elementwise.keep(np, grad_output, ~(np.absolute(self) <= lambd))
 
 
 hardshrink_backward.derivative(
@@ -211,7 +210,7 @@ hardshrink_backward.derivative(
 )  # fmt: skip
 def hardshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     """Return each element x of ``self`` where ``abs(x) > lambd``, and 0 elsewhere."""
-    return np.where(np.absolute(self) <= lambd, np.zeros((), self.dtype), self)
+    return elementwise.keep(np, self, ~(np.absolute(self) <= lambd))
 
 
 @_functional_op(
@@ -222,7 +221,8 @@ def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
     """Return each element x of ``self`` with its absolute value reduced by ``lambd``, or 0 if ``abs(x) <= lambd``."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be in range [0, 3.40282e+38] for input dtype Float, but found {lambd:g}")
-    return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, self * 0))
+    low = elementwise.choose(np, self + lambd, self * 0, self < -lambd)
+    return elementwise.choose(np, self - lambd, low, self > lambd)
 
 
 @_functional_op(
@@ -231,7 +231,7 @@ def softshrink(np: Any, self: Any, /, lambd: float = 0.5) -> Any:
 )  # fmt: skip
 def threshold_block(np: Any, self: Any, /, threshold: float, value: float) -> Any:
     """Return each element x of ``self`` where ``x > threshold``, and ``value`` elsewhere."""
-    return np.where(self <= threshold, np.asarray(value).astype(self.dtype), self)
+    return elementwise.fill_where(np, self, self <= threshold, value)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -264,7 +264,7 @@ def hardsigmoid_backward(np: Any, grad_output: Any, self: Any, /) -> Any:
 
     The gradient is ``grad_output / 6`` where ``self`` is strictly between -3 and 3, and 0 elsewhere.
     """
-    return np.where((self > -3) & (self < 3), grad_output / 6, np.zeros((), grad_output.dtype))
+    return elementwise.keep(np, grad_output / 6, (self > -3) & (self < 3))
 
 
 hardsigmoid_backward.derivative(
@@ -618,7 +618,7 @@ def prelu_kernel_backward(np: Any, grad_output: Any, self: Any, weight: Any, /) 
 
     The gradient is ``grad_output`` where ``self`` is positive, and ``weight * grad_output`` elsewhere.
     """
-    return np.where(self > 0, grad_output, weight * grad_output)
+    return elementwise.choose(np, grad_output, weight * grad_output, self > 0)
 
 
 def _where_not_positive(F: Any, x: Any, value: Any) -> Any:
@@ -637,7 +637,7 @@ def prelu_kernel(np: Any, self: Any, weight: Any, /) -> Any:
     """Return each element x of ``self`` where x is positive, and ``weight * x`` elsewhere."""
     if self.dtype.kind in "biuc":
         raise unsupported("prelu_cpu", self.dtype)
-    return np.where(self > 0, self, weight * self)
+    return elementwise.choose(np, self, weight * self, self > 0)
 
 
 prelu_kernel.derivative(
@@ -696,7 +696,7 @@ def rrelu_mean(np: Any, self: Any, /, negative_slope: float) -> Any:
     This computes ``rrelu`` in evaluation mode, where ``negative_slope`` is the mean of the smallest and the largest
     random slope. The result is contiguous.
     """
-    return np.ascontiguousarray(np.where(self > 0, self, self * negative_slope)).reshape(self.shape)
+    return np.ascontiguousarray(elementwise.choose(np, self, self * negative_slope, self > 0)).reshape(self.shape)
 
 
 def rrelu(
