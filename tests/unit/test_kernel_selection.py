@@ -203,6 +203,9 @@ def test_elements_chosen_by_bits(name: str, form: str, monkeypatch: pytest.Monke
         lambda: x.masked_fill(mask, value),
         lambda: x.clone().masked_fill_(mask, value),
         lambda: _assigned(x, mask, value),
+        lambda: x.masked_fill(mask[..., :1], value),
+        lambda: x.masked_fill(mask[0], value),
+        lambda: torch.where(mask[0], x, y),
         lambda: torch.autograd.grad(torch.where(mask, z := x.detach().requires_grad_(), y), z, x)[0]
         if x.is_floating_point() else x,
     )  # fmt: skip

@@ -209,15 +209,24 @@ INTEGERS = {1: numpy.int8, 2: numpy.int16, 4: numpy.int32, 8: numpy.int64}
 def _all_bits(condition: Any, *arrays: Any) -> Any:
     """Return an int8 for each element of ``condition``: all bits where it is true (-1), and no bits elsewhere (0).
 
-    The result is None unless ``arrays`` are NumPy arrays of the shape of ``condition`` and of one dtype, whose elements can
-    be read as integers.
+    The result is None unless ``arrays`` are NumPy arrays of one shape, to which ``condition`` broadcasts, and of one dtype,
+    whose elements can be read as integers.
     """
-    dtype, shape = arrays[0].dtype, condition.shape
+    dtype, shape = arrays[0].dtype, arrays[0].shape
+    if condition.shape != shape and not _broadcasts(condition.shape, shape):
+        return None
     if condition.__class__ is not numpy.ndarray or condition.dtype != bool or dtype.itemsize not in INTEGERS:
         return None
     if any(each.__class__ is not numpy.ndarray or each.shape != shape or each.dtype != dtype for each in arrays):
         return None
     return numpy.negative(condition.view(numpy.int8))
+
+
+def _broadcasts(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether an array of the shape ``given`` broadcasts to ``shape``."""
+    return len(given) <= len(shape) and all(
+        own in (1, size) for own, size in zip(reversed(given), reversed(shape), strict=False)
+    )
 
 
 def _chosen(bits: Any, x: Any, y: Any, order: Any = "K") -> Any:

@@ -72,10 +72,14 @@ class Stream:
     """
 
     __slots__ = (
-        "_bit_generator", "_known", "_lengths", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed", "kept",
+        "_bit_generator", "_key", "_known", "_lengths", "_passed", "_position", "_tables", "_words", "fresh", "initial_seed",
+        "kept",
     )  # fmt: skip
 
     _bit_generator: Any
+    #: State of MT19937 after the words that a Numba loop has drawn, until ``_bit_generator`` gets it: setting the state of
+    #: NumPy's generator takes as long as drawing 50,000 words.
+    _key: Array | None
     #: Held while numbers are drawn from any stream: no two threads get the same numbers. Replaced in a forked process.
     lock = threading.RLock()
 
@@ -89,6 +93,9 @@ class Stream:
         if engine is None:
             engine = self._bit_generator = numpy.random.MT19937(0)
             engine._legacy_seeding(self.initial_seed & 0xFFFFFFFF)
+        if self._key is not None:
+            engine.state = {"bit_generator": "MT19937", "state": {"key": self._key, "pos": WORDS}}
+            self._key = None
         return engine
 
     def seed_with(self, seed: int) -> None:
@@ -97,7 +104,7 @@ class Stream:
             raise ValueError("Overflow when unpacking long long")
         with self.lock:
             self.initial_seed: int = seed % 2**64
-            self._bit_generator = None
+            self._bit_generator = self._key = None
             self.fresh: bool = True  # nothing drawn yet, which PyTorch's state layout records
             self.kept: float | None = None
             self._known: tuple[Array, int] | None = None
@@ -157,15 +164,19 @@ class Stream:
         with self.lock:
             left = len(self._words) - self._position
             more = -(-(count - left) // WORDS) * WORDS
-            state = self._engine.state
-            if state["state"]["pos"] != WORDS or more <= 0:
+            if more <= 0:
                 return None
+            if self._key is None:
+                state = self._engine.state["state"]
+                if state["pos"] != WORDS:
+                    return None
+                key = numpy.array(state["key"], numpy.uint32)
+            else:
+                key = self._key.copy()
             drawn = numpy.empty(left + more, numpy.uint32)
             drawn[:left] = self._words[self._position :]
-            key = numpy.array(state["state"]["key"], numpy.uint32)
             loops("random").words(key, drawn[left:])
-            state["state"]["key"] = key
-            self._engine.state = state
+            self._key = key
             self._go_on(drawn[-WORDS:].astype(numpy.uint64), (count - left - 1) % WORDS + 1, (key, 0))
             self.fresh = False
             return drawn[:count]

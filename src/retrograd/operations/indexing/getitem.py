@@ -648,7 +648,7 @@ def _assigned_by_numpy(x: Tensor, index: Any, value: Any) -> bool:
     counter = x._counter
     version = counter[0] if counter else 0
     masked = given is value and key.__class__ is numpy.ndarray and key.dtype == bool and key.shape == array.shape
-    write = elementwise.fill_in_place if masked else setitem
+    write: Any = elementwise.fill_in_place if masked else setitem
     try:
         write(array, key, given)
         bump_version(x)

@@ -246,9 +246,11 @@ def masked_fill_number(np: Any, self: Any, mask: Any, /, value: Any) -> Any:
     """Return a copy of ``self`` with the elements where ``mask`` is true replaced by the number ``value``."""
     if mask.dtype.kind != "b":
         raise TypeError("a mask is made of booleans")
-    if np.__name__ != "cupy" and mask.shape == self.shape and stores_like_pytorch(value, self.dtype):
+    plain = np.__name__ != "cupy" and stores_like_pytorch(value, self.dtype)
+    if plain and mask.shape == self.shape:
         return elementwise.fill_where_equal_shape(np, self, mask, value)
-    _broadcast_shape(mask, self)
+    if _broadcast_shape(mask, self) == self.shape and plain:
+        return elementwise.fill_where(np, self, mask, value)
     return np.where(mask, dtypes.number_to_scalar(value, self.dtype), self)
 
 
