@@ -13,11 +13,11 @@ import numpy
 
 from ..core.devices import on_gpu
 from ..core.dtypes import HALF_PRECISION, unsupported
-from . import numba_operands
+from . import numba_dispatch, numba_operands
 from .gather_scatter import advanced_index, equal_except_axis, put_along, take_along, take_axis
 from .half_precision import upcast_all_half
 from .select import NUMBA, at_least, kernel
-from .thresholds import LARGE
+from .thresholds import ADDED, ADDED_ONE_BY_ONE, LARGE
 
 
 def result_shape(shape: tuple[int, ...], picks: tuple[Any, ...]) -> tuple[int, ...]:
@@ -149,13 +149,14 @@ def _added_by_loop(x: Any, index: Any, values: Any, dim: int) -> bool:
 
     If no loop supports the arrays, ``x`` is unchanged and the result is False.
     """
-    loops = numba_operands.loops("gather_scatter", values.size, x, values)
+    loops = numba_operands.loops("gather_scatter", values.size, x, values, least=ADDED)
     if loops is None or not x.flags.c_contiguous or values.shape != (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]):
         return False
     bad = numpy.zeros(1, numpy.uint8)
     before, after = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     given = numpy.ascontiguousarray(values).reshape(before, index.size, after)
-    loops.add_rows(x.reshape(before, x.shape[dim], after), numpy.ascontiguousarray(index).reshape(-1), given, bad)
+    loop = numba_dispatch.on_threads(loops.add_rows, values.size)
+    loop(x.reshape(before, x.shape[dim], after), numpy.ascontiguousarray(index).reshape(-1), given, bad)
     numba_operands.said(bad)
     return True
 
@@ -167,7 +168,7 @@ def _add_rows(np: Any, x: Any, index: Any, rows: Any) -> Any:
     """
     if index.size == 0:
         return x
-    if np is not numpy:
+    if np is not numpy or rows.size <= ADDED_ONE_BY_ONE:
         np.add.at(x, index, rows)
         return x
     index = index % x.shape[0]  # counted from the front
@@ -215,20 +216,20 @@ def scatter(np: Any, x: Any, index: Any, values: Any, dim: int) -> Any:
     return x
 
 
-@at_least(LARGE, NUMBA)
+@at_least(ADDED, NUMBA)
 def _scatter_add_by_loop(np: Any, index: Any, x: Any, values: Any, dim: int) -> Any:
     if not x.ndim or not index.ndim or not x.flags.c_contiguous or not equal_except_axis(x.shape, index.shape, dim):
         return None
     values = _cut(values, index)
-    loops = numba_operands.loops("gather_scatter", index.size, x, values)
+    loops = numba_operands.loops("gather_scatter", index.size, x, values, least=ADDED)
     if loops is None:
         return None
     bad = numpy.zeros(1, numpy.uint8)
     arrays = [numba_operands.around(each, dim) for each in (x, index, values)]
     if arrays[0].shape[2] == 1:
-        loops.scatter_add_rows(*[each[:, :, 0] for each in arrays], bad)
+        numba_dispatch.on_threads(loops.scatter_add_rows, index.size)(*[each[:, :, 0] for each in arrays], bad)
     else:
-        loops.scatter_add(*arrays, bad)
+        numba_dispatch.on_threads(loops.scatter_add, index.size)(*arrays, bad)
     numba_operands.said(bad)
     return x
 

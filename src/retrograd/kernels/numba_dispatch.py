@@ -41,15 +41,21 @@ BOOL = numpy.dtype(numpy.bool_)
 PATIENCE, LITTLE = "20000", "1000"
 
 
-def suits(size: int, *arrays: Any) -> bool:
+def suits(size: int, *arrays: Any, least: int = LARGE) -> bool:
     """Whether Numba loops support ``arrays`` and are faster than NumPy for ``size`` elements to compute.
 
-    Loops support NumPy arrays (not subclasses) that all have the dtype float32 or all float64.
+    ``least`` is the number of elements from which on they are. Loops support NumPy arrays (not subclasses) that all have
+    the dtype float32 or all float64.
     """
     kind = arrays[0].dtype
-    if size < LARGE or (kind is not F32 and kind is not F64) or not available(size):
+    if size < least or (kind is not F32 and kind is not F64) or not available(size):
         return False
     return all(each.__class__ is ndarray and each.dtype is kind for each in arrays)
+
+
+def on_threads(loop: Any, size: int) -> Any:
+    """Return the function of ``loop`` for all threads, or for the calling thread if ``size`` elements are few."""
+    return loop if size >= THREADED_LOOP else loop.for_one
 
 
 @cache

@@ -16,7 +16,7 @@ import numpy
 
 from . import numba_dispatch
 from .matmul import add_product, dot
-from .thresholds import RECURRENT, THREADED_LOOP
+from .thresholds import RECURRENT
 
 #: Gates of each kind: rows of the weights for each unit.
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
@@ -133,15 +133,14 @@ def step_loop(name: str, size: int, *arrays: Any) -> Any:
     """Return the Numba loop ``name`` for the time steps of a recurrent layer, or None if NumPy has to compute them.
 
     ``size`` is the number of elements of the state. ``arrays`` must be contiguous NumPy arrays of float32, whose functions
-    the loops compute by vector instructions. From ``THREADED_LOOP`` elements on the loop uses all threads.
+    the loops compute by vector instructions.
     """
     if size < RECURRENT or not numba_dispatch.available(arrays[0].size):
         return None
     for each in arrays:
         if each.__class__ is not numpy.ndarray or each.dtype is not numba_dispatch.F32 or not each.flags.c_contiguous:
             return None
-    loop = getattr(numba_dispatch.loops("rnn"), name)
-    return loop if size >= THREADED_LOOP else loop.for_one
+    return numba_dispatch.on_threads(getattr(numba_dispatch.loops("rnn"), name), size)
 
 
 def _sigmoid_in_place(np: Any, x: Any) -> None:

@@ -192,11 +192,11 @@ class _CurvatureHistory:
         q = -grad
         for i in reversed(range(len(self.moves))):
             self.alphas[i] = self.moves[i].dot(q) * self.inverses[i]
-            q.add_(self.changes[i], alpha=-self.alphas[i])
+            q.add_(self.changes[i], alpha=-self.alphas[i].item())  # a number: a tensor would be converted, too
         r = q * self.scale
         for i in range(len(self.moves)):
             beta = self.changes[i].dot(r) * self.inverses[i]
-            r.add_(self.moves[i], alpha=self.alphas[i] - beta)
+            r.add_(self.moves[i], alpha=(self.alphas[i] - beta).item())
         return r
 
 
