@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from . import numba_dispatch
-from .matmul import add_product, dot
+from .matmul import add_product, dot, product
 from .thresholds import RECURRENT
 
 #: Gates of each kind: rows of the weights for each unit.
@@ -65,18 +65,18 @@ def forward(
     loop = step_loop(FORWARD[kind], hidden.shape[0] * units, seen, hidden, across) if kind in FORWARD else None
     for size, span in steps(sizes, reverse):
         h = before[span] = hidden[:size]
-        product = dot(np, h, across)
+        of_state = product(h, across)
         if kind == "LSTM":
-            new = _lstm_step(np, loop, gates, cells, span.start, seen[span], product, cell[:size])
+            new = _lstm_step(np, loop, gates, cells, span.start, seen[span], of_state, cell[:size])
             if w_hr is not None:
                 new = new @ w_hr.T
         elif kind == "GRU":
             if b_hh is not None:
-                product += b_hh
-            new = gru_step(np, loop, gates, span.start, seen[span], product, h)
+                of_state += b_hh
+            new = gru_step(np, loop, gates, span.start, seen[span], of_state, h)
         else:
-            product += seen[span]
-            new = np.tanh(product) if kind == "RNN_TANH" else np.maximum(product, 0)
+            of_state += seen[span]
+            new = np.tanh(of_state) if kind == "RNN_TANH" else np.maximum(of_state, 0)
             gates[0, span] = new
         out[span] = hidden[:size] = new
     return out, hidden, cell, gates, cells, before
@@ -108,15 +108,15 @@ def backward(
             d = d @ w_hr
         if kind == "LSTM":
             _lstm_back(np, loop, gates, cells, span.start, inner[span], d, dc[:size])
-            dh[:size] = dot(np, inner[span], w_hh)
+            dh[:size] = product(inner[span], w_hh)
         elif kind == "GRU":
             rest = gru_back(np, loop, gates, span.start, inner[span], outer[span], d, before[span])
-            dh[:size] = dot(np, inner[span], w_hh)
+            dh[:size] = product(inner[span], w_hh)
             dh[:size] += rest
         else:
             value = gates[0, span]
             inner[span] = d * (1 - value * value) if kind == "RNN_TANH" else np.where(value > 0, d, 0)
-            dh[:size] = dot(np, inner[span], w_hh)
+            dh[:size] = product(inner[span], w_hh)
     projected = None
     if arrived is not None:
         projected = arrived.T @ (gates[3] * np.tanh(cells[1]))
