@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy
 
-from . import convolution_numba
+from . import convolution_numba, matmul
 from .half_precision import upcast_half
 from .interpolation import window_positions
 from .memory_format import window_view, zero_padded
 from .reductions import F32
 from .select import at_most, kernel
-from .thresholds import SMALL, WINDOW_TABLE
+from .thresholds import BLAS_THREADS, SMALL, WINDOW_TABLE
 
 #: Elements of the buffer in which windows are laid out (1 MB of float32: half of a core's second-level cache).
 BLOCK = 1 << 18
@@ -229,6 +229,11 @@ def convolve(
             return y
     dtype, x, w = x.dtype, upcast_half(x), upcast_half(w)
     bias = None if bias is None else upcast_half(bias)
+    if np is numpy and _is_pointwise(w.shape, stride, padding, groups):
+        y = _times_each(w.reshape(w.shape[:2]), _flat_images(x)).reshape(shape)
+        if bias is not None:
+            y += bias.reshape(-1, *(1,) * len(stride))
+        return y.astype(dtype, copy=False)
     if (y := convolution_numba.output(x, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return y.astype(dtype, copy=False)
     plan = Plan(x.shape, w.shape, shape, stride, padding, dilation, groups)
@@ -245,6 +250,42 @@ def convolve(
         y += bias.reshape(-1, *(1,) * len(stride))
     return y.astype(dtype, copy=False)
 
+
+# -- Kernels of one element ------------------------------------------------------------------------------------------
+
+
+def _is_pointwise(w: Any, stride: Any, padding: Any, groups: int) -> bool:
+    """Whether a convolution with a weight of the shape ``w`` is a matrix product for each image."""
+    return groups == 1 and math.prod(w[2:]) == 1 and max(stride) == 1 and max(padding) == 0
+
+
+def _flat_images(x: Any) -> Any:
+    """Return ``x`` (batch, channels, *space) with the spatial dimensions as one."""
+    return x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+
+
+def _times_each(matrix: Any, images: Any) -> Any:
+    """Return the product of ``matrix`` and each of ``images`` (batch, channels, places)."""
+    work = matrix.size * len(images) * images.shape[2]
+    if work < BLAS_THREADS or matrix.shape[1] > images.shape[2]:
+        return numpy.matmul(matrix, images)
+    return matmul.product(numpy.repeat(matrix[None], len(images), 0), images)  # on Numba's threads
+
+
+#: Elements of products that are summed together: those of more images would need much memory.
+SUMMED = 1 << 20
+
+
+def _sum_of_products(first: Any, second: Any) -> Any:
+    """Return the sum over the batch of the products of ``first`` and the transposed ``second`` (batch, channels, places)."""
+    total = numpy.zeros((first.shape[1], second.shape[1]), first.dtype)
+    some = max(1, SUMMED // max(1, total.size))
+    for k in range(0, len(first), some):
+        total += numpy.add.reduce(matmul.product(first[k : k + some], second[k : k + some].swapaxes(1, 2)), 0)
+    return total
+
+
+# -- Matrix products of columns --------------------------------------------------------------------------------------
 
 #: Columns in one matrix product: with many more BLAS is 20 % slower.
 WIDTH = 1024
@@ -320,6 +361,11 @@ def input_adjoint(
         if (x := np.windows.input_gradient(plan, y, w, shape)) is not None:
             return x if bias is None else (x + bias.reshape(-1, *(1,) * len(stride))).astype(dtype, copy=False)
     y = upcast_half(y)
+    if np is numpy and _is_pointwise(w.shape, stride, padding, groups):
+        x = _times_each(numpy.ascontiguousarray(w.reshape(w.shape[:2]).T), _flat_images(y)).reshape(shape)
+        if bias is not None:
+            x += bias.reshape(-1, *(1,) * len(stride))
+        return x.astype(dtype, copy=False)
     if (x := convolution_numba.input_of(y, w, bias, shape, stride, padding, dilation, groups)) is not None:
         return x.astype(dtype, copy=False)
     plan = Plan(shape, w.shape, y.shape, stride, padding, dilation, groups)
@@ -387,6 +433,8 @@ def weight_adjoint(np: Any, y: Any, x: Any, shape: Any, stride: Any, padding: An
         if (result := np.windows.weight_gradient(plan, y, x, shape)) is not None:
             return result
     dtype, y, x = y.dtype, upcast_half(y), upcast_half(x)
+    if np is numpy and _is_pointwise(shape, stride, padding, groups):
+        return _sum_of_products(_flat_images(y), _flat_images(x)).reshape(shape).astype(dtype, copy=False)
     if (result := convolution_numba.weight(y, x, shape, stride, padding, dilation, groups)) is not None:
         return result.astype(dtype, copy=False)
     plan = Plan(x.shape, shape, y.shape, stride, padding, dilation, groups)

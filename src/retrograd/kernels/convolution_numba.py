@@ -17,7 +17,7 @@ import numpy
 
 from ..runtime import blas_threads
 from . import numba_dispatch, numba_operands
-from .thresholds import DIRECT_KERNEL, DIRECT_OUTPUTS, NARROW_OUTPUTS
+from .thresholds import CONVOLVED, DIRECT_CHANNELS, DIRECT_KERNEL, DIRECT_OUTPUTS, NARROW_OUTPUTS
 
 #: Elements of the lines of images that a thread works on at a time (1 MB of float32: a core's second cache).
 BLOCK = 1 << 18
@@ -88,7 +88,8 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
     if any(0 in shape or len(shape) not in (3, 4) for shape in shapes):
         return False
     x, w, y = shapes
-    return numba_operands.loops("convolution", y[0] * math.prod(y[2:]) * max(x[1], w[0]), a, b) is not None
+    size = y[0] * math.prod(y[2:]) * max(x[1], w[0])
+    return numba_operands.loops("convolution", size, a, b, least=CONVOLVED) is not None
 
 
 def _images(values: Any, missing: int) -> Any:
@@ -296,7 +297,7 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
         return None
     form = _shape(shapes, stride, padding, dilation, groups)
     y, x = _contiguous(y, form.out), _contiguous(x, form.space)
-    if form.direct() or form.seen * math.prod(form.kernel) <= DIRECT_KERNEL:
+    if form.direct() or (form.seen <= DIRECT_CHANNELS and form.seen * math.prod(form.kernel) <= DIRECT_KERNEL):
         kernel = (form.outputs, form.seen, *form.kernel)
         memory = numba_operands.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
         totals = numpy.zeros((len(memory), *kernel))
