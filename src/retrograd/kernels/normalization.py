@@ -121,7 +121,9 @@ def _of_rows(values: Any, x: Any) -> Any:
 
     A row holds the elements along the last axis. ``values`` broadcasts to ``x`` and has size 1 along the last axis.
     """
-    return numpy.ascontiguousarray(numpy.broadcast_to(values[..., 0], x.shape[:-1]), x.dtype).reshape(-1)
+    found = numpy.empty(x.shape[:-1], x.dtype)
+    found[...] = values[..., 0]  # broadcast_to takes 10 µs
+    return found.reshape(-1)
 
 
 def _gathered(of_rows: Any, x: Any, axes: tuple[int, ...], kept: tuple[int, ...]) -> Any:

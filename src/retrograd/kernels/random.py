@@ -22,6 +22,7 @@ import numpy
 
 from ..runtime.forks import replace_in_child
 from .numba_dispatch import LARGE, available, loops
+from .thresholds import DRAWN
 
 Array = Any
 Draws = Generator[float, None, None]
@@ -46,20 +47,22 @@ class WordConverter:
 
     ``make`` is a function that converts an array of words to an array of numbers. Each number is made of ``each``
     words. The number of words that are converted must be a multiple of ``together``. ``loop`` is the name of the Numba
-    loop that converts a large number of words, and ``dtype`` the dtype of its results.
+    loop that converts at least ``least`` words, and ``dtype`` the dtype of its results.
     """
 
-    __slots__ = ("dtype", "each", "loop", "make", "together")
+    __slots__ = ("dtype", "each", "least", "loop", "make", "together")
     each: int
     together: int
     dtype: Any
     loop: str
+    least: int
 
     def __init__(
-        self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None
-    ) -> None:
+        self, make: Callable[[Array], Array], each: int, together: int, loop: str = "", dtype: Any = None,
+        least: int = DRAWN,
+    ) -> None:  # fmt: skip
         self.make, self.each, self.together = make, each, together
-        self.loop, self.dtype = loop, dtype  # see kernels/numba/random.py
+        self.loop, self.dtype, self.least = loop, dtype, least  # see kernels/numba/random.py
 
 
 class Stream:
@@ -159,7 +162,7 @@ class Stream:
 
         The result is None if ``count`` is small or the loop cannot be used.
         """
-        if count < LARGE or not available(count):
+        if count < DRAWN or not available(count):
             return None
         with self.lock:
             left = len(self._words) - self._position
@@ -204,7 +207,7 @@ class Stream:
         start, words = self._position, count * maker.each
         left = len(self._words) - start
         if words > min(left, STRETCH) or not count:
-            if maker.loop and (many := self.many_words(words)) is not None:
+            if maker.loop and words >= maker.least and (many := self.many_words(words)) is not None:
                 out = numpy.empty(count, maker.dtype)
                 getattr(loops("random"), maker.loop)(many, out)
                 return out
@@ -359,7 +362,7 @@ def _blocks(words: Array, dtype: Any) -> Array:
 SINGLES, DOUBLES = WordConverter(_singles, 1, 1, "singles", F32), WordConverter(_doubles, 2, 2, "doubles", F64)
 PAIRS, SHORT_PAIRS = WordConverter(_pairs, 2, 4), WordConverter(_short_pairs, 2, 4)
 BLOCKS = {
-    F32: WordConverter(partial(_blocks, dtype=F32), 1, 16, "normals", F32),
+    F32: WordConverter(partial(_blocks, dtype=F32), 1, 16, "normals", F32, LARGE),  # the loop rounds differently
     F64: WordConverter(partial(_blocks, dtype=F64), 2, 32),
 }
 
