@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import compile, higher, large, live, losses, overhead, products, training, tutorials, windows
+from . import compile, higher, large, live, losses, overhead, products, programs, training, tutorials, windows
 from .row import Group
 
 GROUPS = {
@@ -20,6 +20,7 @@ GROUPS = {
         Group("windows", "Convolution, pooling, embedding, attention", tuple(windows.rows()), 1.0),
         Group("picking", "Indexing, sorting, scans, random numbers", tuple(windows.picking()), 1.0),
         Group("training", "Training steps", tuple(training.rows()), 1.5),
+        Group("programs", "Training steps of small models of many kinds", tuple(programs.rows()), 1.2),
         Group("compile", "Compiled functions, beside eager PyTorch", tuple(compile.rows()), 2.0),
         Group("higher", "Higher-order derivatives", tuple(higher.rows()), 1.5),
     )
