@@ -247,6 +247,31 @@ def test_convolution(case: tuple[Any, ...], both: Any) -> None:
     same(*both(run), tolerance=1e-4)
 
 
+@pytest.mark.parametrize("samples", [None, 1], ids=["whole", "by samples"])
+@pytest.mark.parametrize(
+    ("groups", "kernel", "stride", "padding", "dilation"),
+    [(1, (3, 3, 3), 1, 1, 1), (2, (2, 3, 1), (2, 1, 2), (1, 0, 0), 1), (1, (3, 2, 2), 1, (2, 1, 0), (2, 1, 1)),
+     (1, (1, 1, 1), 2, 0, 1), (4, (3, 3, 3), (1, 2, 1), 1, 1)],
+)  # fmt: skip
+def test_convolution_of_volumes(
+    groups: int, kernel: Any, stride: Any, padding: Any, dilation: Any, samples: int | None, both: Any, monkeypatch: Any
+) -> None:
+    if samples is not None:
+        monkeypatch.setattr(convolution_numba, "_samples", lambda count, size: (slice(k, k + 1) for k in range(count)))
+
+    def run() -> Any:
+        x, w, b = torch.randn(3, 4, 7, 8, 9), torch.randn(8, 4 // groups, *kernel), torch.randn(8)
+        turned = torch.randn(2, 8, 3, 4, 5)
+        return (
+            with_gradients(lambda x, w, b: F.conv3d(x, w, b, stride, padding, dilation, groups), x, w, b),
+            with_gradients(
+                lambda x, w: F.conv_transpose3d(x, w, None, stride, padding, 0, groups, dilation), turned, w
+            ),
+        )
+
+    same(*both(run), tolerance=1e-4)
+
+
 @pytest.mark.parametrize("rows", [None, 5], ids=["whole", "in pieces"])
 def test_convolution_1d_strided_and_transposed(rows: int | None, both: Any, monkeypatch: Any) -> None:
     if rows is not None:

@@ -119,7 +119,9 @@ def test_numpy_warnings_of_the_program_are_shown() -> None:
 
 
 def test_modules_excluded_from_numpy_warnings() -> None:
-    assert torch._int_mm.__module__ == "retrograd.operations.linalg.private_products"  # no public module is loaded with it
+    assert (
+        torch._int_mm.__module__ == "retrograd.operations.linalg.private_products"
+    )  # no public module is loaded with it
     packages = tuple(each.removesuffix(".") for each in COMPILED)
     quiet = [
         (name, module)

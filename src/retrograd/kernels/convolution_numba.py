@@ -17,7 +17,7 @@ import numpy
 
 from ..runtime import blas_threads
 from . import numba_dispatch, numba_operands
-from .thresholds import CONVOLVED, DIRECT_CHANNELS, DIRECT_KERNEL, DIRECT_OUTPUTS, NARROW_OUTPUTS
+from .thresholds import CONVOLVED, DIRECT_KERNEL, DIRECT_OUTPUTS, NARROW_OUTPUTS
 
 #: Elements of the lines of images that a thread works on at a time (1 MB of float32: a core's second cache).
 BLOCK = 1 << 18
@@ -85,7 +85,7 @@ def _loops(a: Any, b: Any, shapes: tuple[Any, ...]) -> bool:
 
     ``shapes`` holds the shapes of the input, the weight and the output.
     """
-    if any(0 in shape or len(shape) not in (3, 4) for shape in shapes):
+    if any(0 in shape or len(shape) not in (3, 4, 5) for shape in shapes):
         return False
     x, w, y = shapes
     size = y[0] * math.prod(y[2:]) * max(x[1], w[0])
@@ -119,6 +119,8 @@ def output(
     shapes = (x.shape, w.shape, shape)
     if not _loops(x, w, shapes):
         return None
+    if len(shape) == 5:
+        return _output_of_volumes(x, w, bias, shape, stride, padding, dilation, groups)
     form = _shape(shapes, stride, padding, dilation, groups)
     x, y = _contiguous(x, form.space), numpy.empty((form.batch, form.outputs, *form.out), x.dtype)
     if form.direct() or form.narrow(form.single):
@@ -228,6 +230,8 @@ def input_of(
     shapes = (shape, w.shape, y.shape)
     if not _loops(y, w, shapes):
         return None
+    if len(shape) == 5:
+        return _input_of_volumes(y, w, bias, shape, stride, padding, dilation, groups)
     form = _shape(shapes, stride, padding, dilation, groups)
     x, y = numpy.empty((form.batch, form.channels, *form.space), y.dtype), _contiguous(y, form.out)
     whole = _grouped(w, form)
@@ -295,9 +299,11 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     shapes = (x.shape, shape, y.shape)
     if not _loops(y, x, shapes):
         return None
+    if len(shape) == 5:
+        return _weight_of_volumes(y, x, shape, stride, padding, dilation, groups)
     form = _shape(shapes, stride, padding, dilation, groups)
     y, x = _contiguous(y, form.out), _contiguous(x, form.space)
-    if form.direct() or (form.seen <= DIRECT_CHANNELS and form.seen * math.prod(form.kernel) <= DIRECT_KERNEL):
+    if form.direct() or (form.seen == 1 and math.prod(form.kernel) <= DIRECT_KERNEL):
         kernel = (form.outputs, form.seen, *form.kernel)
         memory = numba_operands.room(2 * _flat(x.shape, kernel, form.how, y.shape), x.dtype)
         totals = numpy.zeros((len(memory), *kernel))
@@ -315,6 +321,90 @@ def weight(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any,
     loops.weight(y, x, form.how, tuple(form.kernel), offsets, plane, some, memory, parts)
     w = numpy.empty((groups, form.single, places), x.dtype)
     loops.collected(parts, w)
+    return w.reshape(shape)
+
+
+# -- Volumes -----------------------------------------------------------------------------------------------------------
+#
+# A convolution of volumes is a convolution of images: the images of a window along the depth are the channels of one image
+# for each output image, and the kernel's planes its channels.
+
+
+def _samples(count: int, size: int) -> Iterator[slice]:
+    """Yield slices of ``count`` samples, whose images of ``size`` elements each fit in the cache."""
+    some = max(1, BLOCK // max(1, size))
+    for first in range(0, count, some):
+        yield slice(first, min(first + some, count))
+
+
+def _depth_windows(x: Any, kernel: int, out: int, stride: int, padding: int, dilation: int) -> Any:
+    """Return the images (samples * out, channels * kernel, rows, columns) of the windows along the depth of ``x``."""
+    count, channels, depth, *space = x.shape
+    if padding:
+        padded = numpy.zeros((count, channels, depth + 2 * padding, *space), x.dtype)
+        padded[:, :, padding : padding + depth] = x
+        x = padded
+    found = numpy.empty((count, out, channels, kernel, *space), x.dtype)
+    for k in range(kernel):
+        first = k * dilation
+        found[:, :, :, k] = x[:, :, first : first + (out - 1) * stride + 1 : stride].swapaxes(1, 2)
+    return found.reshape(count * out, channels * kernel, *space)
+
+
+def _as_images(y: Any) -> Any:
+    """Return the volumes ``y`` (samples, channels, depth, rows, columns) as images (samples * depth, channels, …)."""
+    return numpy.ascontiguousarray(y.swapaxes(1, 2)).reshape(-1, y.shape[1], *y.shape[3:])
+
+
+def _output_of_volumes(
+    x: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:  # fmt: skip
+    plane = w.reshape(len(w), -1, *w.shape[3:])
+    along = w.shape[2], shape[2], stride[0], padding[0], dilation[0]
+    y = numpy.empty(shape, x.dtype)
+    for some in _samples(len(x), math.prod(shape[2:]) * x.shape[1] * w.shape[2]):
+        seen = _depth_windows(x[some], *along)
+        size = (len(seen), shape[1], *shape[3:])
+        part = output(seen, plane, bias, size, stride[1:], padding[1:], dilation[1:], groups)
+        if part is None:
+            return None
+        y[some] = part.reshape(-1, shape[2], *size[1:]).swapaxes(1, 2)
+    return y
+
+
+def _input_of_volumes(
+    y: Any, w: Any, bias: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Any:  # fmt: skip
+    plane = w.reshape(len(w), -1, *w.shape[3:])
+    kernel, out, channels = w.shape[2], y.shape[2], shape[1]
+    x = numpy.empty(shape, y.dtype)
+    for some in _samples(len(y), math.prod(shape[3:]) * out * channels * kernel):
+        given = _as_images(y[some])
+        size = (len(given), channels * kernel, *shape[3:])
+        part = input_of(given, plane, None, size, stride[1:], padding[1:], dilation[1:], groups)
+        if part is None:
+            return None
+        part = part.reshape(-1, out, channels, kernel, *shape[3:])
+        total = numpy.zeros((len(part), channels, shape[2] + 2 * padding[0], *shape[3:]), y.dtype)
+        for k in range(kernel):
+            first = k * dilation[0]
+            total[:, :, first : first + (out - 1) * stride[0] + 1 : stride[0]] += part[:, :, :, k].swapaxes(1, 2)
+        x[some] = total[:, :, padding[0] : padding[0] + shape[2]]
+    if bias is not None:
+        x += bias.reshape(-1, 1, 1, 1)
+    return x
+
+
+def _weight_of_volumes(y: Any, x: Any, shape: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    along = shape[2], y.shape[2], stride[0], padding[0], dilation[0]
+    size = (shape[0], shape[1] * shape[2], *shape[3:])
+    w = numpy.zeros(size, y.dtype)
+    for some in _samples(len(x), math.prod(y.shape[2:]) * x.shape[1] * shape[2]):
+        seen = _depth_windows(x[some], *along)
+        part = weight(_as_images(y[some]), seen, size, stride[1:], padding[1:], dilation[1:], groups)
+        if part is None:
+            return None
+        w += part
     return w.reshape(shape)
 
 

@@ -303,6 +303,21 @@ def convert(np: Any, x: Any, kind: Any) -> Any:
     return cast(x, kind) if kind.kind == "V" else x.astype(kind, order="C" if 0 in x.strides else "K")
 
 
+def copy_where(np: Any, out: Any, values: Any, condition: Any) -> None:
+    """Replace the elements of ``out`` where ``condition`` is true by those of ``values``.
+
+    ``values`` has the dtype of ``out``. It and ``condition`` broadcast to the shape of ``out``.
+    """
+    bits = _all_bits(condition, out) if out.size >= BRANCHES else None
+    if bits is None:
+        np.copyto(out, values, where=condition)
+        return
+    kind = INTEGERS[out.dtype.itemsize]
+    changed = numpy.bitwise_xor(out.view(kind), values.view(kind))
+    numpy.bitwise_and(changed, bits, out=changed)
+    numpy.bitwise_xor(out.view(kind), changed, out=out.view(kind))
+
+
 def fill_in_place(x: Any, mask: Any, value: Any) -> None:
     """Replace the elements of the NumPy array ``x`` where ``mask`` is true by the number ``value``.
 

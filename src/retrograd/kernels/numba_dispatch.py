@@ -41,14 +41,18 @@ BOOL = numpy.dtype(numpy.bool_)
 PATIENCE, LITTLE = "20000", "1000"
 
 
-def suits(size: int, *arrays: Any, least: int = LARGE) -> bool:
+def suits(size: int, *arrays: Any, least: int | None = None) -> bool:
     """Whether Numba loops support ``arrays`` and are faster than NumPy for ``size`` elements to compute.
 
-    ``least`` is the number of elements from which on they are. Loops support NumPy arrays (not subclasses) that all have
-    the dtype float32 or all float64.
+    ``least`` is the number of elements from which on they are, by default ``LARGE``. Loops support NumPy arrays (not
+    subclasses) that all have the dtype float32 or all float64.
     """
     kind = arrays[0].dtype
-    if size < least or (kind is not F32 and kind is not F64) or not available(size):
+    if (
+        (size < LARGE and (least is None or size < least))
+        or (kind is not F32 and kind is not F64)
+        or not available(size)
+    ):
         return False
     return all(each.__class__ is ndarray and each.dtype is kind for each in arrays)
 

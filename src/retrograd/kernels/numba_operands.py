@@ -21,11 +21,11 @@ BITS = {1: numpy.uint8, 2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}
 INT = numpy.dtype(numpy.int64)
 
 
-def loops(topic: str, size: int, *arrays: Any, least: int = numba_dispatch.LARGE) -> Any:
+def loops(topic: str, size: int, *arrays: Any, least: int | None = None) -> Any:
     """Return the module of Numba loops named ``topic``, or None if the loops cannot be used.
 
     They are used if ``arrays`` are all float32 or all float64, and ``size``, the number of elements to compute, is at
-    least ``least``.
+    least ``least``, by default ``LARGE``.
     """
     return numba_dispatch.loops(topic) if numba_dispatch.suits(size, *arrays, least=least) else None
 

@@ -15,11 +15,12 @@ import numpy
 from ..core.devices import on_gpu
 from ..runtime.cached_property import cached_property
 from . import numba_operands
+from .elementwise import copy_where
 from .half_precision import upcast_half
 from .interpolation import adaptive_bounds, as_slice, take_regular, window_positions
 from .memory_format import in_memory_format_of
 from .select import NUMBA, at_least, at_most, kernel
-from .thresholds import LARGE, SMALL
+from .thresholds import ADDED, BRANCHES, SMALL
 
 
 def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -149,11 +150,11 @@ def _maxima_by_table(np: Any, x: Any, places: Sequence[list[Any]], indices: bool
     return places.table.maxima(x, places.out) if x.flags.c_contiguous and places.inside else None
 
 
-@at_least(LARGE, NUMBA)
+@at_least(BRANCHES, NUMBA)
 def _maxima_by_loop(np: Any, x: Any, places: Sequence[list[Any]], wanted: bool) -> Any:
     if not isinstance(places, StridedWindows):
         return None
-    loops = numba_operands.loops("pooling", x.size, x)
+    loops = numba_operands.loops("pooling", x.size, x, least=BRANCHES)
     if loops is None or len(places) != 2 or any(each[0].min(initial=0) < 0 for each in places):
         return None
     planes = np.ascontiguousarray(x).reshape(-1, *x.shape[-2:])
@@ -236,8 +237,8 @@ def _along(
             larger = seen > best
             if nan:
                 larger |= seen != seen
-            np.copyto(best, seen, where=larger)
-            np.copyto(index, at, where=larger)
+            copy_where(np, best, seen, larger)
+            copy_where(np, index, at, larger)
     return best, index
 
 
@@ -269,9 +270,9 @@ def take_flat(np: Any, x: Any, indices: Any, rank: int) -> Any:
     return taken.reshape(indices.shape)
 
 
-@at_least(LARGE, NUMBA)
+@at_least(ADDED, NUMBA)
 def _add_by_loop(np: Any, g: Any, indices: Any, shape: Any, rank: int, once: bool) -> Any:
-    if (loops := numba_operands.loops("pooling", g.size, g)) is None:
+    if (loops := numba_operands.loops("pooling", g.size, g, least=ADDED)) is None:
         return None
     size, planes = math.prod(shape[len(shape) - rank :]), math.prod(shape[: len(shape) - rank])
     spreading = np.empty((planes, size), g.dtype)

@@ -132,8 +132,6 @@ SPARSE_COUNTS = 4
 CONVOLVED = 1 << 9
 #: Elements of a kernel per group, and outputs per group, up to which tiles of registers cost more than they save.
 DIRECT_KERNEL, DIRECT_OUTPUTS = 32, 4
-#: Channels per group up to which this holds for the gradient of the weight. 16 channels, 1 x 1: 866 against 100 µs.
-DIRECT_CHANNELS = 4
 #: Outputs per group up to which tiles are never worth it.
 NARROW_OUTPUTS = 2
 
